@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# libtorch as its Python wheel unpacks it: LibTorch::torch_cpu, LibTorch::c10 and, where the
+# wheel has it, LibTorch::c10_cuda. The place is TROUPE_TORCH_DIR (variable, then environment),
+# else the project's .venv. The wheel's own find_package(Torch) wants a whole CUDA toolkit.
+set(libtorch_places)
+if(TROUPE_TORCH_DIR)
+  list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")
+elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "")
+  list(APPEND libtorch_places "$ENV{TROUPE_TORCH_DIR}")
+else()
+  file(GLOB libtorch_places "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  if(TROUPE_TORCH_DIR_BUILT) # the installed package: where troupe itself found it
+    list(APPEND libtorch_places "${TROUPE_TORCH_DIR_BUILT}")
+  endif()
+endif()
+
+find_path(libtorch_root NAMES include/ATen/ATen.h PATHS ${libtorch_places} NO_DEFAULT_PATH NO_CACHE)
+if(libtorch_root)
+  find_library(libtorch_cpu_library torch_cpu PATHS "${libtorch_root}/lib" NO_DEFAULT_PATH NO_CACHE)
+  find_library(libtorch_c10_library c10 PATHS "${libtorch_root}/lib" NO_DEFAULT_PATH NO_CACHE)
+  find_library(libtorch_c10_cuda_library c10_cuda PATHS "${libtorch_root}/lib"
+    NO_DEFAULT_PATH NO_CACHE)
+  if(EXISTS "${libtorch_root}/include/torch/headeronly/version.h")
+    file(STRINGS "${libtorch_root}/include/torch/headeronly/version.h" libtorch_version_lines
+      REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH)")
+    string(REGEX MATCHALL "[0-9]+" libtorch_version_numbers "${libtorch_version_lines}")
+    list(JOIN libtorch_version_numbers "." LibTorch_VERSION)
+  endif()
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibTorch
+  REQUIRED_VARS libtorch_root libtorch_cpu_library libtorch_c10_library
+  VERSION_VAR LibTorch_VERSION
+  REASON_FAILURE_MESSAGE "looked in '${libtorch_places}' for include/ATen/ATen.h and \
+lib/libtorch_cpu.so. Run 'make deps', or set TROUPE_TORCH_DIR to the folder of the Python package \
+torch")
+
+if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
+  # libtorch carries an old google/protobuf beside its own headers. A folder with nothing but the
+  # system's, named first, keeps the two apart.
+  find_path(LibTorch_PROTOBUF_INCLUDE_DIR google/protobuf/message.h)
+  mark_as_advanced(LibTorch_PROTOBUF_INCLUDE_DIR)
+  set(libtorch_includes "${libtorch_root}/include" "${libtorch_root}/include/torch/csrc/api/include")
+  if(LibTorch_PROTOBUF_INCLUDE_DIR)
+    set(libtorch_shadow "${CMAKE_BINARY_DIR}/protobuf_first")
+    file(MAKE_DIRECTORY "${libtorch_shadow}")
+    file(CREATE_LINK "${LibTorch_PROTOBUF_INCLUDE_DIR}/google" "${libtorch_shadow}/google" SYMBOLIC)
+    list(PREPEND libtorch_includes "${libtorch_shadow}")
+  endif()
+
+  add_library(LibTorch::c10 SHARED IMPORTED)
+  set_target_properties(LibTorch::c10 PROPERTIES
+    IMPORTED_LOCATION "${libtorch_c10_library}"
+    INTERFACE_INCLUDE_DIRECTORIES "${libtorch_includes}"
+    INTERFACE_COMPILE_DEFINITIONS _GLIBCXX_USE_CXX11_ABI=1)
+  add_library(LibTorch::torch_cpu SHARED IMPORTED)
+  set_target_properties(LibTorch::torch_cpu PROPERTIES
+    IMPORTED_LOCATION "${libtorch_cpu_library}"
+    INTERFACE_LINK_LIBRARIES LibTorch::c10)
+  if(libtorch_c10_cuda_library)
+    add_library(LibTorch::c10_cuda SHARED IMPORTED)
+    set_target_properties(LibTorch::c10_cuda PROPERTIES
+      IMPORTED_LOCATION "${libtorch_c10_cuda_library}"
+      INTERFACE_LINK_LIBRARIES LibTorch::c10)
+  endif()
+endif()
+set(LibTorch_DIR "${libtorch_root}")

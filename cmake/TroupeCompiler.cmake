@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Language, warnings, sanitizers and ccache for everything built here.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+# -fPIC everywhere, and not by CMake's property, which gives -fPIE to programs: one precompiled
+# header then serves libraries and programs alike.
+add_compile_options(-fPIC -fno-semantic-interposition)
+add_compile_options(-Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual)
+if(TROUPE_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(TROUPE_SANITIZE)
+  add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TROUPE_SANITIZE})
+endif()
+
+if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(TROUPE_CCACHE_PROGRAM ccache)
+  if(TROUPE_CCACHE_PROGRAM)
+    # What ccache's manual asks for where headers are precompiled.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${TROUPE_CCACHE_PROGRAM})
+    add_compile_options(-fpch-preprocess)
+  endif()
+endif()

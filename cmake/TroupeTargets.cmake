@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# One helper a kind of target. Sources are relative to the calling folder; DEPENDS are targets
+# (troupe::engine, LibTorch::torch_cpu, CAF::io, protobuf::libprotobuf, ...).
+
+# <troupe/engine/plan.hpp> is engine/plan.hpp, here as in the installed package.
+set(troupe_include_root "${PROJECT_BINARY_DIR}/include")
+set(troupe_generated_root "${PROJECT_BINARY_DIR}/generated")
+file(MAKE_DIRECTORY "${troupe_include_root}/troupe" "${troupe_generated_root}")
+foreach(room IN ITEMS messages engine devices actors)
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${room}" "${troupe_include_root}/troupe/${room}" SYMBOLIC)
+endforeach()
+file(CREATE_LINK "${PROJECT_SOURCE_DIR}/actors/troupe.hpp"
+  "${troupe_include_root}/troupe/troupe.hpp" SYMBOLIC)
+
+# One precompiled header a flavour, built when the first target asks for it:
+#   torch       tensors and the autograd graph             (engine)
+#   caf         the same, and actors                       (messages, devices, actors)
+#   nn          the same, and modules and optimizers       (apps, bench)
+#   test_torch  torch/torch.h and Boost.Test               (engine tests)
+#   test_caf    nn and Boost.Test                          (actor and cluster tests)
+function(_troupe_precompile target flavour)
+  if(NOT TROUPE_PCH OR flavour STREQUAL "none")
+    return()
+  endif()
+  set(pch troupe_pch_${flavour})
+  if(NOT TARGET ${pch})
+    if(NOT EXISTS "${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.hpp")
+      message(FATAL_ERROR "${target}: no precompiled header flavour '${flavour}'; "
+        "use torch, caf, nn, test_torch, test_caf or none")
+    endif()
+    file(WRITE "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp.new" "// holds a precompiled header\n")
+    file(COPY_FILE "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp.new"
+      "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp" ONLY_IF_DIFFERENT)
+    add_library(${pch} OBJECT "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp")
+    target_precompile_headers(${pch} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.hpp")
+    target_link_libraries(${pch} PRIVATE LibTorch::torch_cpu)
+    if(flavour MATCHES "caf|nn")
+      target_link_libraries(${pch} PRIVATE CAF::openssl)
+    endif()
+    if(flavour MATCHES "test")
+      target_link_libraries(${pch} PRIVATE Boost::unit_test_framework)
+      target_compile_definitions(${pch} PRIVATE BOOST_TEST_DYN_LINK)
+    endif()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${pch})
+endfunction()
+
+# troupe_add_library(<name> [SHARED] SOURCES <file>... [PROTOS <file.proto>...]
+#                    [DEPENDS <target>...] [PCH torch|caf|nn|none])
+# makes target troupe_<name>, alias troupe::<name>, and installs it. A proto becomes
+# <troupe/<folder>/generated/<file>.pb.h>. PCH is caf where not given.
+function(troupe_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED" "PCH" "SOURCES;PROTOS;DEPENDS")
+  _troupe_check_arguments(${name})
+  set(target troupe_${name})
+  if(arg_SHARED)
+    add_library(${target} SHARED ${arg_SOURCES})
+  else()
+    add_library(${target} STATIC ${arg_SOURCES})
+  endif()
+  add_library(troupe::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${troupe_include_root}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
+  if(arg_PROTOS)
+    _troupe_generate_protobuf(${target} ${arg_PROTOS})
+  endif()
+  if(NOT arg_PCH)
+    set(arg_PCH caf)
+  endif()
+  _troupe_precompile(${target} ${arg_PCH})
+  install(TARGETS ${target} EXPORT troupeTargets)
+endfunction()
+
+function(_troupe_generate_protobuf target)
+  file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(folder "${troupe_generated_root}/troupe/${room}/generated")
+  file(MAKE_DIRECTORY "${folder}")
+  foreach(proto IN LISTS ARGN)
+    get_filename_component(stem "${proto}" NAME_WLE)
+    add_custom_command(
+      OUTPUT "${folder}/${stem}.pb.cc" "${folder}/${stem}.pb.h"
+      COMMAND protobuf::protoc --proto_path=${CMAKE_CURRENT_SOURCE_DIR} --cpp_out=${folder}
+              ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
+      DEPENDS "${proto}" VERBATIM)
+    set_source_files_properties("${folder}/${stem}.pb.cc" PROPERTIES
+      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -w)
+    target_sources(${target} PRIVATE "${folder}/${stem}.pb.cc" "${folder}/${stem}.pb.h")
+  endforeach()
+  # As a system folder: the generated code's warnings are not ours to mend.
+  target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${troupe_generated_root}>)
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  install(DIRECTORY "${folder}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${room}
+    FILES_MATCHING PATTERN "*.pb.h")
+endfunction()
+
+# troupe_add_program(<name> SOURCES <file>... [DEPENDS <target>...] [PCH <flavour>] [INSTALL])
+# makes the executable <name> in the calling folder's build folder. PCH is nn where not given.
+function(troupe_add_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "PCH" "SOURCES;DEPENDS")
+  _troupe_check_arguments(${name})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  if(NOT arg_PCH)
+    set(arg_PCH nn)
+  endif()
+  _troupe_precompile(${name} ${arg_PCH})
+  if(arg_INSTALL)
+    install(TARGETS ${name})
+  endif()
+endfunction()
+
+# troupe_add_test(<name> KIND engine|actor|cluster SOURCES <file>... [DEPENDS <target>...]
+#                 [PCH <flavour>] [TIMEOUT <seconds>] [ENVIRONMENT <NAME=value>...]
+#                 [ARGUMENTS <argument>...])
+# makes a Boost.Test program and registers it with ctest under <name> and the label KIND. Test
+# files include <boost/test/unit_test.hpp> and define no module: support/main.cpp does. Programs
+# find files of the source tree by the macro TROUPE_SOURCE_DIR, others' programs by generator
+# expressions in ENVIRONMENT (TROUPE_PROGRAM=$<TARGET_FILE:troupe>).
+#   engine   no actor system, one core
+#   actor    deterministic scheduler, one core
+#   cluster  real processes, all cores: ctest runs it alone
+function(troupe_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KIND;PCH;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT;ARGUMENTS")
+  _troupe_check_arguments(${name})
+  if(NOT arg_KIND MATCHES "^(engine|actor|cluster)$")
+    message(FATAL_ERROR "troupe_add_test(${name}): KIND is '${arg_KIND}', "
+      "expected engine, actor or cluster")
+  endif()
+  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:troupe_test_main>)
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} Boost::unit_test_framework)
+  target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  if(NOT arg_PCH AND arg_KIND STREQUAL engine)
+    set(arg_PCH test_torch)
+  elseif(NOT arg_PCH)
+    set(arg_PCH test_caf)
+  endif()
+  _troupe_precompile(${name} ${arg_PCH})
+  add_test(NAME ${name} COMMAND ${name} --log_level=test_suite --report_level=no ${arg_ARGUMENTS})
+  troupe_test_properties(${name} ${arg_KIND} "${arg_TIMEOUT}" ${arg_ENVIRONMENT})
+endfunction()
+
+# Label, timeout and environment of the ctest test <name>; for tests that are not Boost.Test's.
+function(troupe_test_properties name kind timeout)
+  if(NOT timeout)
+    set(timeout 60)
+    if(kind STREQUAL cluster)
+      set(timeout 240)
+    endif()
+  endif()
+  if(TROUPE_SANITIZE)
+    math(EXPR timeout "${timeout} * 5")
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS ${kind} TIMEOUT ${timeout}
+    ENVIRONMENT "${ARGN};${TROUPE_SANITIZER_ENVIRONMENT}")
+  if(kind STREQUAL cluster)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+macro(_troupe_check_arguments name)
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "${name}: expected SOURCES <file>... and named arguments; "
+      "not understood: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+endmacro()

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/messages/attributes.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe {
+
+class node;
+
+namespace engine {
+class gradient_table;
+}
+
+/// What a function that is called from another node is given. Tensors that required grad there have a recv_backward behind them here.
+struct call_arguments {
+  node& here;
+  object_id target;                 // the object it is called on, or none
+  attributes values;
+  std::vector<at::Tensor> tensors;
+  context_id context;               // none: outside any context
+  std::shared_ptr<const engine::gradient_table> gradients;  // of the context on this node; null outside any context
+};
+
+/// What it gives back.
+struct call_reply {
+  std::vector<at::Tensor> tensors;
+  attributes values;
+
+  call_reply() = default;
+  call_reply(std::vector<at::Tensor> t, attributes v = {}) : tensors(std::move(t)), values(std::move(v)) {}
+};
+
+using function = std::function<call_reply(call_arguments&)>;
+
+/// The functions of a node by name. Safe to use from any thread.
+class function_table {
+ public:
+  /// Registers `run` under `name`; throws troupe::error when the name is taken.
+  void add(std::string name, function run);
+
+  /// The function of that name; throws troupe::error (unknown_function) with the names that are there.
+  function find(const std::string& name) const;
+
+  std::vector<std::string> names() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, function> functions_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/messages/attributes.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe {
+
+class remote_module;
+class object_store;
+class company;  // the actors behind a node; see company.hpp
+
+/// Another node (or this one), as seen from here.
+class peer {
+ public:
+  peer(node& here, std::string name, node_id id) : here_(&here), name_(std::move(name)), id_(id) {}
+
+  const std::string& name() const noexcept { return name_; }
+  node_id id() const noexcept { return id_; }
+  node& here() const noexcept { return *here_; }
+
+  /// Runs the registered function there. Inside a troupe::context of the calling thread the call joins that context.
+  /// The future fails with troupe::error (peer_down, deadline_passed, unknown_function, function_failed ...).
+  future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
+                          object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
+
+  /// Makes a module of the registered type there and owns it. Blocks; throws troupe::error.
+  remote_module create(const std::string& type, attributes values = {}) const;
+
+ private:
+  node* here_;
+  std::string name_;
+  node_id id_;
+};
+
+/// One process in the cluster: an actor system with a name, and its actors.
+class node {
+ public:
+  explicit node(settings options);
+  ~node();
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  const std::string& name() const noexcept;
+  node_id id() const noexcept;
+  const settings& options() const noexcept;
+  /// The port it listens on.
+  std::uint16_t port() const noexcept;
+
+  /// Functions that other nodes may call here.
+  function_table& functions() noexcept;
+
+  /// Modules and optimizers that live here.
+  object_store& objects() noexcept;
+
+  /// Connects to the node at host:port; returns its name. Blocks up to the deadline; throws troupe::error.
+  std::string join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline = {});
+
+  /// The node of that name; waits until it is known, at most until the deadline; throws troupe::error (unknown_peer).
+  troupe::peer peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline = {});
+
+  /// This node as a peer of itself.
+  troupe::peer self();
+
+  /// Names of the peers that are up.
+  std::vector<std::string> peers() const;
+
+  /// Calls `notify(name, reason)` on a thread of the node when a peer goes down or says farewell.
+  void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
+
+  /// Records a finished span (steady clock, nanoseconds) when tracing is on.
+  void trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns);
+
+  /// The spans of all nodes named, as a Chrome/Perfetto trace (JSON), one row a node, on this node's clock.
+  std::string collect_trace(const std::vector<std::string>& peers);
+
+  /// Says farewell and stops the actors; the destructor does the same. Idempotent.
+  void stop();
+
+  company& actors() noexcept { return *company_; }
+
+ private:
+  std::unique_ptr<company> company_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+/// Everything a program that uses troupe needs.
+#include <troupe/actors/context.hpp>
+#include <troupe/actors/node.hpp>
+#include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/remote_module.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/engine/backward.hpp>
+#include <troupe/engine/gradient_table.hpp>

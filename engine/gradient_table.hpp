@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::engine {
+
+/// Gradients of leaves, by leaf. Single owner; once shared as const it does not change any more.
+///   GT-1  it keeps its leaves alive, so a leaf is never confused with another one at the same address.
+///   GT-2  a gradient in it shares no storage with one outside it, unless it was moved in as its only owner.
+class gradient_table {
+ public:
+  /// Adds to the gradient of the leaf: takes the tensor when it is the first (cloned unless it is ours alone and obeys the layout
+  /// that libtorch's AccumulateGrad asks for), otherwise sums (in place where grad mode is off), with AccumulateGrad's bits.
+  void accumulate(const at::Tensor& leaf, at::Tensor gradient);
+
+  /// Adds everything of `other`.
+  void merge(gradient_table&& other);
+
+  /// The gradient, undefined if there is none.
+  at::Tensor find(const at::Tensor& leaf) const;
+
+  std::size_t size() const noexcept { return entries_.size(); }
+  bool empty() const noexcept { return entries_.empty(); }
+  void clear() { entries_.clear(); }
+
+ private:
+  struct entry {
+    at::Tensor leaf;
+    at::Tensor gradient;
+  };
+  std::unordered_map<const at::TensorImpl*, entry> entries_;
+};
+
+}  // namespace troupe::engine

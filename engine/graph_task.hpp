@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::engine {
+
+class gradient_table;
+struct recv_backward;
+
+/// Takes the gradients that reach a recv_backward while a graph task runs. `more`: the task has other functions ready.
+class outlet {
+ public:
+  virtual ~outlet() = default;
+  virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, bool more) = 0;
+};
+
+/// A send as a source of a distributed pass. Functions recorded during one call share its rank (the call's message number);
+/// rank 0 is what was recorded outside any call. Higher ranks run first, so sums do not depend on arrival.
+struct send_source {
+  std::shared_ptr<send_backward> function;
+  std::uint64_t rank = 0;
+};
+
+/// What a graph task runs. See graph_task.
+struct graph_task_settings {
+  torch::autograd::edge_list roots;                   // gradient edges of the roots, with
+  torch::autograd::variable_list root_gradients;      // one gradient for each
+  std::vector<send_source> sends;                     // distributed pass: sources that wait for their gradients
+  torch::autograd::edge_list inputs;                  // empty: everything; otherwise only what leads to these
+  bool capture = false;                               // with inputs: return their gradients instead of accumulating (grad())
+  bool keep_graph = false;
+  bool create_graph = false;
+  gradient_table* leaves = nullptr;                   // leaf gradients go here instead of `.grad`, hooks of the leaf included
+  outlet* emit_to = nullptr;                          // for recv_backward functions; must be set where the graph has one
+};
+
+/// One execution of backward on one node: the state machine of the engine. Single owner, no locks; it may move between threads
+/// between two calls.
+///   GT-1  a function runs at most once, after all gradients that will reach it have.
+///   GT-2  sums at one input are in the serial order of the plan, whatever the order of deliveries.
+///   GT-3  a function that only dropped sends reach never runs, nor do its hooks.
+///   GT-4  after an exception or stop() nothing runs any more, and buffers are freed.
+class graph_task {
+ public:
+  explicit graph_task(graph_task_settings settings);
+  ~graph_task();
+  graph_task(graph_task&&) noexcept;
+  graph_task& operator=(graph_task&&) noexcept;
+
+  /// The gradients of send `index` have arrived: checks count and shapes, then they are its outputs. Throws with the function's
+  /// name and both shapes. Each send is delivered or dropped once.
+  void deliver(std::size_t index, std::vector<at::Tensor> gradients);
+
+  /// Send `index` will get no gradients: it is taken off the counts of what it leads to.
+  void drop(std::size_t index);
+
+  /// Runs ready functions on this thread until none is left or `stop` is set. What a function throws comes out as it is, after
+  /// the task has dropped its buffers; `failed_function()` then names it.
+  void run(const std::atomic<bool>* stop = nullptr);
+
+  /// No function is ready and no send is waiting.
+  bool finished() const noexcept;
+  /// Sends neither delivered nor dropped.
+  std::size_t waiting() const noexcept;
+  std::string failed_function() const;
+
+  /// Drops all buffers; nothing runs any more.
+  void abandon();
+
+  /// Recvs that are reachable from the real roots / from these sends and were not returned by an earlier call.
+  std::vector<message_id> reach_from_roots();
+  std::vector<message_id> reach_from_sends(const std::vector<std::size_t>& sends);
+
+  /// With `capture`: the gradients of the inputs; undefined where none arrived.
+  std::vector<at::Tensor> take_captures();
+
+ private:
+  struct implementation;
+  std::unique_ptr<implementation> implementation_;
+};
+
+}  // namespace troupe::engine

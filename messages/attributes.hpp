@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+namespace troupe {
+
+/// A plain value that travels beside tensors. A string may hold any bytes.
+struct attribute {
+  std::variant<bool, std::int64_t, double, std::string> value;
+
+  attribute(bool x) : value(x) {}
+  attribute(int x) : value(std::int64_t{x}) {}
+  attribute(std::int64_t x) : value(x) {}
+  attribute(double x) : value(x) {}
+  attribute(const char* x) : value(std::string{x}) {}
+  attribute(std::string x) : value(std::move(x)) {}
+  attribute() : value(false) {}
+
+  bool operator==(const attribute&) const = default;
+};
+
+/// Named values, as `{{"width", 128}, {"causal", true}}`.
+using attributes = std::map<std::string, attribute>;
+
+/// The named value. Throws c10::Error that says which one is missing or has another type than T
+/// (bool, std::int64_t, double, std::string; an integer is taken where a double is asked for).
+template <class T>
+T get(const attributes& from, const std::string& name);
+
+/// The same with a default for a name that is not there.
+template <class T>
+T get_or(const attributes& from, const std::string& name, T otherwise);
+
+}  // namespace troupe

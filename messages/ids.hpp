@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <compare>
+#include <functional>
+#include <string>
+
+/// Small id types. They are plain numbers with a meaning, so every room may include this header.
+namespace troupe {
+
+/// One process in the cluster. Drawn at random when the process starts, so a restarted node has another one. 0 is no node.
+struct node_id {
+  std::uint64_t value = 0;
+  auto operator<=>(const node_id&) const = default;
+};
+
+/// A distributed autograd context: the node that opened it and that node's running number. Number 0 is no context.
+struct context_id {
+  node_id node;
+  std::uint64_t number = 0;
+  explicit operator bool() const noexcept { return number != 0; }
+  auto operator<=>(const context_id&) const = default;
+};
+
+/// One message that joins two graphs: the node that sent it and that node's clock when it did.
+/// `number` comes from a Lamport clock, so a message sent because of another always has the higher number.
+struct message_id {
+  std::uint64_t number = 0;
+  node_id node;
+  auto operator<=>(const message_id&) const = default;
+};
+
+/// A backward pass of a context, counted from 1.
+struct pass_number {
+  std::uint64_t value = 0;
+  auto operator<=>(const pass_number&) const = default;
+};
+
+/// An object (a module, an optimizer) that lives on a node. Number 0 is none.
+struct object_id {
+  node_id node;
+  std::uint64_t number = 0;
+  explicit operator bool() const noexcept { return number != 0; }
+  auto operator<=>(const object_id&) const = default;
+};
+
+std::string to_string(node_id id);
+std::string to_string(const context_id& id);
+std::string to_string(const message_id& id);
+std::string to_string(const object_id& id);
+
+/// Mixes the words of an id into one hash.
+inline std::size_t hash_words(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t h = (a ^ (b * 0x9e3779b97f4a7c15ULL)) * 0xbf58476d1ce4e5b9ULL;
+  return static_cast<std::size_t>(h ^ (h >> 31));
+}
+
+}  // namespace troupe
+
+template <>
+struct std::hash<troupe::node_id> {
+  std::size_t operator()(const troupe::node_id& id) const noexcept { return troupe::hash_words(id.value, 0); }
+};
+template <>
+struct std::hash<troupe::context_id> {
+  std::size_t operator()(const troupe::context_id& id) const noexcept { return troupe::hash_words(id.node.value, id.number); }
+};
+template <>
+struct std::hash<troupe::message_id> {
+  std::size_t operator()(const troupe::message_id& id) const noexcept { return troupe::hash_words(id.node.value, id.number); }
+};
+template <>
+struct std::hash<troupe::object_id> {
+  std::size_t operator()(const troupe::object_id& id) const noexcept { return troupe::hash_words(id.node.value, id.number); }
+};

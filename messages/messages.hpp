@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/messages/attributes.hpp>
+#include <troupe/messages/ids.hpp>
+#include <troupe/messages/purse.hpp>
+
+/// The typed messages between nodes. Each is one CAF message type: a protobuf header and its tensors as raw bytes.
+/// In one process none of them is serialised. Tensors in a message are immutable once it is sent.
+namespace troupe {
+
+/// Tensors that join the graphs of two nodes. They travel detached; `requires_grad` says which of them the receiver
+/// attaches to a recv_backward. Without a context no graph is joined.
+struct autograd_message {
+  context_id context;
+  message_id message;
+  std::vector<at::Tensor> tensors;
+  std::vector<bool> requires_grad;  // as long as `tensors`, or empty: none does
+};
+
+/// First message on a connection: who I am and where others reach me.
+struct hello {
+  std::string name;
+  node_id id;
+  std::string host;
+  std::uint16_t port = 0;
+  std::uint32_t protocol = 0;  // see protocol_version
+};
+
+/// A node as others know it.
+struct member {
+  std::string name;
+  node_id id;
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// The answer to `hello`: who answers, and everyone it knows.
+struct welcome {
+  member self;
+  std::vector<member> members;
+};
+
+/// A sign of life, with the sender's steady clock in nanoseconds; the answer carries both clocks.
+struct heartbeat {
+  node_id from;
+  std::int64_t sent_ns = 0;
+};
+struct heartbeat_seen {
+  node_id from;
+  std::int64_t sent_ns = 0;      // of the heartbeat answered
+  std::int64_t answered_ns = 0;  // the answerer's steady clock
+};
+
+/// The sender stops and says so.
+struct farewell {
+  node_id from;
+  std::string reason;
+};
+
+/// Runs `function` on the receiver. `target` names an object that lives there, or none for a free function.
+struct call_request {
+  std::string function;
+  object_id target;
+  attributes values;
+  autograd_message payload;
+  std::int64_t deadline_ns = 0;  // time left for the call when it was sent
+  std::uint64_t span = 0;        // of the caller's trace, 0 for none
+};
+
+/// The answer to call_request.
+struct call_result {
+  attributes values;
+  autograd_message payload;
+  std::vector<node_id> participants;  // nodes that joined the context below this call
+};
+
+/// The gradients of the tensors that `message` carried forward, to the node that sent them. Undefined ones stay undefined.
+struct propagate_gradients {
+  context_id context;
+  pass_number pass;
+  message_id message;
+  std::vector<at::Tensor> gradients;
+  purse carried;
+  bool keep_graph = false;
+  bool create_graph = false;
+  std::string from;  // name of the sending node
+};
+
+/// A participant has nothing left to run for now: it hands its purse to the initiator.
+struct participant_quiet {
+  context_id context;
+  pass_number pass;
+  node_id from;
+  purse carried;
+};
+
+/// A participant met an error. `code` is a troupe::errc.
+struct participant_failed {
+  context_id context;
+  pass_number pass;
+  node_id from;
+  std::uint8_t code = 0;
+  std::string text;
+};
+
+/// Asks which recvs the given sends of the receiver lead to; answered by `discovered`.
+struct discover {
+  context_id context;
+  pass_number pass;
+  std::vector<message_id> sends;
+};
+struct discovered {
+  context_id context;
+  pass_number pass;
+  std::vector<message_id> recvs;  // each names the node that sent it forward
+};
+
+/// The discovery is over: sends of the receiver that it never named will get no gradient. Carries weight to go on with.
+struct prune {
+  context_id context;
+  pass_number pass;
+  std::vector<message_id> live;  // all sends of the receiver that will get one
+  purse carried;
+  bool keep_graph = false;
+  bool create_graph = false;
+};
+
+/// Stop this pass and drop its buffers; answered by pass_aborted with the nodes that gradients were sent to.
+struct abort_pass {
+  context_id context;
+  pass_number pass;
+};
+struct pass_aborted {
+  context_id context;
+  pass_number pass;
+  node_id from;
+  std::vector<node_id> sent_to;
+};
+
+/// Forget the context; answered by context_released.
+struct release_context {
+  context_id context;
+};
+struct context_released {
+  context_id context;
+  node_id from;
+};
+
+}  // namespace troupe

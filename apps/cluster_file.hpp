@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// One node of a cluster file.
+struct cluster_node {
+  std::string name;
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;   // 0: any free one
+  std::size_t workers = 1;  // remote calls at once
+  std::size_t threads = 1;  // libtorch's threads inside one operation
+};
+
+/// The nodes of a small cluster, in the order in which they start; the others join the first.
+///   {"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2", "workers": 2, "threads": 2}]}
+///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what stood there.
+///   CF-2  nothing is guessed: an unknown field is a mistake, and so are two nodes of one name or one address.
+struct cluster_file {
+  std::vector<cluster_node> nodes;
+
+  static cluster_file read(const std::string& path);
+  /// `origin` stands for the file in error texts.
+  static cluster_file parse(const std::string& text, const std::string& origin);
+};
+
+/// Throws std::runtime_error, naming `field`, for what is no node name: 1 to 64 of letters, digits, '-', '_', '.', the first no '-' or '.'.
+void check_node_name(const std::string& name, const std::string& field);
+
+/// 127.0.0.0/8, ::1 or "localhost": the only addresses that are safe without certificates.
+bool is_loopback(const std::string& host);
+
+}  // namespace troupe::apps

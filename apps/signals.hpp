@@ -18,11 +18,12 @@ void block_stop_signals();
 /// Waits for SIGINT and SIGTERM (blocked by block_stop_signals) on a thread of its own. One at a time in a process.
 ///   ST-1  the callback runs once, at the first signal, on that thread; it may take locks and allocate.
 ///   ST-2  `wait` returns at a signal that came before it as well as at one that comes later.
-///   ST-3  a second signal ends the process at once with 128 + its number: a stop that hangs can be cut short.
+///   ST-3  a signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so that a stop that
+///         hangs can be cut short. One that comes sooner is taken for the same wish: wrappers pass on what a terminal sent to all.
 class stop_signal {
  public:
-  /// `on_signal` gets the signal's number; it must not throw.
-  explicit stop_signal(std::function<void(int)> on_signal = {});
+  /// `on_signal` gets the signal's number; it must be brief and not throw.
+  explicit stop_signal(std::function<void(int)> on_signal = {}, std::chrono::milliseconds patience = std::chrono::seconds(1));
   ~stop_signal();
   stop_signal(const stop_signal&) = delete;
   stop_signal& operator=(const stop_signal&) = delete;
@@ -47,6 +48,7 @@ class stop_signal {
   void note(int number);
 
   std::function<void(int)> on_signal_;
+  std::chrono::milliseconds patience_;
   std::atomic<int> number_{0};
   std::mutex mutex_;
   std::condition_variable came_;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cluster_file.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <iterator>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::apps {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uintmax_t largest_file = 1 << 20;
+constexpr std::size_t most_nodes = 256;
+constexpr std::int64_t most_lanes = 1024;
+
+[[noreturn]] void fail(const std::string& where, const std::string& what) {
+  throw std::runtime_error(where + ": " + what);
+}
+
+/// What stands in the file, short enough for an error text.
+std::string shown(const json& value) {
+  auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+/// Parses and refuses a field that is written twice, where the library would keep the last one.
+json parse_strictly(const std::string& text, const std::string& origin) {
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  auto watch = [&](int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start)
+      open.emplace_back();
+    else if (event == json::parse_event_t::object_end)
+      open.pop_back();
+    else if (event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  json document;
+  try {
+    document = json::parse(text, watch);
+  } catch (const json::parse_error& e) {
+    std::string reason = e.what();
+    auto at = reason.find("parse error");
+    fail(origin, "not valid JSON: " + (at == std::string::npos ? reason : reason.substr(at)));
+  }
+  if (!twice.empty())
+    fail(origin, "the field \"" + twice + "\" is written twice in one object; expected it once");
+  return document;
+}
+
+void check_fields(const json& object, const std::string& where, const std::vector<std::string>& known) {
+  for (auto& [name, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      continue;
+    std::string list;
+    for (auto& k : known)
+      list += (list.empty() ? "" : ", ") + k;
+    fail(where, "unknown field \"" + name + "\"; expected " + (known.size() == 1 ? "only " : "one of ") + list);
+  }
+}
+
+std::int64_t read_number(const json& object, const std::string& where, const char* field, std::int64_t lowest, std::int64_t highest,
+                         std::int64_t otherwise) {
+  auto found = object.find(field);
+  if (found == object.end())
+    return otherwise;
+  bool fits = found->is_number_unsigned() ? found->get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
+                                          : found->is_number_integer() && found->get<std::int64_t>() <= highest;
+  if (!fits || found->get<std::int64_t>() < lowest)
+    fail(where + "." + field,
+         "expected a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest) + ", got " + shown(*found));
+  return found->get<std::int64_t>();
+}
+
+std::string read_text(const json& object, const std::string& where, const char* field, const char* otherwise) {
+  auto found = object.find(field);
+  if (found == object.end() && otherwise != nullptr)
+    return otherwise;
+  if (found == object.end())
+    fail(where, std::string("the field \"") + field + "\" is missing; expected a text in quotes");
+  if (!found->is_string() || found->get<std::string>().empty())
+    fail(where + "." + field, "expected a text in quotes, got " + shown(*found));
+  return found->get<std::string>();
+}
+
+cluster_node read_node(const json& object, const std::string& where) {
+  if (!object.is_object())
+    fail(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
+  check_fields(object, where, {"name", "host", "port", "workers", "threads"});
+  cluster_node node;
+  node.name = read_text(object, where, "name", nullptr);
+  check_node_name(node.name, where + ".name");
+  node.host = read_text(object, where, "host", "127.0.0.1");
+  node.port = static_cast<std::uint16_t>(read_number(object, where, "port", 0, 65535, 0));
+  node.workers = static_cast<std::size_t>(read_number(object, where, "workers", 1, most_lanes, 1));
+  node.threads = static_cast<std::size_t>(read_number(object, where, "threads", 1, most_lanes, 1));
+  return node;
+}
+
+}  // namespace
+
+cluster_file cluster_file::parse(const std::string& text, const std::string& origin) {
+  auto document = parse_strictly(text, origin);
+  if (!document.is_object())
+    fail(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));
+  check_fields(document, origin, {"nodes"});
+  auto list = document.find("nodes");
+  if (list == document.end())
+    fail(origin, "the field \"nodes\" is missing; expected a list of nodes");
+  if (!list->is_array() || list->empty() || list->size() > most_nodes)
+    fail(origin + ": nodes", "expected a list of 1 to " + std::to_string(most_nodes) + " nodes, got " +
+                               (list->is_array() ? std::to_string(list->size()) : shown(*list)));
+  cluster_file cluster;
+  std::map<std::string, std::size_t> names;
+  std::map<std::string, std::size_t> addresses;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    auto where = origin + ": nodes[" + std::to_string(i) + "]";
+    auto node = read_node((*list)[i], where);
+    auto [same_name, new_name] = names.emplace(node.name, i);
+    if (!new_name)
+      fail(where + ".name", "\"" + node.name + "\" is the name of nodes[" + std::to_string(same_name->second) +
+                              "] already; expected one that no other node has");
+    auto address = node.host + ":" + std::to_string(node.port);
+    auto [same_address, new_address] = addresses.emplace(address, i);
+    if (!new_address && node.port != 0)
+      fail(where + ".port", address + " is the address of nodes[" + std::to_string(same_address->second) +
+                              "] already; expected another port, or 0 for any free one");
+    cluster.nodes.push_back(std::move(node));
+  }
+  return cluster;
+}
+
+cluster_file cluster_file::read(const std::string& path) {
+  std::error_code problem;
+  if (!std::filesystem::exists(path, problem))
+    fail(path, "no such file; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
+  if (!std::filesystem::is_regular_file(path, problem))
+    fail(path, "not a file; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
+  auto size = std::filesystem::file_size(path, problem);
+  if (!problem && size > largest_file)
+    fail(path, "expected a cluster file of at most " + std::to_string(largest_file) + " bytes, got " + std::to_string(size));
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad())
+    fail(path, std::string("cannot read it: ") + std::strerror(errno));
+  if (text.empty())
+    fail(path, "the file is empty; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
+  return parse(text, path);
+}
+
+void check_node_name(const std::string& name, const std::string& field) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  };
+  bool good = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), allowed) && name[0] != '-' && name[0] != '.';
+  if (!good)
+    fail(field, "expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got " + shown(json(name)));
+}
+
+bool is_loopback(const std::string& host) {
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1)
+    return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1)
+    return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "signals.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace troupe::apps {
+
+namespace {
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+void block_stop_signals() {
+  auto set = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience)
+    : on_signal_(std::move(on_signal)), patience_(patience) {
+  auto set = stop_signals();
+  signal_file_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  leave_file_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (signal_file_ < 0 || leave_file_ < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
+  thread_ = std::thread([this] { listen(); });
+}
+
+stop_signal::~stop_signal() {
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto written = write(leave_file_, &one, sizeof one);
+  thread_.join();
+  close(signal_file_);
+  close(leave_file_);
+}
+
+int stop_signal::wait() {
+  std::unique_lock lock(mutex_);
+  came_.wait(lock, [&] { return requested(); });
+  return number();
+}
+
+std::optional<int> stop_signal::wait_for(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  if (!came_.wait_for(lock, timeout, [&] { return requested(); }))
+    return std::nullopt;
+  return number();
+}
+
+void stop_signal::request() {
+  note(SIGTERM);
+}
+
+void stop_signal::listen() {
+  pollfd watched[] = {{signal_file_, POLLIN, 0}, {leave_file_, POLLIN, 0}};
+  std::optional<std::chrono::steady_clock::time_point> first;
+  while (true) {
+    ::poll(watched, 2, -1);
+    if (watched[1].revents != 0)
+      return;
+    signalfd_siginfo info;
+    if (read(signal_file_, &info, sizeof info) != static_cast<ssize_t>(sizeof info))
+      continue;
+    auto now = std::chrono::steady_clock::now();
+    if (first && now - *first >= patience_)
+      _exit(128 + static_cast<int>(info.ssi_signo));
+    if (!first)
+      first = now;
+    note(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void stop_signal::note(int number) {
+  {
+    std::lock_guard lock(mutex_);
+    if (requested())
+      return;
+    number_.store(number, std::memory_order_release);
+  }
+  came_.notify_all();
+  if (on_signal_)
+    on_signal_(number);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "spawn_process.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+namespace troupe::apps {
+
+namespace {
+
+/// Between fork and exec: other threads may have held any lock, so only what is safe in a signal handler.
+class newborn {
+ public:
+  newborn(char* const* arguments, int output, int report) : arguments_(arguments), output_(output), report_(report) {}
+
+  [[noreturn]] void run(pid_t parent) const noexcept {
+    check(prctl(PR_SET_PDEATHSIG, SIGKILL));
+    if (getppid() != parent)  // it died before the line above
+      _exit(127);
+    check(setpgid(0, 0));
+    redirect();
+    // The report's end closes by itself when the program starts; so must all that the parent has open.
+    check(static_cast<int>(syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC)));
+    for (int number = 1; number < NSIG; ++number)
+      signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    execvp(arguments_[0], arguments_);
+    check(-1);
+    _exit(127);
+  }
+
+ private:
+  void redirect() const noexcept {
+    int empty = open("/dev/null", O_RDONLY);
+    check(empty);
+    check(dup2(empty, STDIN_FILENO));
+    if (output_ >= 0) {
+      check(dup2(output_, STDOUT_FILENO));
+      check(dup2(output_, STDERR_FILENO));
+    }
+  }
+
+  void check(int result) const noexcept {
+    if (result >= 0)
+      return;
+    int reason = errno;
+    [[maybe_unused]] auto written = write(report_, &reason, sizeof reason);
+    _exit(127);
+  }
+
+  char* const* arguments_;
+  int output_;
+  int report_;
+};
+
+pid_t fork_without_signals(const newborn& child) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t parent = getpid();
+  pid_t pid = _Fork();  // no handlers of fork: libraries' handlers wait for locks that the child never needs
+  if (pid == 0)
+    child.run(parent);
+  int reason = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return pid;
+}
+
+}  // namespace
+
+pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
+  if (arguments.empty())
+    throw std::invalid_argument("cannot start a process: expected a program and its arguments, got none");
+  std::vector<char*> pointers;
+  for (auto& argument : arguments)
+    pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot start '" + arguments[0] + "'");
+  pid_t pid = fork_without_signals(newborn(pointers.data(), output, report[1]));
+  int reason = pid < 0 ? errno : 0;
+  close(report[1]);
+  if (pid > 0) {
+    ssize_t got;
+    while ((got = read(report[0], &reason, sizeof reason)) < 0 && errno == EINTR) {
+    }
+    if (got != static_cast<ssize_t>(sizeof reason))
+      reason = 0;  // the end closed on exec
+    else
+      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+  }
+  close(report[0]);
+  if (reason != 0)
+    throw std::system_error(reason, std::generic_category(), "cannot start '" + arguments[0] + "'");
+  return pid;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/cluster_file.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <stdexcept>
+
+using namespace troupe::apps;
+namespace data = boost::unit_test::data;
+
+namespace {
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+struct mistake {
+  const char* text;
+  const char* error;
+};
+
+std::ostream& operator<<(std::ostream& out, const mistake& m) {
+  return out << m.text;
+}
+
+const mistake mistakes[] = {
+  {R"({"nodes": [{"name": "a"})", "f.json: not valid JSON: parse error at line 1, column 24"},
+  {R"([])", "f.json: expected an object such as {\"nodes\": [...]}, got []"},
+  {R"({})", "f.json: the field \"nodes\" is missing; expected a list of nodes"},
+  {R"({"nodes": []})", "f.json: nodes: expected a list of 1 to 256 nodes, got 0"},
+  {R"({"nodes": {"a": 1}})", "f.json: nodes: expected a list of 1 to 256 nodes, got {\"a\":1}"},
+  {R"({"nodes": [{"name": "a"}], "node": 1})", "f.json: unknown field \"node\"; expected only nodes"},
+  {R"({"nodes": [7]})", "f.json: nodes[0]: expected an object such as {\"name\": \"stage1\"}, got 7"},
+  {R"({"nodes": [{}]})", "f.json: nodes[0]: the field \"name\" is missing; expected a text in quotes"},
+  {R"({"nodes": [{"name": 3}]})", "f.json: nodes[0].name: expected a text in quotes, got 3"},
+  {R"({"nodes": [{"name": ""}]})", "f.json: nodes[0].name: expected a text in quotes, got \"\""},
+  {R"({"nodes": [{"name": "a b"}]})", "f.json: nodes[0].name: expected 1 to 64 letters, digits, '-', '_' or '.'"},
+  {R"({"nodes": [{"name": "-a"}]})", "got \"-a\""},
+  {R"({"nodes": [{"name": "a", "prot": 4001}]})",
+   "f.json: nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, threads"},
+  {R"({"nodes": [{"name": "a"}, {"name": "b", "port": 65536}]})",
+   "f.json: nodes[1].port: expected a whole number from 0 to 65535, got 65536"},
+  {R"({"nodes": [{"name": "a", "port": -1}]})", "f.json: nodes[0].port: expected a whole number from 0 to 65535, got -1"},
+  {R"({"nodes": [{"name": "a", "port": 18446744073709551615}]})", "expected a whole number from 0 to 65535, got 18446744073709551615"},
+  {R"({"nodes": [{"name": "a", "port": "4001"}]})", "expected a whole number from 0 to 65535, got \"4001\""},
+  {R"({"nodes": [{"name": "a", "workers": 0}]})", "f.json: nodes[0].workers: expected a whole number from 1 to 1024, got 0"},
+  {R"({"nodes": [{"name": "a", "threads": 1.5}]})", "f.json: nodes[0].threads: expected a whole number from 1 to 1024, got 1.5"},
+  {R"({"nodes": [{"name": "a", "host": 1}]})", "f.json: nodes[0].host: expected a text in quotes, got 1"},
+  {R"({"nodes": [{"name": "a"}, {"name": "b"}, {"name": "a"}]})", "f.json: nodes[2].name: \"a\" is the name of nodes[0] already"},
+  {R"({"nodes": [{"name": "a", "port": 4001}, {"name": "b", "port": 4001}]})",
+   "f.json: nodes[1].port: 127.0.0.1:4001 is the address of nodes[0] already"},
+  {R"({"nodes": [{"name": "a", "name": "b"}]})", "f.json: the field \"name\" is written twice in one object"},
+};
+
+struct folder {
+  std::filesystem::path path;
+  folder() {
+    std::string text = (std::filesystem::temp_directory_path() / "troupe_cluster_XXXXXX").string();
+    path = mkdtemp(text.data());
+  }
+  ~folder() { std::filesystem::remove_all(path); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_node_that_says_nothing_but_its_name_listens_on_loopback_on_any_port) {
+  auto cluster = cluster_file::parse(R"({"nodes": [{"name": "stage1"}]})", "f.json");
+  BOOST_REQUIRE_EQUAL(cluster.nodes.size(), 1u);
+  BOOST_TEST(cluster.nodes[0].name == "stage1");
+  BOOST_TEST(cluster.nodes[0].host == "127.0.0.1");
+  BOOST_TEST(cluster.nodes[0].port == 0);
+  BOOST_TEST(cluster.nodes[0].workers == 1u);
+  BOOST_TEST(cluster.nodes[0].threads == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
+  auto cluster = cluster_file::parse(
+    R"({"nodes": [{"name": "b", "host": "127.0.0.2", "port": 4001, "workers": 3, "threads": 4}, {"name": "a", "port": 4001}]})", "f.json");
+  BOOST_REQUIRE_EQUAL(cluster.nodes.size(), 2u);
+  BOOST_TEST(cluster.nodes[0].name == "b");
+  BOOST_TEST(cluster.nodes[0].host == "127.0.0.2");
+  BOOST_TEST(cluster.nodes[0].port == 4001);
+  BOOST_TEST(cluster.nodes[0].workers == 3u);
+  BOOST_TEST(cluster.nodes[0].threads == 4u);
+  BOOST_TEST(cluster.nodes[1].name == "a");
+}
+
+BOOST_DATA_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected, data::make(mistakes)) {
+  auto text = error_of([&] { cluster_file::parse(sample.text, "f.json"); });
+  BOOST_TEST(text.find(sample.error) != std::string::npos, "got: " << text);
+  BOOST_TEST(text.find('\n') == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(more_nodes_than_a_machine_can_hold_are_refused) {
+  std::string text = R"({"nodes": [)";
+  for (int i = 0; i < 257; ++i)
+    text += std::string(i == 0 ? "" : ",") + "{\"name\": \"n" + std::to_string(i) + "\"}";
+  BOOST_TEST(error_of([&] { cluster_file::parse(text + "]}", "f.json"); }) == "f.json: nodes: expected a list of 1 to 256 nodes, got 257");
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_no_cluster_file_never_crashes_however_it_is_cut) {
+  std::string whole = R"({"nodes": [{"name": "stage1", "port": 4001}, {"name": "\u00e9", "threads": -2}]})";
+  for (std::size_t length = 0; length <= whole.size(); ++length)
+    BOOST_TEST(error_of([&] { cluster_file::parse(whole.substr(0, length), "f.json"); }).starts_with("f.json: "));
+  BOOST_TEST(error_of([&] { cluster_file::parse(std::string(100000, '['), "f.json"); }).starts_with("f.json: "));
+  BOOST_TEST(error_of([&] { cluster_file::parse("\xff\xfe\x00{", "f.json"); }).starts_with("f.json: "));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named) {
+  folder here;
+  auto path = (here.path / "cluster.json").string();
+  BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": no such file"));
+  BOOST_TEST(error_of([&] { cluster_file::read(here.path.string()); }).starts_with(here.path.string() + ": not a file"));
+  std::ofstream(path).flush();
+  BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": the file is empty"));
+  std::ofstream(path) << std::string((1 << 20) + 1, ' ');
+  BOOST_TEST(error_of([&] { cluster_file::read(path); }) == path + ": expected a cluster file of at most 1048576 bytes, got 1048577");
+  std::ofstream(path) << R"({"nodes": [{"name": "a"}]})";
+  BOOST_TEST(cluster_file::read(path).nodes.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(only_loopback_addresses_count_as_loopback) {
+  for (auto* host : {"127.0.0.1", "127.255.0.9", "localhost", "::1"})
+    BOOST_TEST(is_loopback(host), host);
+  for (auto* host : {"0.0.0.0", "10.0.0.1", "128.0.0.1", "::", "example.org", "127.0.0.1.example.org", ""})
+    BOOST_TEST(!is_loopback(host), host);
+}

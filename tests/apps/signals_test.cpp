@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/signals.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+
+using namespace troupe::apps;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct blocked {
+  blocked() { block_stop_signals(); }
+};
+
+}  // namespace
+
+BOOST_GLOBAL_FIXTURE(blocked);
+
+BOOST_AUTO_TEST_CASE(nothing_is_requested_before_a_signal_comes) {
+  stop_signal stop;
+  BOOST_TEST(!stop.requested());
+  BOOST_TEST(stop.number() == 0);
+  BOOST_TEST(!stop.wait_for(1ms));
+}
+
+BOOST_AUTO_TEST_CASE(wait_returns_the_signal_that_came_and_the_callback_has_its_number) {
+  for (int number : {SIGINT, SIGTERM}) {
+    std::promise<int> called;
+    stop_signal stop([&](int n) { called.set_value(n); });
+    kill(getpid(), number);
+    BOOST_TEST(stop.wait() == number);
+    BOOST_TEST(stop.requested());
+    BOOST_TEST(called.get_future().get() == number);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_from_before_the_object_existed_is_not_lost) {
+  kill(getpid(), SIGTERM);
+  stop_signal stop;
+  BOOST_TEST(stop.wait() == SIGTERM);
+  BOOST_TEST(stop.wait() == SIGTERM);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_from_inside_stops_as_a_signal_does_and_only_once) {
+  int calls = 0;
+  stop_signal stop([&](int) { ++calls; });
+  stop.request();
+  stop.request();
+  BOOST_TEST(stop.wait() == SIGTERM);
+  BOOST_TEST(calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_repeated_signal_within_the_patience_changes_nothing) {
+  int calls = 0;
+  {
+    stop_signal stop([&](int) { ++calls; }, 1h);
+    kill(getpid(), SIGINT);
+    BOOST_TEST(stop.wait() == SIGINT);
+    kill(getpid(), SIGTERM);
+    BOOST_TEST(stop.number() == SIGINT);
+  }
+  // Whether the object saw the second one or not, it must not reach what comes next.
+  sigset_t both;
+  sigemptyset(&both);
+  sigaddset(&both, SIGTERM);
+  timespec now{};
+  sigtimedwait(&both, nullptr, &now);
+  BOOST_TEST(calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_second_signal_ends_a_process_whose_stop_hangs) {
+  pid_t child = fork();
+  if (child == 0) {
+    stop_signal stop({}, 0ms);
+    kill(getpid(), SIGINT);
+    stop.wait();
+    kill(getpid(), SIGINT);
+    while (true)
+      pause();
+  }
+  int status = 0;
+  BOOST_TEST(waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE(WIFEXITED(status));
+  BOOST_TEST(WEXITSTATUS(status) == 128 + SIGINT);
+}

@@ -11,6 +11,19 @@ using list_atom = caf::atom_constant<caf::atom("list")>;
 using subscribe_atom = caf::atom_constant<caf::atom("subscribe")>;
 using leave_atom = caf::atom_constant<caf::atom("leave")>;
 using clock_atom = caf::atom_constant<caf::atom("clock")>;
+using merge_atom = caf::atom_constant<caf::atom("merge")>;
+using take_atom = caf::atom_constant<caf::atom("take")>;
+using start_atom = caf::atom_constant<caf::atom("start")>;
+using done_atom = caf::atom_constant<caf::atom("done")>;
+using open_atom = caf::atom_constant<caf::atom("open")>;
+using close_atom = caf::atom_constant<caf::atom("close")>;
+using ended_atom = caf::atom_constant<caf::atom("ended")>;
+using free_atom = caf::atom_constant<caf::atom("free")>;
+using blocked_atom = caf::atom_constant<caf::atom("blocked")>;
+using resumed_atom = caf::atom_constant<caf::atom("resumed")>;
+using deadline_atom = caf::atom_constant<caf::atom("deadline")>;
 using tick_atom = caf::atom_constant<caf::atom("tick")>;
+using listen_atom = caf::atom_constant<caf::atom("listen")>;
+using collect_atom = caf::atom_constant<caf::atom("collect")>;
 
 }  // namespace troupe

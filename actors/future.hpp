@@ -3,11 +3,14 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <troupe/messages/errors.hpp>
 
@@ -23,17 +26,23 @@ class blocking_observer {
   static blocking_observer*& current();
 };
 
+namespace detail {
+void report_lost_exception(const char* where, const char* text) noexcept;
+}
+
 /// A value that arrives once, from any thread.
 ///   FU-1  it is completed exactly once; later completions are ignored.
 ///   FU-2  `get` ends at its deadline at the latest, if one is given.
 ///   FU-3  a continuation runs exactly once, on the thread that completes the future or that adds it.
-/// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get() or continuation.
+/// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(); what it throws
+/// fails the future. A continuation that throws does not keep the others from running; its text goes to stderr.
 template <class T>
 class future {
  public:
   struct state {
     std::mutex mutex;
     std::condition_variable ready;
+    std::once_flag finished;
     std::optional<T> value;
     std::optional<error> failure;
     std::function<void(T&)> finish;
@@ -59,23 +68,23 @@ class future {
 
   /// The value; throws troupe::error if the future failed.
   T get() const {
-    std::unique_lock lock(state_->mutex);
-    if (!state_->complete) {
-      auto* observer = blocking_observer::current();
-      if (observer != nullptr)
-        observer->blocked();
-      state_->ready.wait(lock, [&] { return state_->complete; });
-      if (observer != nullptr) {
-        lock.unlock();
-        observer->resumed();
-        lock.lock();
-      }
-    }
-    if (state_->failure)
-      throw *state_->failure;
-    if (auto finish = std::exchange(state_->finish, nullptr))
-      finish(*state_->value);
-    return *state_->value;
+    wait([](state& s, std::unique_lock<std::mutex>& lock) {
+      s.ready.wait(lock, [&] { return s.complete; });
+      return true;
+    });
+    return finished_value();
+  }
+
+  /// The same; throws troupe::error (deadline_passed) when it does not arrive within `patience`. It may be asked again.
+  T get(std::chrono::nanoseconds patience) const {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    const bool arrived = wait([&](state& s, std::unique_lock<std::mutex>& lock) {
+      return s.ready.wait_until(lock, until, [&] { return s.complete; });
+    });
+    if (!arrived)
+      throw error(errc::deadline_passed,
+                  "the result did not arrive within " + std::to_string(patience.count() / 1'000'000) + " ms");
+    return finished_value();
   }
 
   /// Runs `next` with this future once it is complete.
@@ -91,6 +100,42 @@ class future {
   }
 
  private:
+  // Waits with `await(state, lock)` unless complete; the observer is told without the lock, it may take its own.
+  template <class F>
+  bool wait(F await) const {
+    if (ready())
+      return true;
+    auto* observer = blocking_observer::current();
+    if (observer != nullptr)
+      observer->blocked();
+    std::unique_lock lock(state_->mutex);
+    const bool arrived = await(*state_, lock);
+    lock.unlock();
+    if (observer != nullptr)
+      observer->resumed();
+    return arrived;
+  }
+
+  // After completion value and failure change no more, but for the one run of `finish`.
+  T finished_value() const {
+    auto& s = *state_;
+    std::call_once(s.finished, [&s] {
+      auto finish = std::exchange(s.finish, nullptr);
+      if (!finish || s.failure)
+        return;
+      try {
+        finish(*s.value);
+      } catch (const error& problem) {
+        s.failure.emplace(problem);
+      } catch (const std::exception& problem) {
+        s.failure.emplace(errc::function_failed, problem.what());
+      }
+    });
+    if (s.failure)
+      throw *s.failure;
+    return *s.value;
+  }
+
   template <class F>
   void settle(F&& fill) {
     std::vector<std::function<void(future)>> continuations;
@@ -103,8 +148,13 @@ class future {
       continuations.swap(state_->continuations);
     }
     state_->ready.notify_all();
-    for (auto& next : continuations)
-      next(*this);
+    for (auto& next : continuations) {
+      try {
+        next(*this);
+      } catch (const std::exception& problem) {
+        detail::report_lost_exception("a continuation", problem.what());
+      }
+    }
   }
 
   std::shared_ptr<state> state_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -24,5 +25,14 @@ struct settings {
   /// `--trace`; throws troupe::error for anything else.
   settings(int argc, char** argv);
 };
+
+/// Throws troupe::error (misuse) that names the setting, its value and what is expected.
+void check(const settings& options);
+
+/// Takes "host:port" apart ("[::1]:4000" for IPv6); throws troupe::error (misuse) when it is not that.
+std::pair<std::string, std::uint16_t> parse_address(const std::string& text);
+
+/// Whether a node may have this name: 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot (names become file names).
+bool valid_node_name(const std::string& name) noexcept;
 
 }  // namespace troupe

@@ -7,11 +7,10 @@ if(TROUPE_TORCH_DIR)
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")
 elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "")
   list(APPEND libtorch_places "$ENV{TROUPE_TORCH_DIR}")
+elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: where troupe itself found it
+  list(APPEND libtorch_places "${TROUPE_TORCH_DIR_BUILT}")
 else()
   file(GLOB libtorch_places "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
-  if(TROUPE_TORCH_DIR_BUILT) # the installed package: where troupe itself found it
-    list(APPEND libtorch_places "${TROUPE_TORCH_DIR_BUILT}")
-  endif()
 endif()
 
 find_path(libtorch_root NAMES include/ATen/ATen.h PATHS ${libtorch_places} NO_DEFAULT_PATH NO_CACHE)

@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: BSD-3-Clause
-#include "nn.hpp"
-
-#include <boost/test/unit_test.hpp>

@@ -18,8 +18,6 @@ class system_config : public caf::actor_system_config {
   explicit system_config(const settings& options);
   explicit system_config(for_tests);
 
- private:
-  void add_types();
 };
 
 }  // namespace troupe

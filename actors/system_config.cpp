@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/system_config.hpp>
+
+#include <chrono>
+
+#include <caf/atom.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/timespan.hpp>
+
+#include <troupe/messages/registration.hpp>
+
+namespace troupe {
+
+system_config::system_config(const settings&) {
+  troupe::add_message_types(*this);  // not the template of the same name
+  // A blocking request to a local actor takes 15 us with one shared queue, 86 us while idle workers sleep between steals.
+  set("scheduler.policy", caf::atom("sharing"));
+  // What computes is detached, what faces the network runs in its thread: little is left for the pool.
+  set("scheduler.max-threads", std::size_t{2});
+  // Messages are read in the network thread: a thread between doubles the time of a round trip.
+  set("middleman.workers", std::size_t{0});
+  set("middleman.heartbeat-interval", caf::timespan{0});
+  set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
+  load<caf::io::middleman>();
+}
+
+system_config::system_config(for_tests) {
+  troupe::add_message_types(*this);  // not the template of the same name
+  set("scheduler.policy", caf::atom("testing"));
+}
+
+}  // namespace troupe

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/cluster_file.hpp"
 
-#include <boost/test/data/monomorphic.hpp>
-#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <ostream>
+#include <functional>
 #include <stdexcept>
 
 using namespace troupe::apps;
-namespace data = boost::unit_test::data;
 
 namespace {
 
@@ -30,12 +27,8 @@ struct mistake {
   const char* error;
 };
 
-std::ostream& operator<<(std::ostream& out, const mistake& m) {
-  return out << m.text;
-}
-
 const mistake mistakes[] = {
-  {R"({"nodes": [{"name": "a"})", "f.json: not valid JSON: parse error at line 1, column 24"},
+  {R"({"nodes": [{"name": "a"})", "f.json: not valid JSON: parse error at line 1, column 25: "},
   {R"([])", "f.json: expected an object such as {\"nodes\": [...]}, got []"},
   {R"({})", "f.json: the field \"nodes\" is missing; expected a list of nodes"},
   {R"({"nodes": []})", "f.json: nodes: expected a list of 1 to 256 nodes, got 0"},
@@ -96,17 +89,20 @@ BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
   BOOST_TEST(cluster.nodes[1].name == "a");
 }
 
-BOOST_DATA_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected, data::make(mistakes)) {
-  auto text = error_of([&] { cluster_file::parse(sample.text, "f.json"); });
-  BOOST_TEST(text.find(sample.error) != std::string::npos, "got: " << text);
-  BOOST_TEST(text.find('\n') == std::string::npos);
+BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {
+  for (auto& m : mistakes) {
+    auto text = error_of([&] { cluster_file::parse(m.text, "f.json"); });
+    BOOST_TEST(text.find(m.error) != std::string::npos, m.text << " gives: " << text);
+    BOOST_TEST(text.find('\n') == std::string::npos);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(more_nodes_than_a_machine_can_hold_are_refused) {
   std::string text = R"({"nodes": [)";
   for (int i = 0; i < 257; ++i)
-    text += std::string(i == 0 ? "" : ",") + "{\"name\": \"n" + std::to_string(i) + "\"}";
-  BOOST_TEST(error_of([&] { cluster_file::parse(text + "]}", "f.json"); }) == "f.json: nodes: expected a list of 1 to 256 nodes, got 257");
+    text.append(i == 0 ? "" : ",").append("{\"name\": \"n").append(std::to_string(i)).append("\"}");
+  text += "]}";
+  BOOST_TEST(error_of([&] { cluster_file::parse(text, "f.json"); }) == "f.json: nodes: expected a list of 1 to 256 nodes, got 257");
 }
 
 BOOST_AUTO_TEST_CASE(text_that_is_no_cluster_file_never_crashes_however_it_is_cut) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <fstream>
 #include <mutex>
@@ -151,9 +152,8 @@ BOOST_AUTO_TEST_CASE(stop_all_leaves_no_child_that_ignores_the_signal_or_is_stop
   process_group group(heard.sink());
   auto deaf = group.start("deaf", shell("trap '' TERM; echo ready; while :; do sleep 0.01; done"));
   auto stopped = group.start("stopped", shell("kill -STOP $$"));
-  int status = 0;
-  while (waitpid(stopped, &status, WUNTRACED | WNOWAIT) < 0 && errno == EINTR) {
-  }
+  siginfo_t info;
+  BOOST_REQUIRE(waitid(P_PID, static_cast<id_t>(stopped), &info, WSTOPPED | WNOWAIT) == 0);
   BOOST_REQUIRE(heard.wait_for("deaf: ready"));
   group.stop_all(50ms);
   BOOST_TEST(!is_alive(deaf));

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <vector>
+
+#include <c10/util/Exception.h>
+
+#include "cluster_file.hpp"
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr int failed = 1;
+constexpr int wrong_arguments = 2;
+
+/// How many letters have to change to make one word of the other.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    auto diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      auto changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
+    }
+  }
+  return row[b.size()];
+}
+
+/// "; did you mean X?", or nothing when no word is near.
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  auto nearest = std::min_element(known.begin(), known.end(),
+                                  [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
+  if (nearest == known.end() || distance(word, *nearest) > std::max<std::size_t>(1, word.size() / 3))
+    return "";
+  return "; did you mean " + *nearest + "?";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string list;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return list;
+}
+
+std::vector<std::string> subcommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (auto* option : app.get_options())
+    for (auto& name : option->get_lnames())
+      names.push_back("--" + name);
+  return names;
+}
+
+void say(const std::string& text) noexcept {
+  std::fprintf(stderr, "troupe: %s\n", text.c_str());
+}
+
+std::string flattened(const std::string& text) {
+  std::string line;
+  for (char c : text) {
+    if (c != '\n' && c != '\r' && c != '\t')
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  }
+  while (!line.empty() && line.back() == ' ')
+    line.pop_back();
+  return line;
+}
+
+int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
+  auto parsed = app.get_subcommands();
+  auto& where = parsed.empty() ? app : *parsed.front();
+  auto command = app.get_name() + (parsed.empty() ? "" : " " + where.get_name());
+  auto left = app.remaining(true);
+  std::string text = flattened(mistake.what());
+  if (mistake.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {
+    bool option = left.front().starts_with('-');
+    text = (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
+  }
+  say(text + " (see '" + command + " --help')");
+  return wrong_arguments;
+}
+
+int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
+  auto names = subcommands(app);
+  if (argc < 2) {
+    say("expected a subcommand: " + joined(names) + " (see '" + app.get_name() + " --help')");
+    return wrong_arguments;
+  }
+  std::string first = argv[1];
+  if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end()) {
+    say("unknown subcommand '" + first + "'; expected " + joined(names) + suggestion(first, names) + " (see '" + app.get_name() +
+        " --help')");
+    return wrong_arguments;
+  }
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::RuntimeError& status) {
+    return status.get_exit_code();
+  } catch (const CLI::ParseError& mistake) {
+    return refuse(app, mistake);
+  }
+}
+
+}  // namespace
+
+std::string one_line(const std::exception& failure) {
+  if (auto* of_torch = dynamic_cast<const c10::Error*>(&failure))
+    return flattened(of_torch->what_without_backtrace());
+  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr)
+    return "out of memory";
+  return flattened(failure.what());
+}
+
+int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept {
+  try {
+    return parse_and_run(app, argc, argv);
+  } catch (const std::exception& failure) {
+    say(one_line(failure));
+  } catch (...) {
+    say("failed by an exception of an unknown type");
+  }
+  return failed;
+}
+
+std::pair<std::string, std::uint16_t> split_address(const std::string& text) {
+  auto colon = text.rfind(':');
+  std::uint16_t port = 0;
+  bool good = colon != std::string::npos && colon > 0;
+  if (good) {
+    auto [end, problem] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
+    good = problem == std::errc() && end == text.data() + text.size() && port != 0;
+  }
+  if (!good)
+    throw CLI::ValidationError("expected HOST:PORT such as 127.0.0.1:4001, got '" + text + "'");
+  return {text.substr(0, colon), port};
+}
+
+CLI::Validator host_and_port() {
+  auto check = [](const std::string& text) {
+    try {
+      split_address(text);
+    } catch (const CLI::ValidationError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  return CLI::Validator(check, "HOST:PORT", "host_and_port");
+}
+
+CLI::Validator node_name() {
+  auto check = [](const std::string& text) {
+    try {
+      check_node_name(text, "name");
+    } catch (const std::runtime_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  return CLI::Validator(check, "NAME", "node_name");
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+namespace troupe::apps {
+
+/// Parses the arguments and runs the subcommand's callback. A callback fails by any exception, or with a status of its own and no text by
+/// CLI::RuntimeError. Returns the exit status.
+///   CL-1  0: done, or help was asked for. 1: it failed. 2: the arguments are wrong.
+///   CL-2  a failure is one line on stderr, "troupe: <what>"; a wrong argument's names the argument and the --help to read.
+int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;
+
+/// Any exception's text on one line, without libtorch's stack trace.
+std::string one_line(const std::exception& failure);
+
+/// "host:port" in two; throws CLI::ValidationError for anything else, and for port 0.
+std::pair<std::string, std::uint16_t> split_address(const std::string& text);
+
+/// Refuses what split_address refuses, where the option is read.
+CLI::Validator host_and_port();
+
+/// Refuses what check_node_name refuses.
+CLI::Validator node_name();
+
+}  // namespace troupe::apps

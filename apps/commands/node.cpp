@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/commands/node.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include <troupe/actors/node.hpp>
+
+#include "apps/charlm/modules.hpp"
+#include "apps/cluster_file.hpp"
+#include "apps/command_line.hpp"
+#include "apps/ready_line.hpp"
+#include "apps/signals.hpp"
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr auto time_to_leave = std::chrono::milliseconds(1500);
+
+struct node_options {
+  std::string name = "node";
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;
+  std::vector<std::string> join;
+  std::size_t workers = 1;
+  int threads = 1;
+  int deadline_ms = 60'000;
+  int heartbeat_ms = 250;
+  std::string until_left;
+  bool print_port = false;
+  bool trace = false;
+
+  settings node_settings() const {
+    settings s;
+    s.name = name;
+    s.host = host;
+    s.port = port;
+    s.workers = workers;
+    s.deadline = std::chrono::milliseconds(deadline_ms);
+    s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
+    s.trace = trace;
+    return s;
+  }
+};
+
+/// Work that was begun may run for long after a node was told to leave; nobody waits for its result any more.
+void leave_at_latest_in(std::chrono::milliseconds time) {
+  std::thread([time] {
+    std::this_thread::sleep_for(time);
+    _exit(0);
+  }).detach();
+}
+
+/// Where the node is between its start and its end: a signal that comes while it still joins has nothing to wait for.
+class stay {
+ public:
+  void on_signal() {
+    if (!joined_)
+      _exit(0);
+    leave_at_latest_in(time_to_leave);
+  }
+  void joined() { joined_ = true; }
+
+ private:
+  std::atomic<bool> joined_{false};
+};
+
+void warn_unless_loopback(const node_options& options) {
+  if (!is_loopback(options.host))
+    std::fprintf(stderr,
+                 "troupe: warning: %s listens on %s, which is not loopback: without certificates whoever reaches this port can end the "
+                 "process and call its functions. Keep it to a network that you trust.\n",
+                 options.name.c_str(), options.host.c_str());
+}
+
+void run_node(const node_options& options) {
+  at::set_num_threads(options.threads);
+  warn_unless_loopback(options);
+  stay here;
+  stop_signal stop([&](int) { here.on_signal(); });
+
+  // It joins after it has all its functions: the first peer may call them at once.
+  node self(options.node_settings());
+  add_charlm_modules(self);
+  self.on_peer_down([&](const std::string& name, const std::string&) {
+    if (name == options.until_left)
+      stop.request();
+  });
+  for (auto& address : options.join) {
+    auto [host, port] = split_address(address);
+    self.join(host, port);
+  }
+  here.joined();
+
+  ready_line ready{options.name, options.host, self.port()};
+  std::printf("%s\n", options.print_port ? std::to_string(ready.port).c_str() : ready.text().c_str());
+  std::fflush(stdout);
+  stop.wait();
+  self.stop();
+}
+
+constexpr const char* examples = R"(A node listens on loopback unless --host names another address.
+
+Example: two nodes that know each other
+  troupe node --name stage1 --port 4001
+  troupe node --name stage2 --join 127.0.0.1:4001)";
+
+}  // namespace
+
+void add_node_command(CLI::App& app) {
+  auto options = std::make_shared<node_options>();
+  auto* command = app.add_subcommand("node", "Run a plain node that waits for work");
+  command->option_defaults()->always_capture_default();
+  command->add_option("--name", options->name, "Name in the cluster")->check(node_name())->required();
+  command->add_option("--host", options->host, "Address to listen on");
+  command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
+  command->add_option("--join", options->join, "Address of a node to join; may repeat")->check(host_and_port())->type_name("");
+  command->add_option("--workers", options->workers, "Remote calls that run at once")->check(CLI::Range(1, 1024));
+  command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(CLI::Range(1, 1024));
+  command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and joins")->check(CLI::Range(1, 86'400'000));
+  command->add_option("--heartbeat-ms", options->heartbeat_ms, "Between two signs of life; a peer is down after 3 missed ones")
+    ->check(CLI::Range(10, 3'600'000));
+  command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")->check(node_name());
+  command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
+  command->add_flag("--trace", options->trace, "Record spans from the start");
+  command->footer(examples);
+  command->callback([options] { run_node(*options); });
+}
+
+}  // namespace troupe::apps

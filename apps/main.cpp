@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/command_line.hpp"
+#include "apps/commands/generate.hpp"
+#include "apps/commands/launch.hpp"
+#include "apps/commands/node.hpp"
+#include "apps/commands/train.hpp"
+#include "apps/signals.hpp"
+
+int main(int argc, char** argv) {
+  troupe::apps::block_stop_signals();
+  CLI::App app{"Runs the backward pass of libtorch programs as a company of actors, on one machine or across many.", "troupe"};
+  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  app.require_subcommand(1);
+  app.footer("Start with: troupe train --help");
+  troupe::apps::add_train_command(app);
+  troupe::apps::add_generate_command(app);
+  troupe::apps::add_node_command(app);
+  troupe::apps::add_launch_command(app);
+  return troupe::apps::run_command_line(app, argc, argv);
+}

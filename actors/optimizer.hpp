@@ -9,35 +9,35 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/actors/context.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/actors/remote_module.hpp>
 
 namespace troupe {
 
-/// What an optimizer does on every node: `type` is "sgd", "adam" or "adamw" (libtorch's own), `values` its options by their
-/// libtorch names ("lr", "weight_decay", "beta1", "beta2", "eps", "momentum", ...). Unknown names are refused.
-struct optimizer_settings {
-  std::string type = "adamw";
-  attributes values;
-};
-
-/// Steps parameters where they live: one libtorch optimizer on every node that holds some of them.
+/// Steps parameters where they live: one libtorch optimizer on every node that holds some of them. Not for several threads at once.
+///   OP-1  a step gives the bits that one libtorch optimizer over all parameters gives; a clipped one too, where the gradients are
+///         scaled by min(1, clip / (norm + 1e-6)) with the norm in double, summed in the order modules, then local.
+///   OP-2  gradients that are not finite are refused by a clipped step before anything is changed.
+///   OP-3  a checkpoint that does not fit is refused before any node changes anything.
+///   OP-4  a run that loads a checkpoint goes on with the bits of the run that saved it.
 class optimizer {
  public:
-  /// Over the parameters of remote modules and, on this node, `local` ones.
+  /// Over the parameters of remote modules and, on this node, `local` ones. Blocks; throws troupe::error.
   optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {});
   ~optimizer();
 
-  /// Steps every parameter with the gradient the context gathered for it; parameters without one stay as they are.
-  /// `clip_norm`: scales all gradients so that their norm over all nodes is at most this. Returns the norm before clipping
-  /// when clipping, otherwise nothing. Blocks; throws troupe::error.
+  /// Steps every parameter with the gradient the context gathered for it; parameters without one stay as they are. The context
+  /// must be open on this thread. `clip_norm`: scales all gradients so that their norm over all nodes is at most this. Returns the
+  /// norm before clipping when clipping, otherwise nothing. Blocks; throws troupe::error.
   std::optional<double> step(const context& pass, std::optional<double> clip_norm = {});
 
   /// Changes the learning rate on every node.
   void set_learning_rate(double rate);
 
-  /// Writes, on each node, its parameters and optimizer state to `folder/<node name>.pt` (whole or not at all);
-  /// `load` reads them back, and throws when names or shapes do not fit the model.
+  /// Writes, on each node, its parameters and optimizer state to `folder`, which all nodes must share, and makes these files its
+  /// checkpoint: all of them or none (see checkpoint.hpp). A folder holds one optimizer's checkpoint.
   void save(const std::string& folder, const attributes& about);
+  /// Reads it back, learning rate included, and returns `about`. Throws when nodes, names, shapes or dtypes do not fit.
   attributes load(const std::string& folder);
 
  private:

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/builtin_functions.hpp>
+
+#include <sstream>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+
+#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/local_optimizer.hpp>
+#include <troupe/actors/node.hpp>
+#include <troupe/actors/object_store.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe {
+
+namespace {
+
+/// Takes a value out, so that what is left is the user's.
+attribute take(attributes& values, const char* name) {
+  auto found = values.extract(name);
+  if (found.empty())
+    throw error(errc::misuse, std::string("the call carries no value '") + name + "'");
+  return std::move(found.mapped());
+}
+
+std::string take_text(attributes& values, const char* name) {
+  auto value = take(values, name);
+  if (auto* text = std::get_if<std::string>(&value.value))
+    return std::move(*text);
+  throw error(errc::misuse, std::string("the call's value '") + name + "' is not a text");
+}
+
+node_id take_owner(attributes& values) {
+  const node_id owner{number_from(values, value_names::owner)};
+  values.erase(value_names::owner);
+  return owner;
+}
+
+std::string describe(const at::Tensor& tensor) {
+  if (!tensor.defined())
+    return "undefined";
+  std::ostringstream text;
+  text << tensor.sizes() << " " << tensor.scalar_type();
+  return text.str();
+}
+
+const engine::gradient_table& gradients_of(const call_arguments& arguments) {
+  if (arguments.gradients == nullptr)
+    throw error(errc::misuse, "gradients are gathered in a context, and this call came outside any");
+  return *arguments.gradients;
+}
+
+call_reply create(object_store& objects, call_arguments& arguments) {
+  auto type = take_text(arguments.values, value_names::type);
+  const auto owner = take_owner(arguments.values);
+  const auto id = objects.add(owner, objects.make_module(type, arguments.values));
+  return {{}, {{value_names::object, to_attribute(id.number)}}};
+}
+
+call_reply drop(object_store& objects, call_arguments& arguments) {
+  objects.drop(arguments.target);
+  return {};
+}
+
+call_reply method(object_store& objects, call_arguments& arguments) {
+  auto name = take_text(arguments.values, value_names::method);
+  return objects.find_module(arguments.target)->call(name, arguments);
+}
+
+/// What `pick` makes of each parameter, with the parameters' names.
+template <class F>
+call_reply for_each_parameter(object_store& objects, call_arguments& arguments, F pick) {
+  at::NoGradGuard no_grad;
+  call_reply reply;
+  for (const auto& [name, parameter] : objects.find_module(arguments.target)->parameters()) {
+    auto picked = pick(parameter);
+    reply.values.emplace(std::to_string(reply.tensors.size()), name);
+    // A copy: the reply may be read while the parameter changes, or not be serialised at all.
+    reply.tensors.push_back(picked.defined() ? picked.detach().clone() : picked);
+  }
+  return reply;
+}
+
+call_reply parameters(object_store& objects, call_arguments& arguments) {
+  return for_each_parameter(objects, arguments, [](const at::Tensor& parameter) { return parameter; });
+}
+
+call_reply gradients(object_store& objects, call_arguments& arguments) {
+  const auto& table = gradients_of(arguments);
+  return for_each_parameter(objects, arguments, [&](const at::Tensor& parameter) { return table.find(parameter); });
+}
+
+call_reply set_parameters(object_store& objects, call_arguments& arguments) {
+  const auto parameters = objects.find_module(arguments.target)->parameters();
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+  for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const auto& value = arguments.tensors[i];
+    const auto name = get<std::string>(arguments.values, std::to_string(i));
+    at::Tensor to;
+    for (const auto& [known, parameter] : parameters)
+      if (known == name)
+        to = parameter;
+    if (!to.defined())
+      throw error(errc::misuse, "the module has no parameter '" + name + "'; nothing was written");
+    if (!value.defined() || !value.sizes().equals(to.sizes()) || value.scalar_type() != to.scalar_type())
+      throw error(errc::misuse, "parameter '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
+                                  "; nothing was written");
+    copies.emplace_back(std::move(to), value);
+  }
+  at::NoGradGuard no_grad;
+  for (auto& [to, from] : copies)
+    to.copy_(from);
+  return {};
+}
+
+call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
+  const auto owner = take_owner(arguments.values);
+  optimizer_settings settings{take_text(arguments.values, value_names::type), {}};
+  std::vector<std::shared_ptr<module>> modules;
+  const std::string module_prefix = "module.";
+  const std::string option_prefix = "option.";
+  for (const auto& [name, value] : arguments.values)
+    if (name.starts_with(option_prefix))
+      settings.values.emplace(name.substr(option_prefix.size()), value);
+  for (std::size_t i = 0; arguments.values.contains(module_prefix + std::to_string(i)); ++i)
+    modules.push_back(objects.find_module({objects.here(), number_from(arguments.values, module_prefix + std::to_string(i))}));
+  auto made = std::make_shared<local_optimizer>(settings, std::move(modules));
+  call_reply reply;
+  for (std::size_t i = 0; i < made->counts().size(); ++i)
+    reply.values.emplace("count." + std::to_string(i), static_cast<std::int64_t>(made->counts()[i]));
+  reply.values[value_names::object] = to_attribute(objects.add(owner, std::move(made)).number);
+  return reply;
+}
+
+call_reply norm(object_store& objects, call_arguments& arguments) {
+  auto norms = objects.find_optimizer(arguments.target)->norms(gradients_of(arguments));
+  return {{at::tensor(norms.sums, at::kDouble)}, {{"not_finite", norms.not_finite}}};
+}
+
+call_reply step(object_store& objects, call_arguments& arguments) {
+  objects.find_optimizer(arguments.target)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
+  return {};
+}
+
+call_reply set_rate(object_store& objects, call_arguments& arguments) {
+  objects.find_optimizer(arguments.target)->set_learning_rate(get<double>(arguments.values, "rate"));
+  return {};
+}
+
+call_reply save(object_store& objects, call_arguments& arguments) {
+  const auto& values = arguments.values;
+  const auto digest = objects.find_optimizer(arguments.target)
+                        ->save(get<std::string>(values, "path"), objects.node_name(), get<std::string>(values, "save"));
+  return {{}, {{"bytes", to_attribute(digest.bytes)}, {"sum", to_attribute(digest.sum)}}};
+}
+
+call_reply load(object_store& objects, call_arguments& arguments) {
+  const auto& values = arguments.values;
+  objects.find_optimizer(arguments.target)
+    ->stage(get<std::string>(values, "path"), {number_from(values, "bytes"), number_from(values, "sum")},
+            get<std::string>(values, "save"));
+  return {};
+}
+
+call_reply apply(object_store& objects, call_arguments& arguments) {
+  objects.find_optimizer(arguments.target)->apply(get<std::string>(arguments.values, "save"));
+  return {};
+}
+
+call_reply discard(object_store& objects, call_arguments& arguments) {
+  objects.find_optimizer(arguments.target)->discard();
+  return {};
+}
+
+}  // namespace
+
+void add_builtin_functions(function_table& functions, object_store& objects) {
+  const auto add = [&](const char* name, call_reply (*run)(object_store&, call_arguments&)) {
+    functions.add(name, [&objects, run](call_arguments& arguments) { return run(objects, arguments); });
+  };
+  add("troupe.create", create);
+  add("troupe.drop", drop);
+  add("troupe.method", method);
+  add("troupe.parameters", parameters);
+  add("troupe.set_parameters", set_parameters);
+  add("troupe.gradients", gradients);
+  add("troupe.optimizer.create", create_optimizer);
+  add("troupe.optimizer.norm", norm);
+  add("troupe.optimizer.step", step);
+  add("troupe.optimizer.set_rate", set_rate);
+  add("troupe.optimizer.save", save);
+  add("troupe.optimizer.load", load);
+  add("troupe.optimizer.apply", apply);
+  add("troupe.optimizer.discard", discard);
+}
+
+void add_builtin_functions(node& here) {
+  add_builtin_functions(here.functions(), here.objects());
+  here.objects().open(here);
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/checkpoint.hpp>
+#include <troupe/actors/module.hpp>
+#include <troupe/actors/optimizer_kind.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
+#include <troupe/engine/gradient_table.hpp>
+
+namespace troupe {
+
+/// Sums of squares of gradients, one for each parameter, so that their total does not depend on which node holds what.
+struct squared_norms {
+  std::vector<double> sums;  // 0 where a parameter has no gradient
+  std::string not_finite;    // the first parameter whose sum is not, or empty
+};
+
+/// A libtorch optimizer over parameters of this process. Safe to use from several threads.
+///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
+///   LO-2  `.grad` of the parameters and the gradients given are after a step what they were before.
+///   LO-3  a parameter without a gradient, and the optimizer's state for it, stay as they are.
+///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole.
+class local_optimizer {
+ public:
+  /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. One that is there twice is stepped once.
+  local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {});
+  ~local_optimizer();
+
+  /// How many parameters each module has, and after those the number of local ones.
+  const std::vector<std::size_t>& counts() const noexcept { return counts_; }
+
+  squared_norms norms(const engine::gradient_table& gradients) const;
+
+  /// Steps every parameter that has a gradient with that times `scale`.
+  void step(const engine::gradient_table& gradients, double scale = 1);
+
+  void set_learning_rate(double rate);
+
+  /// Writes parameters and state to `path`.
+  file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
+
+  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits; throws troupe::error naming the first that does not.
+  void stage(const std::string& path, const file_digest& digest, const std::string& save_id);
+  /// Overwrites parameters, state and options with what was staged from that save.
+  void apply(const std::string& save_id);
+  void discard() noexcept;
+
+ private:
+  void check(const std::string& path, const checkpoint_part& part) const;
+
+  mutable std::mutex mutex_;
+  const optimizer_kind& kind_;
+  std::vector<std::shared_ptr<module>> modules_;  // keeps what owns the parameters
+  named_tensors parameters_;
+  std::vector<std::size_t> counts_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::optional<checkpoint_part> staged_;
+};
+
+}  // namespace troupe

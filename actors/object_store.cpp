@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/object_store.hpp>
+
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/local_optimizer.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe {
+
+object_store::object_store(node_id here, std::string node_name)
+    : here_(here), node_name_(std::move(node_name)), tether_(std::make_shared<node_tether>(nullptr)) {}
+
+object_store::~object_store() {
+  close();
+}
+
+void object_store::add_module_type(const std::string& type, module_maker make) {
+  std::lock_guard lock(mutex_);
+  if (!types_.emplace(type, std::move(make)).second)
+    throw error(errc::misuse, "node '" + node_name_ + "' already has a module type '" + type + "'");
+}
+
+std::shared_ptr<module> object_store::make_module(const std::string& type, const attributes& values) const {
+  module_maker make;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = types_.find(type);
+    if (found == types_.end()) {
+      std::string known;
+      for (const auto& [name, maker] : types_)
+        known += (known.empty() ? "'" : ", '") + name + "'";
+      throw error(errc::unknown_function, "node '" + node_name_ + "' has no module type '" + type + "'; it has " +
+                                            (known.empty() ? "none (register one with add_module_type)" : known));
+    }
+    make = found->second;
+  }
+  auto made = make(values);
+  if (made == nullptr)
+    throw error(errc::function_failed, "the maker of module type '" + type + "' on node '" + node_name_ + "' returned null");
+  return made;
+}
+
+object_id object_store::add(node_id owner, std::shared_ptr<module> object) {
+  return insert(owner, std::move(object));
+}
+
+object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> object) {
+  return insert(owner, std::move(object));
+}
+
+object_id object_store::insert(node_id owner, object held) {
+  std::lock_guard lock(mutex_);
+  const object_id id{here_, ++last_number_};
+  objects_.emplace(id, entry{owner, std::move(held)});
+  return id;
+}
+
+template <class T>
+std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end())
+    throw error(errc::unknown_function, std::string("node '") + node_name_ + "' has no " + kind + " " + to_string(id) +
+                                          "; it was dropped, or its owner went down");
+  const auto* held = std::get_if<std::shared_ptr<T>>(&found->second.held);
+  if (held == nullptr)
+    throw error(errc::unknown_function, "object " + to_string(id) + " of node '" + node_name_ + "' is not a " + kind);
+  return *held;
+}
+
+std::shared_ptr<module> object_store::find_module(object_id id) const {
+  return find<module>(id, "module");
+}
+
+std::shared_ptr<local_optimizer> object_store::find_optimizer(object_id id) const {
+  return find<local_optimizer>(id, "optimizer");
+}
+
+bool object_store::drop(object_id id) {
+  decltype(objects_)::node_type dropped;  // destroyed after the lock is gone
+  std::lock_guard lock(mutex_);
+  dropped = objects_.extract(id);
+  return !dropped.empty();
+}
+
+std::size_t object_store::drop_owned_by(node_id owner) {
+  std::vector<entry> dropped;
+  std::lock_guard lock(mutex_);
+  for (auto it = objects_.begin(); it != objects_.end();) {
+    if (it->second.owner == owner) {
+      dropped.push_back(std::move(it->second));
+      it = objects_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return dropped.size();
+}
+
+std::size_t object_store::size() const {
+  std::lock_guard lock(mutex_);
+  return objects_.size();
+}
+
+void object_store::open(node& here) {
+  std::lock_guard lock(mutex_);
+  tether_ = std::make_shared<node_tether>(&here);
+}
+
+void object_store::close() {
+  tether()->cut();
+}
+
+std::shared_ptr<node_tether> object_store::tether() const {
+  std::lock_guard lock(mutex_);
+  return tether_;
+}
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/remote_object.hpp>
+
+#include <exception>
+#include <utility>
+
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/context.hpp>
+#include <troupe/actors/object_store.hpp>
+
+namespace troupe {
+
+remote_object::remote_object(peer where, object_id id)
+    : where_(std::move(where)), id_(id), tether_(where_.here().objects().tether()) {}
+
+remote_object::~remote_object() {
+  try {
+    tether_->with_node([this](node&) {
+      const call_scope outside({}, 0);  // a drop joins no context
+      call("troupe.drop");
+    });
+  } catch (const std::exception&) {
+    // The peer is gone, and the object with it.
+  }
+}
+
+void require_current(const context& pass, const char* who) {
+  if (context::current() != pass.id())
+    throw error(errc::misuse, std::string(who) + ": " + to_string(pass.id()) +
+                                " is not the context that is open on this thread; call it in the scope of that context");
+}
+
+}  // namespace troupe

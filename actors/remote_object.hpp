@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include <troupe/actors/node.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe {
+
+class context;
+class node_tether;
+
+/// Owns an object on a node. Its end drops the object there: it neither waits nor throws, and asks nobody when the node here has
+/// stopped (the other one drops what a node that went down owned).
+class remote_object {
+ public:
+  remote_object(peer where, object_id id);
+  ~remote_object();
+  remote_object(const remote_object&) = delete;
+  remote_object& operator=(const remote_object&) = delete;
+
+  const peer& where() const noexcept { return where_; }
+  object_id id() const noexcept { return id_; }
+
+  /// Calls a function on the object.
+  future<call_reply> call(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {}) const {
+    return where_.call(function, std::move(tensors), std::move(values), id_);
+  }
+
+ private:
+  peer where_;
+  object_id id_;
+  std::shared_ptr<node_tether> tether_;
+};
+
+/// Throws troupe::error (misuse) in the name of `who` unless `pass` is the context open on this thread.
+void require_current(const context& pass, const char* who);
+
+}  // namespace troupe

@@ -43,6 +43,7 @@ struct graph_task_settings {
   bool create_graph = false;
   gradient_table* leaves = nullptr;                   // leaf gradients go here instead of `.grad`, hooks of the leaf included
   outlet* emit_to = nullptr;                          // for recv_backward functions; must be set where the graph has one
+  bool one_thread = false;                            // run() stays on the constructing thread: its state need not be kept
 };
 
 /// One execution of backward on one node: the state machine of the engine. Single owner, no locks; it may move between threads
@@ -65,8 +66,8 @@ class graph_task {
   /// Send `index` will get no gradients: it is taken off the counts of what it leads to.
   void drop(std::size_t index);
 
-  /// Runs ready functions on this thread until none is left or `stop` is set. What a function throws comes out as it is, after
-  /// the task has dropped its buffers; `failed_function()` then names it.
+  /// Runs ready functions on this thread until none is left. When `stop` is set, abandons the task. What a function throws comes
+  /// out as it is, after the task has dropped its buffers; `failed_function()` then names it.
   void run(const std::atomic<bool>* stop = nullptr);
 
   /// No function is ready and no send is waiting.
@@ -75,7 +76,7 @@ class graph_task {
   std::size_t waiting() const noexcept;
   std::string failed_function() const;
 
-  /// Drops all buffers; nothing runs any more.
+  /// Drops all buffers; nothing runs any more, and what is delivered or dropped later is ignored.
   void abandon();
 
   /// Recvs that are reachable from the real roots / from these sends and were not returned by an earlier call.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/backward.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/roots.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+namespace troupe {
+
+namespace {
+
+torch::autograd::edge_list input_edges(const std::vector<at::Tensor>& inputs, bool retain) {
+  torch::autograd::edge_list edges;
+  edges.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& input = inputs[i];
+    TORCH_CHECK(input.defined() && input.requires_grad(), "troupe: input ", i, " of the pass does not require grad");
+    if (retain) {
+      input.retain_grad();
+    }
+    auto function = input.grad_fn();
+    if (!function) {
+      function = torch::autograd::impl::try_get_grad_accumulator(input);
+    }
+    if (!function) {
+      // A leaf that no graph has used: nothing can lead to it.
+      function = engine::make_node<torch::autograd::Identity>();
+    }
+    edges.emplace_back(std::move(function), static_cast<std::uint32_t>(input.output_nr()));
+  }
+  return edges;
+}
+
+engine::graph_task_settings settings_for(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients,
+                                         bool keep_graph, bool create_graph) {
+  engine::graph_task_settings settings;
+  settings.roots = engine::root_edges(roots);
+  settings.root_gradients = engine::root_gradients(roots, gradients);
+  settings.keep_graph = keep_graph || create_graph;
+  settings.create_graph = create_graph;
+  settings.one_thread = true;
+  return settings;
+}
+
+}  // namespace
+
+void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, bool keep_graph, bool create_graph,
+              const std::vector<at::Tensor>& inputs) {
+  if (create_graph) {
+    TORCH_WARN_ONCE("troupe: backward() with create_graph makes each leaf and its gradient hold each other, so neither is freed. ",
+                    "Use grad(), or reset the gradients of the leaves afterwards.");
+  }
+  auto settings = settings_for(roots, gradients, keep_graph, create_graph);
+  settings.inputs = input_edges(inputs, true);
+  engine::graph_task(std::move(settings)).run();
+}
+
+std::vector<at::Tensor> grad(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& inputs,
+                             const std::vector<at::Tensor>& gradients, bool keep_graph, bool create_graph, bool allow_unused) {
+  TORCH_CHECK_VALUE(!inputs.empty(), "troupe: grad() needs at least one input");
+  auto settings = settings_for(roots, gradients, keep_graph, create_graph);
+  settings.inputs = input_edges(inputs, false);
+  settings.capture = true;
+  engine::graph_task task(std::move(settings));
+  task.run();
+  std::vector<at::Tensor> captures = task.take_captures();
+  for (std::size_t i = 0; i < captures.size() && !allow_unused; ++i) {
+    TORCH_CHECK(captures[i].defined(), "troupe: input ", i, " of grad() (shape ", inputs[i].sizes(),
+                ") was not used in the graph of the roots; set allow_unused for an undefined gradient instead");
+  }
+  return captures;
+}
+
+}  // namespace troupe

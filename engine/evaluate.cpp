@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/evaluate.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <troupe/engine/gradient_table.hpp>
+
+namespace troupe::engine {
+
+using torch::autograd::AccumulateGrad;
+using torch::autograd::AnomalyMode;
+using torch::autograd::edge_list;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+namespace {
+
+// True where libtorch's validation would change nothing. Anything unusual is left to it.
+bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradient) {
+  if (wanted.was_default_constructed() || wanted.is_nested_tensor() || wanted.is_tensor_subclass() ||
+      wanted.layout() != at::kStrided || wanted.dtype() != gradient.dtype() || wanted.grad_dtype() != gradient.scalar_type()) {
+    return false;
+  }
+  const at::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
+  if (impl.is_python_dispatch() || impl.has_symbolic_sizes_strides() || gradient.is_nested() ||
+      impl.layout() != at::kStrided || impl.device() != wanted.device()) {
+    return false;
+  }
+  const c10::SymIntArrayRef shape = wanted.shape_as_dim_vector();
+  const at::IntArrayRef sizes = gradient.sizes();
+  if (shape.size() != sizes.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto length = shape[i].maybe_as_int();
+    if (!length || *length != sizes[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void check_for_nan(const Node& function, const variable_list& outputs) {
+  c10::AutoGradMode no_grad(false);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined()) {
+      continue;
+    }
+    const c10::OptionalDeviceGuard device(outputs[i].device());
+    TORCH_CHECK(!at::isnan(outputs[i])._is_any_true().item<bool>(), "Function '", function.name(),
+                "' returned nan values in its ", i, "th output.");
+  }
+}
+
+void accumulate_in(gradient_table& leaves, AccumulateGrad& function, variable_list& inputs) {
+  if (!inputs[0].defined()) {
+    return;
+  }
+  TORCH_CHECK(function.variable.grad_fn() == nullptr, "leaf variable has been moved into the graph interior");
+  if (function.variable.requires_grad()) {
+    leaves.accumulate(function.variable, std::move(inputs[0]));
+  }
+}
+
+variable_list call(Node& function, variable_list& inputs, gradient_table* leaves) {
+  if (leaves != nullptr && function.num_outputs() == 0) {
+    if (auto* leaf = dynamic_cast<AccumulateGrad*>(&function)) {
+      accumulate_in(*leaves, *leaf, inputs);
+      return {};
+    }
+  }
+  return function(std::move(inputs));
+}
+
+}  // namespace
+
+void validate(const edge_list& edges, variable_list& gradients, const std::function<std::string(const std::string&)>& describe) {
+  bool all_fit = edges.size() == gradients.size();
+  for (std::size_t i = 0; all_fit && i < edges.size(); ++i) {
+    const auto& edge = edges[i];
+    all_fit = !edge.is_valid() || !gradients[i].defined() || fits(edge.function->input_metadata(edge.input_nr), gradients[i]);
+  }
+  if (!all_fit) {
+    torch::autograd::validate_outputs(edges, gradients, describe);
+  }
+}
+
+void call_tensor_hooks(Node& function, variable_list& inputs) {
+  for (const auto& hook : function.tensor_pre_hooks()) {
+    inputs = (*hook)(inputs);
+  }
+  for (const auto& [index, hook] : function.retains_grad_hooks()) {
+    inputs = (*hook)(inputs);
+  }
+}
+
+variable_list evaluate(Node& function, variable_list& inputs, bool keep_graph, gradient_table* leaves) {
+  call_tensor_hooks(function, inputs);
+  for (const auto& hook : function.pre_hooks()) {
+    inputs = (*hook)(inputs);
+  }
+  if (!keep_graph) {
+    function.will_release_variables();
+  }
+  const bool has_post_hooks = !function.post_hooks().empty();
+  variable_list outputs;
+  if (has_post_hooks) {
+    // libtorch's accumulation function knows that post-hooks cost one more reference, and steals the gradient all the same.
+    variable_list handed = inputs;
+    outputs = call(function, handed, leaves);
+  } else {
+    outputs = call(function, inputs, leaves);
+  }
+  validate(function.next_edges(), outputs, [&](const std::string& reason) {
+    return "Function " + function.name() + " returned an " + reason;
+  });
+  for (const auto& hook : function.post_hooks()) {
+    outputs = (*hook)(outputs, inputs);
+  }
+  inputs.clear();
+  if (!keep_graph) {
+    function.release_variables();
+  }
+  if (AnomalyMode::is_enabled() && AnomalyMode::should_check_nan()) {
+    check_for_nan(function, outputs);
+  }
+  return outputs;
+}
+
+}  // namespace troupe::engine

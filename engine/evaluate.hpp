@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+
+namespace troupe::engine {
+
+class gradient_table;
+
+/// Makes the gradients fit what their edges lead to: reduces expanded ones, casts, moves zero-dim ones, as libtorch does. Where they
+/// can't be made to fit, throws c10::Error with the text that `describe` makes of the reason.
+void validate(const torch::autograd::edge_list& edges, torch::autograd::variable_list& gradients,
+              const std::function<std::string(const std::string&)>& describe);
+
+/// Tensor pre-hooks and the hooks of retained gradients.
+void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);
+
+/// Runs one function with everything around it: hooks, validation, NaN check, release of saved variables.
+///   EV-1  an accumulation function with `leaves` set puts its gradient there and leaves `.grad` alone; its hooks run.
+/// `inputs` is left empty. Its tensors are freed before the outputs come back, so that sums may reuse their memory.
+torch::autograd::variable_list evaluate(torch::autograd::Node& function, torch::autograd::variable_list& inputs, bool keep_graph,
+                                        gradient_table* leaves);
+
+}  // namespace troupe::engine

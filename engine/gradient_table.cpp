@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/gradient_table.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+namespace troupe::engine {
+
+namespace {
+
+// Strided memory that some other tensor looks at too, as the parts of a split do.
+bool shares_storage(const at::Tensor& gradient) {
+  return gradient.has_storage() && gradient.storage().use_count() > 1;
+}
+
+}  // namespace
+
+void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
+  if (!gradient.defined()) {
+    return;
+  }
+  entry& found = entries_.try_emplace(leaf.unsafeGetTensorImpl(), entry{leaf, {}}).first->second;
+  if (!found.gradient.defined() && shares_storage(gradient) && gradient.layout() == at::kStrided && !gradient.is_nested()) {
+    found.gradient = torch::autograd::utils::clone_obey_contract(gradient, leaf);
+    return;
+  }
+  torch::autograd::AccumulateGrad::accumulateGrad(leaf, found.gradient, gradient, 1,
+                                                  [&](at::Tensor&& sum) { found.gradient = std::move(sum); });
+}
+
+void gradient_table::merge(gradient_table&& other) {
+  for (auto& [key, theirs] : other.entries_) {
+    const auto [place, fresh] = entries_.try_emplace(key, std::move(theirs));
+    if (!fresh) {
+      accumulate(place->second.leaf, std::move(theirs.gradient));
+    }
+  }
+  other.entries_.clear();
+}
+
+at::Tensor gradient_table::find(const at::Tensor& leaf) const {
+  const auto found = entries_.find(leaf.unsafeGetTensorImpl());
+  return found == entries_.end() ? at::Tensor() : found->second.gradient;
+}
+
+}  // namespace troupe::engine

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/graph_task.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/ThreadLocalState.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+
+#include <troupe/engine/current_outlet.hpp>
+#include <troupe/engine/describe.hpp>
+#include <troupe/engine/evaluate.hpp>
+#include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/input_buffer.hpp>
+#include <troupe/engine/plan.hpp>
+#include <troupe/engine/ready_queue.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/serial_sums.hpp>
+
+namespace troupe::engine {
+
+using torch::autograd::variable_list;
+
+namespace {
+
+std::string shapes_of(const variable_list& gradients) {
+  std::ostringstream text;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    text << (i > 0 ? ", " : "") << i << ": ";
+    gradients[i].defined() ? text << gradients[i].sizes() << ' ' << gradients[i].scalar_type() : text << "undefined";
+  }
+  return text.str();
+}
+
+}  // namespace
+
+struct graph_task::implementation {
+  enum class delivery : std::uint8_t { waiting, delivered, dropped };
+
+  explicit implementation(graph_task_settings given)
+      : settings(std::move(given)),
+        graph(settings.roots, settings.sends, settings.inputs, settings.capture),
+        slots(graph.slot_count),
+        captures(settings.capture ? settings.inputs.size() : 0),
+        deliveries(settings.sends.size(), delivery::waiting),
+        delivered(settings.sends.size()),
+        waiting(settings.sends.size()),
+        seeded(settings.roots.empty()) {
+    validate(settings.roots, settings.root_gradients,
+             [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
+    if (!settings.sends.empty()) {
+      sums.emplace(graph);
+    }
+    if (!settings.one_thread) {
+      home = std::this_thread::get_id();
+      home_state.emplace();
+    }
+  }
+
+  void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
+
+  void seed();
+  void step(std::uint32_t index);
+  void take_inputs(const plan::vertex& vertex);
+  void capture(std::uint32_t index);
+  template <bool Ordered>
+  void distribute(const plan::vertex& from, variable_list& outputs);
+  void skip_outputs(std::uint32_t source);
+  void abandon() noexcept;
+  void fail(std::uint32_t index);
+  std::vector<message_id> reach(std::vector<std::uint32_t> unvisited);
+
+  graph_task_settings settings;
+  plan graph;
+  std::vector<at::Tensor> slots;
+  std::optional<serial_sums> sums;
+  ready_queue ready;
+  variable_list inputs;
+  std::vector<at::Tensor> captures;
+  std::vector<delivery> deliveries;
+  std::vector<variable_list> delivered;
+  std::size_t waiting;
+  bool seeded;
+  bool abandoned = false;
+  std::string failed;
+  std::vector<bool> visited;
+  std::thread::id home;
+  std::optional<at::ThreadLocalState> home_state;
+};
+
+// The gradients of the roots reach them before anything else does.
+void graph_task::implementation::seed() {
+  seeded = true;
+  for (std::size_t i = 0; i < graph.roots.size(); ++i) {
+    const plan::edge to = graph.roots[i];
+    if (to.vertex == plan::none) {
+      continue;
+    }
+    plan::vertex& root = graph.vertices[to.vertex];
+    accumulate(slots.at(root.first_slot + to.input), std::move(settings.root_gradients[i]));
+    root.marks |= plan::reached;
+    if (--root.missing == 0) {
+      push(to.vertex);
+    }
+  }
+}
+
+void graph_task::implementation::step(std::uint32_t index) {
+  plan::vertex& vertex = graph.vertices[index];
+  if ((vertex.marks & plan::source) != 0) {
+    distribute<true>(vertex, delivered[vertex.send]);
+    delivered[vertex.send].clear();
+    return;
+  }
+  take_inputs(vertex);
+  if ((vertex.marks & plan::captured) != 0) {
+    capture(index);
+  }
+  if ((vertex.marks & plan::needed) == 0) {
+    inputs.clear();
+    return;
+  }
+  variable_list outputs = evaluate(*vertex.function, inputs, settings.keep_graph, settings.leaves);
+  sums ? distribute<true>(vertex, outputs) : distribute<false>(vertex, outputs);
+}
+
+void graph_task::implementation::take_inputs(const plan::vertex& vertex) {
+  inputs.clear();
+  for (std::uint32_t slot = vertex.first_slot; slot < vertex.first_slot + vertex.slot_count; ++slot) {
+    if (sums) {
+      sums->settle(slot, slots[slot]);
+    }
+    inputs.push_back(std::move(slots[slot]));
+  }
+}
+
+void graph_task::implementation::capture(std::uint32_t index) {
+  if ((graph.vertices[index].marks & plan::needed) == 0) {
+    // Otherwise they run when the function does.
+    call_tensor_hooks(*graph.vertices[index].function, inputs);
+  }
+  auto each = std::lower_bound(graph.captures.begin(), graph.captures.end(), index,
+                               [](const plan::capture& a, std::uint32_t b) { return a.vertex < b; });
+  for (; each != graph.captures.end() && each->vertex == index; ++each) {
+    captures[each->output] = inputs.at(each->input);
+  }
+}
+
+template <bool Ordered>
+void graph_task::implementation::distribute(const plan::vertex& from, variable_list& outputs) {
+  if (outputs.size() != from.edge_count) {
+    TORCH_CHECK(false, "troupe: function ", from.function->name(), " has ", outputs.size(), " outputs after its hooks, but ",
+                from.edge_count, " edges");
+  }
+  for (std::uint32_t i = 0; i < from.edge_count; ++i) {
+    const plan::edge to = graph.edges[from.first_edge + i];
+    if (to.vertex == plan::none) {
+      continue;
+    }
+    plan::vertex& next = graph.vertices[to.vertex];
+    TORCH_CHECK(to.input < next.slot_count, "troupe: an edge of ", from.function->name(), " leads to input ", to.input, " of ",
+                next.function->name(), ", which has ", next.slot_count);
+    const std::uint32_t slot = next.first_slot + to.input;
+    if constexpr (Ordered) {
+      next.marks |= plan::reached;
+      sums->add(from.first_edge + i, slot, slots[slot], std::move(outputs[i]));
+    } else {
+      accumulate(slots[slot], std::move(outputs[i]));
+    }
+    if (--next.missing == 0) {
+      push(to.vertex);
+    }
+  }
+}
+
+// Takes a source that never runs off the counts, and with it what only such functions reach.
+void graph_task::implementation::skip_outputs(std::uint32_t source) {
+  std::vector<std::uint32_t> never{source};
+  while (!never.empty()) {
+    const plan::vertex& from = graph.vertices[never.back()];
+    never.pop_back();
+    for (std::uint32_t i = from.first_edge; i < from.first_edge + from.edge_count; ++i) {
+      const std::uint32_t to = graph.edges[i].vertex;
+      if (to == plan::none) {
+        continue;
+      }
+      sums->skip(i);
+      plan::vertex& next = graph.vertices[to];
+      if (--next.missing == 0) {
+        (next.marks & plan::reached) != 0 ? push(to) : never.push_back(to);
+      }
+    }
+  }
+}
+
+void graph_task::implementation::abandon() noexcept {
+  abandoned = true;
+  seeded = true;
+  waiting = 0;
+  ready.clear();
+  inputs.clear();
+  slots.clear();
+  delivered.clear();
+  settings.root_gradients.clear();
+  if (sums) {
+    sums->clear();
+  }
+}
+
+void graph_task::implementation::fail(std::uint32_t index) {
+  if (index != plan::none) {
+    auto& function = *graph.vertices[index].function;
+    failed = function.name();
+    if (torch::autograd::AnomalyMode::is_enabled()) {
+      function.metadata()->print_stack(failed);
+    }
+  }
+  abandon();
+}
+
+std::vector<message_id> graph_task::implementation::reach(std::vector<std::uint32_t> unvisited) {
+  visited.resize(graph.vertices.size(), false);
+  std::vector<message_id> recvs;
+  while (!unvisited.empty()) {
+    const std::uint32_t at = unvisited.back();
+    unvisited.pop_back();
+    if (at == plan::none || visited[at]) {
+      continue;
+    }
+    visited[at] = true;
+    const plan::vertex& vertex = graph.vertices[at];
+    if (vertex.edge_count == 0) {
+      if (const auto* recv = dynamic_cast<const recv_backward*>(vertex.function)) {
+        recvs.push_back(recv->message);
+      }
+    }
+    for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
+      unvisited.push_back(graph.edges[vertex.first_edge + i].vertex);
+    }
+  }
+  return recvs;
+}
+
+graph_task::graph_task(graph_task_settings settings) : implementation_(std::make_unique<implementation>(std::move(settings))) {}
+graph_task::~graph_task() = default;
+graph_task::graph_task(graph_task&&) noexcept = default;
+graph_task& graph_task::operator=(graph_task&&) noexcept = default;
+
+void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients) {
+  auto& self = *implementation_;
+  if (self.abandoned) {
+    return;
+  }
+  const send_backward& send = *self.settings.sends.at(index).function;
+  TORCH_CHECK(self.deliveries[index] == implementation::delivery::waiting, "troupe::send_backward of message ",
+              describe(send.message), ": its gradients were delivered or dropped before");
+  validate(send.next_edges(), gradients, [&](const std::string& reason) {
+    return c10::str("troupe::send_backward of message ", describe(send.message), " was sent an ", reason,
+                    ". The gradients that came: ", shapes_of(gradients));
+  });
+  self.deliveries[index] = implementation::delivery::delivered;
+  --self.waiting;
+  self.delivered[index] = std::move(gradients);
+  self.push(self.graph.sends[index]);
+}
+
+void graph_task::drop(std::size_t index) {
+  auto& self = *implementation_;
+  if (self.abandoned) {
+    return;
+  }
+  TORCH_CHECK(self.deliveries.at(index) == implementation::delivery::waiting, "troupe::send_backward of message ",
+              describe(self.settings.sends[index].function->message), ": its gradients were delivered or dropped before");
+  self.deliveries[index] = implementation::delivery::dropped;
+  --self.waiting;
+  self.skip_outputs(self.graph.sends[index]);
+}
+
+void graph_task::run(const std::atomic<bool>* stop) {
+  auto& self = *implementation_;
+  if (self.abandoned) {
+    return;
+  }
+  std::optional<at::ThreadLocalStateGuard> thread_state;
+  if (self.home_state && self.home != std::this_thread::get_id()) {
+    thread_state.emplace(*self.home_state);
+  }
+  c10::AutoGradMode grad_mode(self.settings.create_graph);
+  const outlet_scope outlet(self.settings.emit_to, self.ready);
+  std::uint32_t running = plan::none;
+  try {
+    if (!self.seeded) {
+      self.seed();
+    }
+    while (!self.ready.empty()) {
+      if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
+        self.abandon();
+        return;
+      }
+      running = self.ready.pop();
+      self.step(running);
+    }
+  } catch (...) {
+    self.fail(running);
+    throw;
+  }
+}
+
+bool graph_task::finished() const noexcept {
+  return implementation_->seeded && implementation_->ready.empty() && implementation_->waiting == 0;
+}
+
+std::size_t graph_task::waiting() const noexcept { return implementation_->waiting; }
+
+std::string graph_task::failed_function() const { return implementation_->failed; }
+
+void graph_task::abandon() { implementation_->abandon(); }
+
+std::vector<message_id> graph_task::reach_from_roots() {
+  std::vector<std::uint32_t> start;
+  for (const plan::edge& root : implementation_->graph.roots) {
+    start.push_back(root.vertex);
+  }
+  return implementation_->reach(std::move(start));
+}
+
+std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size_t>& sends) {
+  std::vector<std::uint32_t> start;
+  for (const std::size_t send : sends) {
+    start.push_back(implementation_->graph.sends.at(send));
+  }
+  return implementation_->reach(std::move(start));
+}
+
+std::vector<at::Tensor> graph_task::take_captures() { return std::move(implementation_->captures); }
+
+}  // namespace troupe::engine

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/plan.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <c10/util/Exception.h>
+
+#include <troupe/engine/graph_task.hpp>
+
+namespace troupe::engine {
+
+namespace {
+
+// A function recorded before every input can't lead to one of them.
+std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs) {
+  std::uint64_t lowest = inputs.empty() ? 0 : std::numeric_limits<std::uint64_t>::max();
+  for (const auto& input : inputs) {
+    lowest = std::min(lowest, input.function->topological_nr());
+  }
+  return lowest;
+}
+
+}  // namespace
+
+plan::plan(const torch::autograd::edge_list& root_edges, const std::vector<send_source>& send_sources,
+           const torch::autograd::edge_list& inputs, bool capturing) {
+  const std::uint64_t lowest = lowest_topological_number(inputs);
+  roots.reserve(root_edges.size());
+  for (const auto& root : root_edges) {
+    TORCH_CHECK(root.function != nullptr, "troupe: a root of a backward pass has no autograd function");
+    const std::uint32_t index = add(root.function.get(), 0);
+    ++vertices[index].missing;
+    roots.push_back({index, root.input_nr});
+  }
+  walk(0, lowest);
+
+  std::vector<std::uint32_t> ascending(send_sources.size());
+  std::iota(ascending.begin(), ascending.end(), 0);
+  std::stable_sort(ascending.begin(), ascending.end(),
+                   [&](auto a, auto b) { return send_sources[a].rank < send_sources[b].rank; });
+  sends.resize(send_sources.size(), none);
+  std::uint32_t rank = 0;
+  std::uint64_t current = 0;
+  for (const std::uint32_t send : ascending) {
+    if (send_sources[send].rank != current) {
+      current = send_sources[send].rank;
+      ++rank;
+    }
+    const std::size_t before = vertices.size();
+    sends[send] = add(send_sources[send].function.get(), rank);
+    TORCH_CHECK(sends[send] == before, "troupe: a send is given twice to one graph task, or is reachable from another source");
+    vertices[sends[send]].marks |= source;
+    vertices[sends[send]].send = send;
+    walk(rank, lowest);
+  }
+
+  if (!inputs.empty()) {
+    prune(inputs, capturing);
+  }
+}
+
+std::uint32_t plan::add(torch::autograd::Node* function, std::uint32_t rank) {
+  const auto [index, fresh] = numbers_.insert(function);
+  if (fresh) {
+    TORCH_CHECK(vertices.size() < none, "troupe: a graph of more than ", none, " functions");
+    index = static_cast<std::uint32_t>(vertices.size());
+    vertices.push_back({function, 0, 0, 0, 0, 0, 0, rank, needed, none});
+    unexpanded_.push_back(index);
+  }
+  return index;
+}
+
+void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
+  while (!unexpanded_.empty()) {
+    const std::uint32_t at = unexpanded_.back();
+    unexpanded_.pop_back();
+    vertex& here = vertices[at];
+    const torch::autograd::Node& function = *here.function;
+    if (lowest > 0 && function.topological_nr() < lowest && (here.marks & source) == 0) {
+      continue;
+    }
+    const auto& next = function.next_edges();
+    here.sequence = function.sequence_nr();
+    here.first_edge = static_cast<std::uint32_t>(edges.size());
+    here.edge_count = static_cast<std::uint32_t>(next.size());
+    here.first_slot = slot_count;
+    here.slot_count = function.num_inputs();
+    slot_count += here.slot_count;
+    for (const auto& to : next) {  // `here` does not survive the first add
+      if (to.function == nullptr) {
+        edges.push_back({none, 0});
+        continue;
+      }
+      const std::uint32_t index = add(to.function.get(), rank);
+      ++vertices[index].missing;
+      edges.push_back({index, to.input_nr});
+    }
+  }
+}
+
+void plan::prune(const torch::autograd::edge_list& inputs, bool capturing) {
+  for (vertex& each : vertices) {
+    each.marks &= ~needed;
+  }
+  std::vector<std::uint32_t> marked;
+  for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+    const std::uint32_t index = numbers_.find(inputs[i].function.get(), none);
+    if (index == none) {
+      continue;
+    }
+    if (!vertices[index].executes()) {
+      marked.push_back(index);
+    }
+    vertices[index].marks |= capturing ? captured : needed;
+    if (capturing) {
+      captures.push_back({index, inputs[i].input_nr, i});
+    }
+  }
+  std::stable_sort(captures.begin(), captures.end(), [](auto& a, auto& b) { return a.vertex < b.vertex; });
+
+  mark_ancestors(std::move(marked));
+  const auto close = [this](edge& to) {
+    if (to.vertex != none && !vertices[to.vertex].executes()) {
+      to.vertex = none;
+    }
+  };
+  std::for_each(edges.begin(), edges.end(), close);
+  std::for_each(roots.begin(), roots.end(), close);
+}
+
+void plan::mark_ancestors(std::vector<std::uint32_t> marked) {
+  // Edges turned round, one flat array of predecessors.
+  std::vector<std::uint32_t> begin(vertices.size() + 1, 0);
+  for (const edge& to : edges) {
+    if (to.vertex != none) {
+      ++begin[to.vertex + 1];
+    }
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::uint32_t> predecessors(begin.back());
+  std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
+  for (std::uint32_t from = 0; from < vertices.size(); ++from) {
+    for (std::uint32_t i = 0; i < vertices[from].edge_count; ++i) {
+      const std::uint32_t to = edges[vertices[from].first_edge + i].vertex;
+      if (to != none) {
+        predecessors[fill[to]++] = from;
+      }
+    }
+  }
+  while (!marked.empty()) {
+    const std::uint32_t at = marked.back();
+    marked.pop_back();
+    for (std::uint32_t i = begin[at]; i < begin[at + 1]; ++i) {
+      vertex& before = vertices[predecessors[i]];
+      if (!before.executes()) {
+        marked.push_back(predecessors[i]);
+      }
+      before.marks |= needed;
+    }
+  }
+}
+
+}  // namespace troupe::engine

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <troupe/engine/node_map.hpp>
+#include <troupe/engine/send_backward.hpp>
+
+namespace troupe::engine {
+
+struct send_source;
+
+/// The graph that a pass runs, numbered densely.
+///   PL-1  one walk without recursion, whose cost per function does not depend on depth.
+///   PL-2  with inputs, exactly what lies on a way from a source to one of them executes.
+///   PL-3  a function has the rank of the first source that reaches it, sources taken in ascending rank, roots first.
+class plan {
+ public:
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  /// Where an output goes: a vertex, or none where nothing takes it, and its input.
+  struct edge {
+    std::uint32_t vertex;
+    std::uint32_t input;
+  };
+
+  enum mark : std::uint32_t {
+    needed = 1,    // its function runs
+    captured = 2,  // one of its inputs is an answer of the pass
+    source = 4,    // a send: its outputs come from a peer
+    reached = 8,   // a gradient has come, defined or not
+  };
+
+  struct vertex {
+    torch::autograd::Node* function;
+    std::uint64_t sequence;
+    std::uint32_t first_edge;
+    std::uint32_t edge_count;
+    std::uint32_t first_slot;
+    std::uint32_t slot_count;
+    std::uint32_t missing;  // gradients yet to come, counted by edges
+    std::uint32_t rank;     // dense: 0, 1, ... by ascending rank
+    std::uint32_t marks;
+    std::uint32_t send;  // of a source: its place in the list of sends
+
+    bool executes() const noexcept { return (marks & (needed | captured)) != 0; }
+  };
+
+  /// An input of the pass that is captured: the gradient at `input` of `vertex` is the answer `output`.
+  struct capture {
+    std::uint32_t vertex;
+    std::uint32_t input;
+    std::uint32_t output;
+  };
+
+  /// `inputs` empty: everything executes. `capturing`: the inputs are answers, else functions to run.
+  plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
+       const torch::autograd::edge_list& inputs, bool capturing);
+
+  std::vector<vertex> vertices;
+  std::vector<edge> edges;
+  std::vector<edge> roots;                 // where each root gradient goes
+  std::vector<std::uint32_t> sends;        // the vertex of each send
+  std::vector<capture> captures;           // by vertex
+  std::uint32_t slot_count = 0;            // inputs of all vertices
+
+ private:
+  std::uint32_t add(torch::autograd::Node* function, std::uint32_t rank);
+  void walk(std::uint32_t rank, std::uint64_t lowest);
+  void prune(const torch::autograd::edge_list& inputs, bool capturing);
+  void mark_ancestors(std::vector<std::uint32_t> marked);
+
+  node_map numbers_;
+  std::vector<std::uint32_t> unexpanded_;
+};
+
+}  // namespace troupe::engine

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/recv_backward.hpp>
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <troupe/engine/current_outlet.hpp>
+#include <troupe/engine/describe.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+namespace troupe::engine {
+
+torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_list&& gradients) {
+  outlet_scope::emit(*this, std::move(gradients));
+  return {};
+}
+
+std::vector<at::Tensor> attach_recv(context_id context, message_id message, const std::vector<at::Tensor>& tensors,
+                                    const std::vector<bool>& requires_grad) {
+  TORCH_CHECK(requires_grad.empty() || requires_grad.size() == tensors.size(), "troupe: message ", describe(message), " has ",
+              tensors.size(), " tensors and says of ", requires_grad.size(), " whether they require grad");
+  std::vector<at::Tensor> attached = tensors;
+  std::shared_ptr<recv_backward> function;
+  for (std::size_t i = 0; i < requires_grad.size(); ++i) {
+    if (!requires_grad[i] || !tensors[i].defined()) {
+      continue;
+    }
+    TORCH_CHECK(torch::autograd::isDifferentiableType(tensors[i].scalar_type()), "troupe: tensor ", i, " of message ",
+                describe(message), " should require grad, but its dtype is ", tensors[i].scalar_type(),
+                "; only floating point and complex tensors can");
+    if (!function) {
+      function = make_node<recv_backward>(context, message);
+    }
+    attached[i] = tensors[i].detach();
+    torch::autograd::create_gradient_edge(attached[i], function);
+  }
+  return attached;
+}
+
+}  // namespace troupe::engine

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/serial_sums.hpp>
+
+#include <utility>
+
+#include <troupe/engine/input_buffer.hpp>
+#include <troupe/engine/ready_queue.hpp>
+
+namespace troupe::engine {
+
+namespace {
+
+// The vertices in the order of a serial pass that has every source at its start.
+std::vector<std::uint32_t> serial_order(const plan& graph) {
+  std::vector<std::uint32_t> missing;
+  missing.reserve(graph.vertices.size());
+  for (const auto& vertex : graph.vertices) {
+    missing.push_back(vertex.missing);
+  }
+  ready_queue ready;
+  const auto push = [&](std::uint32_t index) {
+    ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index});
+  };
+  const auto take = [&](const plan::edge& to) {
+    if (to.vertex != plan::none && --missing[to.vertex] == 0) {
+      push(to.vertex);
+    }
+  };
+  for (const plan::edge& root : graph.roots) {
+    take(root);
+  }
+  for (const std::uint32_t send : graph.sends) {
+    push(send);
+  }
+  std::vector<std::uint32_t> order;
+  order.reserve(graph.vertices.size());
+  while (!ready.empty()) {
+    order.push_back(ready.pop());
+    const plan::vertex& vertex = graph.vertices[order.back()];
+    if ((vertex.marks & (plan::needed | plan::source)) == 0) {
+      continue;  // captured only: what comes after it does not execute
+    }
+    for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
+      take(graph.edges[vertex.first_edge + i]);
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+serial_sums::serial_sums(const plan& graph)
+    : place_(graph.edges.size(), 0), next_(graph.slot_count, 0), end_(graph.slot_count, 0) {
+  // First the number among its slot's edges, then the place among all.
+  const std::vector<std::uint32_t> order = serial_order(graph);
+  const auto for_each_edge = [&](auto&& visit) {
+    for (const std::uint32_t at : order) {
+      const plan::vertex& vertex = graph.vertices[at];
+      for (std::uint32_t i = vertex.first_edge; i < vertex.first_edge + vertex.edge_count; ++i) {
+        const plan::edge& to = graph.edges[i];
+        if (to.vertex != plan::none) {
+          visit(i, graph.vertices[to.vertex].first_slot + to.input);
+        }
+      }
+    }
+  };
+  for_each_edge([&](std::uint32_t edge, std::uint32_t slot) { place_[edge] = end_[slot]++; });
+  std::uint32_t places = 0;
+  for (std::size_t slot = 0; slot < next_.size(); ++slot) {
+    next_[slot] = places;
+    places += end_[slot];
+    end_[slot] = places;
+  }
+  for_each_edge([&](std::uint32_t edge, std::uint32_t slot) { place_[edge] += next_[slot]; });
+  state_.resize(places, missing);
+  held_.resize(places);
+}
+
+void serial_sums::add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) {
+  const std::uint32_t place = place_[edge];
+  state_[place] = held;
+  held_[place] = std::move(value);
+  settle(slot, buffer);
+}
+
+void serial_sums::settle(std::uint32_t slot, at::Tensor& buffer) {
+  for (std::uint32_t& next = next_[slot]; next < end_[slot] && state_[next] != missing; ++next) {
+    accumulate(buffer, std::move(held_[next]));
+    held_[next].reset();
+  }
+}
+
+}  // namespace troupe::engine

@@ -73,6 +73,7 @@ struct call_request {
   autograd_message payload;
   std::int64_t deadline_ns = 0;  // time left for the call when it was sent
   std::uint64_t span = 0;        // of the caller's trace, 0 for none
+  pass_number completed;         // the context's last pass that the caller knows to be complete
 };
 
 /// The answer to call_request.
@@ -116,6 +117,8 @@ struct discover {
   context_id context;
   pass_number pass;
   std::vector<message_id> sends;
+  bool keep_graph = false;
+  bool create_graph = false;
 };
 struct discovered {
   context_id context;
@@ -155,3 +158,5 @@ struct context_released {
 };
 
 }  // namespace troupe
+
+#include <troupe/messages/inspect.hpp>  // wherever a message is known, so is how it travels

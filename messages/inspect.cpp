@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/inspect.hpp>
+
+#include <array>
+#include <cstring>
+
+#include <caf/binary_deserializer.hpp>
+#include <caf/binary_serializer.hpp>
+
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+#include <troupe/messages/wire.hpp>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t prefix_bytes = 12;                 // uint32 header, uint64 payload
+constexpr std::size_t max_header_bytes = std::size_t{1} << 30;
+constexpr std::size_t stack_bytes = 512;                 // headers are mostly smaller
+constexpr std::size_t kept_header_bytes = 16 * 1024;     // of a thread's header object that is used again
+
+thread_local caf::error last_read_error;
+
+// Where a message keeps its tensors, and where its header describes them.
+template <class T>
+constexpr bool has_tensors = one_of<T, autograd_message, call_request, call_result, propagate_gradients>;
+
+template <class T>
+auto& tensors_in(T& x) {
+  if constexpr (requires { x.payload; }) {
+    return x.payload.tensors;
+  } else if constexpr (requires { x.gradients; }) {
+    return x.gradients;
+  } else {
+    return x.tensors;
+  }
+}
+
+wire::Tensors& tensors_part(wire::Autograd& header) { return *header.mutable_tensors(); }
+wire::Tensors& tensors_part(wire::CallRequest& header) { return *header.mutable_payload()->mutable_tensors(); }
+wire::Tensors& tensors_part(wire::CallResult& header) { return *header.mutable_payload()->mutable_tensors(); }
+wire::Tensors& tensors_part(wire::PropagateGradients& header) { return *header.mutable_gradients(); }
+
+// One header object a thread and type, so that a small message allocates nothing; its memory goes back after a big one.
+template <class Header>
+class scratch {
+ public:
+  scratch() : header_(object()) {}
+  ~scratch() {
+    if (bytes_ > kept_header_bytes) {
+      header_ = Header{};
+    }
+  }
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+
+  Header& operator*() noexcept { return header_; }
+  Header* operator->() noexcept { return &header_; }
+  void was(std::size_t bytes) noexcept { bytes_ = bytes; }
+
+ private:
+  static Header& object() {
+    thread_local Header header;
+    return header;
+  }
+
+  Header& header_;
+  std::size_t bytes_ = kept_header_bytes + 1;  // until known
+};
+
+template <class Header>
+caf::error write_header(caf::serializer& sink, const Header& header, std::size_t header_bytes, std::uint64_t payload) {
+  std::array<unsigned char, stack_bytes> on_stack;
+  std::unique_ptr<unsigned char[]> on_heap;
+  std::size_t bytes = prefix_bytes + header_bytes;
+  unsigned char* buffer = on_stack.data();
+  if (bytes > on_stack.size()) {
+    on_heap = std::make_unique_for_overwrite<unsigned char[]>(bytes);
+    buffer = on_heap.get();
+  }
+  auto short_bytes = static_cast<std::uint32_t>(header_bytes);
+  std::memcpy(buffer, &short_bytes, sizeof short_bytes);
+  std::memcpy(buffer + sizeof short_bytes, &payload, sizeof payload);
+  header.SerializeWithCachedSizesToArray(buffer + prefix_bytes);
+  if (payload > 4096) {
+    // else a growing buffer copies the elements again and again
+    if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) {
+      binary->buf().reserve(binary->buf().size() + bytes + payload + 64);
+    }
+  }
+  return sink.apply_raw(bytes, buffer);
+}
+
+template <class T>
+caf::error write(caf::serializer& sink, const T& x) {
+  scratch<header_t<T>> header;
+  header->Clear();
+  to_wire(x, *header);
+  travelling_tensors forms;
+  std::uint64_t payload = 0;
+  if constexpr (has_tensors<T>) {
+    if (!tensors_in(x).empty()) {
+      payload = describe_tensors(tensors_in(x), tensors_part(*header), forms);
+    }
+  }
+  std::size_t bytes = header->ByteSizeLong();
+  header.was(bytes);
+  if (bytes > max_header_bytes || payload > max_payload_bytes) {
+    return make_error(errc::unsupported_tensor,
+                      "a message of " + std::to_string(bytes) + " bytes and " + std::to_string(payload) +
+                          " of tensors is too large; send it in parts, and large values as tensors");
+  }
+  if (auto failed = write_header(sink, *header, bytes, payload)) {
+    return failed;
+  }
+  return write_tensors(forms, sink);
+}
+
+caf::error malformed(const char* name, const std::string& why) {
+  return make_error(errc::malformed_message, std::string{name} + ": " + why);
+}
+
+template <class T>
+caf::error read(caf::deserializer& any_source, T& x) {
+  const char* name = typeid(T).name();
+  auto* source = dynamic_cast<caf::binary_deserializer*>(&any_source);
+  if (source == nullptr) {
+    return malformed(name, "only CAF's binary format can be read");
+  }
+  std::size_t remaining = source->remaining();
+  if (remaining < prefix_bytes) {
+    return malformed(name, "cut off after " + std::to_string(remaining) + " bytes");
+  }
+  std::uint32_t header_bytes = 0;
+  std::uint64_t payload = 0;
+  const auto* bytes = source->remainder().data();
+  std::memcpy(&header_bytes, bytes, sizeof header_bytes);
+  std::memcpy(&payload, bytes + sizeof header_bytes, sizeof payload);
+  remaining -= prefix_bytes;
+  if (header_bytes > remaining || header_bytes > max_header_bytes || payload > remaining - header_bytes) {
+    return malformed(name, "claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) +
+                               " bytes, has " + std::to_string(remaining));
+  }
+  scratch<header_t<T>> header;
+  header.was(header_bytes);
+  if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes))) {
+    return malformed(name, "the header is not one");
+  }
+  if (complaint bad = from_wire(*header, x)) {
+    return malformed(name, bad);
+  }
+  std::uint64_t claimed = 0;
+  source->skip(prefix_bytes + header_bytes);
+  if constexpr (has_tensors<T>) {
+    const wire::Tensors& described = tensors_part(*header);
+    if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) {
+      return malformed(name, bad);
+    }
+    if (auto failed = read_tensors(described, *source, tensors_in(x))) {
+      return failed;
+    }
+  }
+  source->skip(payload - claimed);
+  return caf::none;
+}
+
+}  // namespace
+
+template <travelling T>
+caf::error write_message(caf::serializer& sink, const T& x) noexcept {
+  try {
+    return write(sink, x);
+  } catch (const std::exception& failed) {
+    return make_error(failed);
+  } catch (...) {
+    return make_error(errc::function_failed, "a message could not be written");
+  }
+}
+
+template <travelling T>
+caf::error read_message(caf::deserializer& source, T& x) noexcept {
+  caf::error failed;
+  try {
+    failed = read(source, x);
+  } catch (const std::exception& caught) {
+    failed = make_error(errc::malformed_message, caught.what());
+  } catch (...) {
+    failed = make_error(errc::malformed_message, "a message could not be read");
+  }
+  if (failed) {
+    last_read_error = failed;
+  }
+  return failed;
+}
+
+caf::error take_read_error() noexcept { return std::exchange(last_read_error, caf::error{}); }
+
+
+#define TROUPE_TRAVELS(T)                                                    \
+  template caf::error write_message<T>(caf::serializer&, const T&) noexcept; \
+  template caf::error read_message<T>(caf::deserializer&, T&) noexcept;
+
+TROUPE_TRAVELS(autograd_message)
+TROUPE_TRAVELS(hello)
+TROUPE_TRAVELS(member)
+TROUPE_TRAVELS(std::vector<member>)
+TROUPE_TRAVELS(welcome)
+TROUPE_TRAVELS(heartbeat)
+TROUPE_TRAVELS(heartbeat_seen)
+TROUPE_TRAVELS(farewell)
+TROUPE_TRAVELS(call_request)
+TROUPE_TRAVELS(call_result)
+TROUPE_TRAVELS(propagate_gradients)
+TROUPE_TRAVELS(participant_quiet)
+TROUPE_TRAVELS(participant_failed)
+TROUPE_TRAVELS(discover)
+TROUPE_TRAVELS(discovered)
+TROUPE_TRAVELS(prune)
+TROUPE_TRAVELS(abort_pass)
+TROUPE_TRAVELS(pass_aborted)
+TROUPE_TRAVELS(release_context)
+TROUPE_TRAVELS(context_released)
+
+#undef TROUPE_TRAVELS
+
+}  // namespace troupe

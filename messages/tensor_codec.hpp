@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <caf/fwd.hpp>
+#include <c10/util/SmallVector.h>
+
+#include <troupe/messages/tensor_rules.hpp>
+
+namespace troupe {
+
+namespace wire {
+class Tensors;
+}
+
+/// Tensors in the form in which their elements are written: detached, no conjugate or negative bit, and without gaps.
+using travelling_tensors = c10::SmallVector<at::Tensor, 8>;
+
+/// The tensor as its elements are written. Shares the storage, unless the tensor has gaps, overlaps or a lazy bit: then
+/// it is a copy. Pre: it can travel.
+at::Tensor travelling_form(const at::Tensor& tensor);
+
+/// Describes tensors in a header and returns the bytes of their elements. Adds each in its travelling form to `forms`.
+/// Throws troupe::error(unsupported_tensor) for one that can't travel.
+std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms);
+
+/// Bytes of elements that a header claims; an error text where the header contradicts itself, claims a shape no tensor
+/// has, or more than `available`. Allocates nothing.
+std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed);
+
+/// Reads the tensors of a header that check_tensors found good. A fresh 64-byte aligned storage for each.
+caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to);
+
+/// Writes the elements, straight from the storage.
+caf::error write_tensors(const travelling_tensors& forms, caf::serializer& sink);
+
+}  // namespace troupe

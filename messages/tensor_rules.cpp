@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/tensor_rules.hpp>
+
+#include <array>
+
+#include <ATen/TensorSubclassLikeUtils.h>
+#include <c10/core/ScalarType.h>
+
+#include <troupe/messages/errors.hpp>
+
+namespace troupe {
+
+namespace {
+
+// The place in this table is the number on the wire: append only.
+constexpr std::array dtypes = {
+    at::ScalarType::Bool,          at::ScalarType::Byte,           at::ScalarType::Char,
+    at::ScalarType::Short,         at::ScalarType::Int,            at::ScalarType::Long,
+    at::ScalarType::UInt16,        at::ScalarType::UInt32,         at::ScalarType::UInt64,
+    at::ScalarType::Half,          at::ScalarType::BFloat16,       at::ScalarType::Float,
+    at::ScalarType::Double,        at::ScalarType::ComplexHalf,    at::ScalarType::ComplexFloat,
+    at::ScalarType::ComplexDouble, at::ScalarType::Float8_e5m2,    at::ScalarType::Float8_e4m3fn,
+    at::ScalarType::Float8_e5m2fnuz, at::ScalarType::Float8_e4m3fnuz, at::ScalarType::Float8_e8m0fnu,
+    at::ScalarType::Float4_e2m1fn_x2,
+};
+
+constexpr std::size_t dtype_count = static_cast<std::size_t>(at::ScalarType::NumOptions);
+
+constexpr auto numbers = [] {
+  std::array<std::int16_t, dtype_count> table{};
+  table.fill(-1);
+  for (std::size_t i = 0; i < dtypes.size(); ++i) {
+    table[static_cast<std::size_t>(dtypes[i])] = static_cast<std::int16_t>(i);
+  }
+  return table;
+}();
+
+std::string layout_name(at::Layout layout) {
+  std::ostringstream text;
+  text << layout;
+  return text.str();
+}
+
+// Bytes from the start of its storage that a strided tensor's elements span.
+std::uint64_t bytes_spanned(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) {
+    return 0;
+  }
+  auto last = static_cast<std::uint64_t>(tensor.storage_offset());
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    last += static_cast<std::uint64_t>(tensor.size(d) - 1) * static_cast<std::uint64_t>(tensor.stride(d));
+  }
+  return (last + 1) * tensor.element_size();
+}
+
+std::string refusal(const at::Tensor& tensor) {
+  if (tensor.is_nested()) {
+    return "is nested; send its parts (unbind)";
+  }
+  if (tensor.is_quantized()) {
+    return "is quantised; send its dequantize()";
+  }
+  if (tensor.layout() != at::kStrided) {
+    return "has layout " + layout_name(tensor.layout()) + "; send its to_dense()";
+  }
+  if (!tensor.device().is_cpu()) {
+    return "is on device " + tensor.device().str() + "; send its cpu()";
+  }
+  if (at::isTensorSubclassLike(tensor) || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    return "is a wrapper or subclass without elements of its own; send the tensor in it";
+  }
+  if (!wire_number(tensor.scalar_type())) {
+    return "has a dtype that does not travel; convert it with to(dtype)";
+  }
+  if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions) {
+    return "has " + std::to_string(tensor.dim()) + " dimensions, at most " + std::to_string(max_tensor_dimensions) +
+           " travel; reshape it";
+  }
+  if (!tensor._is_zerotensor() && (!tensor.has_storage() || bytes_spanned(tensor) > tensor.storage().nbytes())) {
+    return "has less storage than its shape says; it was resized or freed";
+  }
+  if (tensor.nbytes() > max_payload_bytes) {
+    return "has " + std::to_string(tensor.nbytes()) + " bytes, at most " + std::to_string(max_payload_bytes) +
+           " travel in one message; send it in parts";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept {
+  auto index = static_cast<std::size_t>(dtype);
+  if (index >= dtype_count || numbers[index] < 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint32_t>(numbers[index]);
+}
+
+std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept {
+  if (wire_number >= dtypes.size()) {
+    return std::nullopt;
+  }
+  return dtypes[wire_number];
+}
+
+std::string describe(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return "undefined";
+  }
+  std::string text = c10::toString(tensor.scalar_type());
+  if (tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    return text + "[?]";
+  }
+  text += '[';
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    text += (d == 0 ? "" : ", ") + std::to_string(tensor.size(d));
+  }
+  return text + ']';
+}
+
+std::string why_it_cannot_travel(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return {};
+  }
+  std::string why = refusal(tensor);
+  return why.empty() ? why : "the tensor " + describe(tensor) + " can't travel between nodes: it " + why;
+}
+
+void check_can_travel(const at::Tensor& tensor, std::string_view what) {
+  std::string why = why_it_cannot_travel(tensor);
+  if (!why.empty()) {
+    throw error{errc::unsupported_tensor, std::string{what} + ": " + why};
+  }
+}
+
+void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what) {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::string why = why_it_cannot_travel(tensors[i]);
+    if (!why.empty()) {
+      throw error{errc::unsupported_tensor, std::string{what} + '[' + std::to_string(i) + "]: " + why};
+    }
+    bytes += tensors[i].defined() ? tensors[i].nbytes() : 0;
+  }
+  if (bytes > max_payload_bytes) {
+    throw error{errc::unsupported_tensor,
+                std::string{what} + ": the tensors have " + std::to_string(bytes) + " bytes together, at most " +
+                    std::to_string(max_payload_bytes) + " travel in one message; send them in several"};
+  }
+}
+
+}  // namespace troupe

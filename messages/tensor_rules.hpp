@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+/// Which tensors travel: strided ones on the CPU, of every dtype that has a size in bytes and is not quantised.
+namespace troupe {
+
+inline constexpr std::size_t max_tensor_dimensions = 1024;
+inline constexpr std::int64_t max_stride = std::int64_t{1} << 40;
+/// CAF's messages have 32-bit lengths; the rest is for headers.
+inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
+
+/// Why a tensor can't travel, with its dtype and shape and what to do; empty if it can. An undefined tensor can.
+std::string why_it_cannot_travel(const at::Tensor& tensor);
+
+/// Throws troupe::error(unsupported_tensor), the text beginning with `what`, for a tensor that can't travel.
+/// Call it before sending: CAF drops an error met while it writes a message.
+void check_can_travel(const at::Tensor& tensor, std::string_view what);
+
+/// The same for all, each named `what[index]`, and for their sum of bytes.
+void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what);
+
+/// Number of a dtype on the wire. None: it does not travel.
+std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept;
+
+/// The dtype of such a number. None: this version does not know it.
+std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept;
+
+/// Like "float[2, 3]" or "undefined".
+std::string describe(const at::Tensor& tensor);
+
+}  // namespace troupe

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/wire.hpp>
+
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+using fixed64_list = google::protobuf::RepeatedField<std::uint64_t>;
+
+// Headers name the parts of an id alike, so one helper a part serves all.
+template <class Header>
+void put_context(Header& to, const context_id& x) {
+  to.set_context_node(x.node.value);
+  to.set_context_number(x.number);
+}
+
+template <class Header>
+context_id take_context(const Header& from) {
+  return {{from.context_node()}, from.context_number()};
+}
+
+template <class Header>
+void put_message(Header& to, const message_id& x) {
+  to.set_message_node(x.node.value);
+  to.set_message_number(x.number);
+}
+
+template <class Header>
+message_id take_message(const Header& from) {
+  return {from.message_number(), {from.message_node()}};
+}
+
+template <class Header, class Message>
+void put_pass(Header& to, const Message& x) {
+  put_context(to, x.context);
+  to.set_pass(x.pass.value);
+}
+
+template <class Header, class Message>
+void take_pass(const Header& from, Message& x) {
+  x.context = take_context(from);
+  x.pass.value = from.pass();
+}
+
+void put(fixed64_list& to, const std::vector<node_id>& xs) {
+  to.Reserve(static_cast<int>(xs.size()));
+  for (const node_id& x : xs) {
+    to.AddAlreadyReserved(x.value);
+  }
+}
+
+void take(const fixed64_list& from, std::vector<node_id>& xs) {
+  xs.resize(static_cast<std::size_t>(from.size()));
+  for (int i = 0; i < from.size(); ++i) {
+    xs[static_cast<std::size_t>(i)].value = from[i];
+  }
+}
+
+void put(fixed64_list& nodes, fixed64_list& numbers, const std::vector<message_id>& xs) {
+  nodes.Reserve(static_cast<int>(xs.size()));
+  numbers.Reserve(static_cast<int>(xs.size()));
+  for (const message_id& x : xs) {
+    nodes.AddAlreadyReserved(x.node.value);
+    numbers.AddAlreadyReserved(x.number);
+  }
+}
+
+complaint take(const fixed64_list& nodes, const fixed64_list& numbers, std::vector<message_id>& xs) {
+  if (nodes.size() != numbers.size()) {
+    return "a list of message ids has not as many nodes as numbers";
+  }
+  xs.resize(static_cast<std::size_t>(nodes.size()));
+  for (int i = 0; i < nodes.size(); ++i) {
+    xs[static_cast<std::size_t>(i)] = {numbers[i], {nodes[i]}};
+  }
+  return nullptr;
+}
+
+void put(wire::Purse& to, const purse& x) {
+  to.mutable_weight()->Add(x.weight.begin(), x.weight.end());
+  put(*to.mutable_begun(), x.begun);
+  put(*to.mutable_settled(), x.settled);
+}
+
+void take(const wire::Purse& from, purse& x) {
+  x.weight.assign(from.weight().begin(), from.weight().end());
+  take(from.begun(), x.begun);
+  take(from.settled(), x.settled);
+}
+
+template <class Header>
+void put_values(Header& to, const attributes& xs) {
+  for (const auto& [name, x] : xs) {
+    wire::Attribute& entry = *to.add_values();
+    entry.set_name(name);
+    if (const auto* truth = std::get_if<bool>(&x.value)) {
+      entry.set_truth(*truth);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&x.value)) {
+      entry.set_integer(*integer);
+    } else if (const auto* real = std::get_if<double>(&x.value)) {
+      entry.set_real(*real);
+    } else {
+      entry.set_text(std::get<std::string>(x.value));
+    }
+  }
+}
+
+template <class Header>
+complaint take_values(const Header& from, attributes& xs) {
+  xs.clear();
+  for (const wire::Attribute& entry : from.values()) {
+    attribute x;
+    switch (entry.value_case()) {
+      case wire::Attribute::kTruth: x.value = entry.truth(); break;
+      case wire::Attribute::kInteger: x.value = static_cast<std::int64_t>(entry.integer()); break;
+      case wire::Attribute::kReal: x.value = entry.real(); break;
+      case wire::Attribute::kText: x.value = entry.text(); break;
+      default: return "an attribute has no value of a type that is known here";
+    }
+    if (!xs.emplace(entry.name(), std::move(x)).second) {
+      return "an attribute is given twice";
+    }
+  }
+  return nullptr;
+}
+
+template <class Header, class Message>
+void put_address(Header& to, const Message& x) {
+  to.set_name(x.name);
+  to.set_id(x.id.value);
+  to.set_host(x.host);
+  to.set_port(x.port);
+}
+
+template <class Header, class Message>
+complaint take_address(const Header& from, Message& x) {
+  if (from.port() > std::numeric_limits<std::uint16_t>::max()) {
+    return "a port is above 65535";
+  }
+  x.name = from.name();
+  x.id.value = from.id();
+  x.host = from.host();
+  x.port = static_cast<std::uint16_t>(from.port());
+  return nullptr;
+}
+
+// Members and Welcome both hold a list of members.
+template <class Header>
+void put_members(Header& to, const std::vector<member>& xs) {
+  for (const member& x : xs) {
+    put_address(*to.add_members(), x);
+  }
+}
+
+template <class Header>
+complaint take_members(const Header& from, std::vector<member>& xs) {
+  xs.clear();
+  xs.reserve(static_cast<std::size_t>(from.members_size()));
+  for (const wire::Member& entry : from.members()) {
+    if (complaint bad = take_address(entry, xs.emplace_back())) {
+      return bad;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void to_wire(const autograd_message& x, wire::Autograd& to) {
+  put_context(to, x.context);
+  put_message(to, x.message);
+  to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
+}
+
+complaint from_wire(const wire::Autograd& from, autograd_message& x) {
+  x.context = take_context(from);
+  x.message = take_message(from);
+  if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size()) {
+    return "requires_grad has not as many entries as there are tensors";
+  }
+  x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
+  return nullptr;
+}
+
+void to_wire(const hello& x, wire::Hello& to) {
+  put_address(to, x);
+  to.set_protocol(x.protocol);
+}
+
+complaint from_wire(const wire::Hello& from, hello& x) {
+  x.protocol = from.protocol();
+  return take_address(from, x);
+}
+
+void to_wire(const member& x, wire::Member& to) { put_address(to, x); }
+
+complaint from_wire(const wire::Member& from, member& x) { return take_address(from, x); }
+
+void to_wire(const std::vector<member>& x, wire::Members& to) { put_members(to, x); }
+
+complaint from_wire(const wire::Members& from, std::vector<member>& x) { return take_members(from, x); }
+
+void to_wire(const welcome& x, wire::Welcome& to) {
+  put_address(*to.mutable_self(), x.self);
+  put_members(to, x.members);
+}
+
+complaint from_wire(const wire::Welcome& from, welcome& x) {
+  if (complaint bad = take_address(from.self(), x.self)) {
+    return bad;
+  }
+  return take_members(from, x.members);
+}
+
+void to_wire(const heartbeat& x, wire::Heartbeat& to) {
+  to.set_from(x.from.value);
+  to.set_sent_ns(x.sent_ns);
+}
+
+complaint from_wire(const wire::Heartbeat& from, heartbeat& x) {
+  x.from.value = from.from();
+  x.sent_ns = from.sent_ns();
+  return nullptr;
+}
+
+void to_wire(const heartbeat_seen& x, wire::HeartbeatSeen& to) {
+  to.set_from(x.from.value);
+  to.set_sent_ns(x.sent_ns);
+  to.set_answered_ns(x.answered_ns);
+}
+
+complaint from_wire(const wire::HeartbeatSeen& from, heartbeat_seen& x) {
+  x.from.value = from.from();
+  x.sent_ns = from.sent_ns();
+  x.answered_ns = from.answered_ns();
+  return nullptr;
+}
+
+void to_wire(const farewell& x, wire::Farewell& to) {
+  to.set_from(x.from.value);
+  to.set_reason(x.reason);
+}
+
+complaint from_wire(const wire::Farewell& from, farewell& x) {
+  x.from.value = from.from();
+  x.reason = from.reason();
+  return nullptr;
+}
+
+void to_wire(const call_request& x, wire::CallRequest& to) {
+  to.set_function(x.function);
+  to.set_target_node(x.target.node.value);
+  to.set_target_number(x.target.number);
+  put_values(to, x.values);
+  to_wire(x.payload, *to.mutable_payload());
+  to.set_deadline_ns(x.deadline_ns);
+  to.set_span(x.span);
+  to.set_completed(x.completed.value);
+}
+
+complaint from_wire(const wire::CallRequest& from, call_request& x) {
+  x.function = from.function();
+  x.target = {{from.target_node()}, from.target_number()};
+  x.deadline_ns = from.deadline_ns();
+  x.span = from.span();
+  x.completed.value = from.completed();
+  if (complaint bad = take_values(from, x.values)) {
+    return bad;
+  }
+  return from_wire(from.payload(), x.payload);
+}
+
+void to_wire(const call_result& x, wire::CallResult& to) {
+  put_values(to, x.values);
+  to_wire(x.payload, *to.mutable_payload());
+  put(*to.mutable_participants(), x.participants);
+}
+
+complaint from_wire(const wire::CallResult& from, call_result& x) {
+  take(from.participants(), x.participants);
+  if (complaint bad = take_values(from, x.values)) {
+    return bad;
+  }
+  return from_wire(from.payload(), x.payload);
+}
+
+void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
+  put_pass(to, x);
+  put_message(to, x.message);
+  put(*to.mutable_carried(), x.carried);
+  to.set_keep_graph(x.keep_graph);
+  to.set_create_graph(x.create_graph);
+  to.set_from(x.from);
+}
+
+complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x) {
+  take_pass(from, x);
+  x.message = take_message(from);
+  take(from.carried(), x.carried);
+  x.keep_graph = from.keep_graph();
+  x.create_graph = from.create_graph();
+  x.from = from.from();
+  return nullptr;
+}
+
+void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to) {
+  put_pass(to, x);
+  to.set_from(x.from.value);
+  put(*to.mutable_carried(), x.carried);
+}
+
+complaint from_wire(const wire::ParticipantQuiet& from, participant_quiet& x) {
+  take_pass(from, x);
+  x.from.value = from.from();
+  take(from.carried(), x.carried);
+  return nullptr;
+}
+
+void to_wire(const participant_failed& x, wire::ParticipantFailed& to) {
+  put_pass(to, x);
+  to.set_from(x.from.value);
+  to.set_code(x.code);
+  to.set_text(x.text);
+}
+
+complaint from_wire(const wire::ParticipantFailed& from, participant_failed& x) {
+  if (from.code() > std::numeric_limits<std::uint8_t>::max()) {
+    return "an error code is above 255";
+  }
+  take_pass(from, x);
+  x.from.value = from.from();
+  x.code = static_cast<std::uint8_t>(from.code());
+  x.text = from.text();
+  return nullptr;
+}
+
+void to_wire(const discover& x, wire::Discover& to) {
+  put_pass(to, x);
+  put(*to.mutable_send_nodes(), *to.mutable_send_numbers(), x.sends);
+  to.set_keep_graph(x.keep_graph);
+  to.set_create_graph(x.create_graph);
+}
+
+complaint from_wire(const wire::Discover& from, discover& x) {
+  take_pass(from, x);
+  x.keep_graph = from.keep_graph();
+  x.create_graph = from.create_graph();
+  return take(from.send_nodes(), from.send_numbers(), x.sends);
+}
+
+void to_wire(const discovered& x, wire::Discovered& to) {
+  put_pass(to, x);
+  put(*to.mutable_recv_nodes(), *to.mutable_recv_numbers(), x.recvs);
+}
+
+complaint from_wire(const wire::Discovered& from, discovered& x) {
+  take_pass(from, x);
+  return take(from.recv_nodes(), from.recv_numbers(), x.recvs);
+}
+
+void to_wire(const prune& x, wire::Prune& to) {
+  put_pass(to, x);
+  put(*to.mutable_live_nodes(), *to.mutable_live_numbers(), x.live);
+  put(*to.mutable_carried(), x.carried);
+  to.set_keep_graph(x.keep_graph);
+  to.set_create_graph(x.create_graph);
+}
+
+complaint from_wire(const wire::Prune& from, prune& x) {
+  take_pass(from, x);
+  take(from.carried(), x.carried);
+  x.keep_graph = from.keep_graph();
+  x.create_graph = from.create_graph();
+  return take(from.live_nodes(), from.live_numbers(), x.live);
+}
+
+void to_wire(const abort_pass& x, wire::AbortPass& to) { put_pass(to, x); }
+
+complaint from_wire(const wire::AbortPass& from, abort_pass& x) {
+  take_pass(from, x);
+  return nullptr;
+}
+
+void to_wire(const pass_aborted& x, wire::PassAborted& to) {
+  put_pass(to, x);
+  to.set_from(x.from.value);
+  put(*to.mutable_sent_to(), x.sent_to);
+}
+
+complaint from_wire(const wire::PassAborted& from, pass_aborted& x) {
+  take_pass(from, x);
+  x.from.value = from.from();
+  take(from.sent_to(), x.sent_to);
+  return nullptr;
+}
+
+void to_wire(const release_context& x, wire::ReleaseContext& to) { put_context(to, x.context); }
+
+complaint from_wire(const wire::ReleaseContext& from, release_context& x) {
+  x.context = take_context(from);
+  return nullptr;
+}
+
+void to_wire(const context_released& x, wire::ContextReleased& to) {
+  put_context(to, x.context);
+  to.set_from(x.from.value);
+}
+
+complaint from_wire(const wire::ContextReleased& from, context_released& x) {
+  x.context = take_context(from);
+  x.from.value = from.from();
+  return nullptr;
+}
+
+}  // namespace troupe

@@ -21,6 +21,9 @@ endif()
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
+  set(TROUPE_SANITIZER_ENVIRONMENT # of every test
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp"
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
 endif()
 
 if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The few commands of every day; CMake does the work, in build/$(PRESET).
+#   PRESET       release, dev, asan or tsan
+#   JOBS         compilers and tests at once
+#   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark
+#   CMAKE_FLAGS  more options to configure with, as -DTROUPE_WERROR=ON
+#   PREFIX       where `make install` installs to
+PRESET ?= release
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+ARGS ?=
+CMAKE_FLAGS ?=
+build := build/$(PRESET)
+
+.DEFAULT_GOAL := build
+.PHONY: deps build run test bench lint format install clean help configure
+
+deps: ## Install what is missing: Debian packages, and libtorch into .venv
+	@cmake/deps.sh
+
+# CMake runs again by itself when one of its files changes.
+configure: deps
+	@if [ ! -e $(build)/build.ninja ] || [ -n "$(CMAKE_FLAGS)" ]; then \
+	  cmake --preset $(PRESET) $(CMAKE_FLAGS); fi
+
+build: configure ## Build the libraries and the program troupe (the default)
+	@ninja -C $(build) -j $(JOBS)
+
+run: build ## Train the example on a cluster of three processes: make run ARGS=--help
+	@$(build)/apps/troupe train $(ARGS)
+
+test: configure ## Build and run every test
+	@ninja -C $(build) -j $(JOBS) all tests
+	@ctest --test-dir $(build) -j $(JOBS) --output-on-failure --no-tests=error
+
+bench: configure ## Build and run the benchmarks
+	@ninja -C $(build) -j $(JOBS) benchmarks
+	@cmake -DFOLDER=$(build)/bench -DARGS="$(ARGS)" -P cmake/bench.cmake
+
+lint: ## Check the format; with TIDY=1 also run clang-tidy on what differs from main
+	@cmake/lint.sh $(TIDY)
+
+format: ## Put every source file into the format that lint checks
+	@git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' | xargs clang-format -i
+
+install: build ## Install libraries, headers and the program: make install PREFIX=$HOME/.local
+	@cmake --install $(build) --prefix $(PREFIX)
+
+clean: ## Remove what was built (not .venv, not out)
+	rm -rf build
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 } \
+	  /^#   [A-Z_]+  / { print substr($$0, 2) }' Makefile

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into
+# .venv (or takes the one in TROUPE_TORCH_DIR). Does only what is missing.
+set -eu
+cd "$(dirname "$0")/.."
+
+# A package a line, and what needs it.
+packages="
+  g++ cmake ninja-build ccache
+  libcaf-dev libssl-dev
+  libprotobuf-dev protobuf-compiler
+  libcli11-dev nlohmann-json3-dev
+  libboost-test-dev libbenchmark-dev
+  python3-venv
+"
+# torch without what only Python and a GPU need: its libraries want these two beside them.
+torch=2.11.0
+wheels="torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
+stamp=.venv/libtorch-$torch
+
+say() { echo "deps: $*"; }
+fail() { echo "deps: $*" >&2; exit 1; }
+
+install_packages() {
+  installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
+    sed -n 's/^installed //p' | tr '\n' ' ') "
+  missing=
+  for package in $packages; do
+    case $installed in *" $package "*) ;; *) missing="$missing $package" ;; esac
+  done
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    echo "deps: Debian packages are missing; run this, then make again:" >&2
+    echo "  sudo sh -c 'apt-get update && apt-get install -y$missing'" >&2
+    exit 1
+  fi
+  say "installing Debian packages:$missing"
+  apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+}
+
+install_libtorch() {
+  if [ -n "${TROUPE_TORCH_DIR:-}" ]; then
+    for file in include/ATen/ATen.h lib/libtorch_cpu.so; do
+      [ -e "$TROUPE_TORCH_DIR/$file" ] || fail "TROUPE_TORCH_DIR is '$TROUPE_TORCH_DIR', but" \
+        "$file is not there; expected the folder of an installed Python package torch"
+    done
+    return 0
+  fi
+  [ ! -e "$stamp" ] || return 0
+  say "installing libtorch $torch into .venv (downloads 0.6 GB, takes 1.2 GB on disk, once)"
+  python3 -m venv .venv
+  .venv/bin/python -m pip install --disable-pip-version-check --no-compile --no-deps $wheels
+  : >"$stamp"
+}
+
+command -v dpkg-query >/dev/null || fail "expected Debian or a relative of it (no dpkg here);" \
+  "install by other means:" $packages
+install_packages
+install_libtorch
+say "all there (libtorch: ${TROUPE_TORCH_DIR:-.venv})"

@@ -62,20 +62,20 @@ std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
   std::lock_guard lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end())
-    throw error(errc::unknown_function, std::string("node '") + node_name_ + "' has no " + kind + " " + to_string(id) +
+    throw error(errc::unknown_function, "node '" + node_name_ + "' has no object " + to_string(id) + ", expected " + kind +
                                           "; it was dropped, or its owner went down");
   const auto* held = std::get_if<std::shared_ptr<T>>(&found->second.held);
   if (held == nullptr)
-    throw error(errc::unknown_function, "object " + to_string(id) + " of node '" + node_name_ + "' is not a " + kind);
+    throw error(errc::unknown_function, "object " + to_string(id) + " of node '" + node_name_ + "' is not " + kind);
   return *held;
 }
 
 std::shared_ptr<module> object_store::find_module(object_id id) const {
-  return find<module>(id, "module");
+  return find<module>(id, "a module");
 }
 
 std::shared_ptr<local_optimizer> object_store::find_optimizer(object_id id) const {
-  return find<local_optimizer>(id, "optimizer");
+  return find<local_optimizer>(id, "an optimizer");
 }
 
 bool object_store::drop(object_id id) {

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/checkpoint.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+
+#include <actors/temporary_folder.hpp>
+#include <troupe/messages/errors.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const std::string save_id = "0123456789abcdef";
+
+checkpoint_part sample_part(const std::string& save = save_id) {
+  checkpoint_part part{"stage1", save, "adamw", {{"lr", 0.1}, {"amsgrad", true}}, {}, {}};
+  part.parameters.emplace_back("0/block.weight", at::randn({3, 4}));
+  part.parameters.emplace_back("0/block.bias", at::randn({}).to(at::kDouble));
+  part.parameters.emplace_back("view", at::randn({1000, 4}).slice(0, 5, 7).t());
+  part.parameters.emplace_back("half", at::randn({0, 2}).to(at::kBFloat16));
+  part.states.push_back({true, 7, {at::randn({3, 4}), at::rand({3, 4}), {}}});
+  part.states.push_back({});
+  part.states.push_back({true, 0, {at::randn({4, 2}), at::rand({4, 2}), at::rand({4, 2})}});
+  part.states.push_back({});
+  return part;
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() == b.defined() && (!a.defined() || (a.scalar_type() == b.scalar_type() && at::equal(a, b)));
+}
+
+void write_sample(const temporary_folder& folder, const std::string& save = save_id) {
+  const auto name = part_file_name("stage1", save);
+  const auto digest = write_part(folder / name, sample_part(save));
+  write_manifest(folder.path(), {save, {{"stage1", name, digest}}, {{"steps", 12}}});
+}
+
+void replace(const std::string& path, const std::string& from, const std::string& to) {
+  auto text = read_text(path);
+  const auto at = text.find(from);
+  BOOST_REQUIRE(at != std::string::npos);
+  write_text(path, text.replace(at, from.size(), to));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoints)
+
+BOOST_AUTO_TEST_CASE(a_part_comes_back_as_it_was_written) {
+  temporary_folder folder;
+  const auto part = sample_part();
+  const auto digest = write_part(folder / "a.pt", part);
+  BOOST_TEST(digest.bytes < 20'000u);  // a view is written without the rest of its storage
+  const auto read = read_part(folder / "a.pt", digest, save_id);
+  BOOST_TEST(read.node == part.node);
+  BOOST_TEST(read.save == part.save);
+  BOOST_TEST(read.optimizer == part.optimizer);
+  BOOST_TEST((read.options == part.options));
+  BOOST_REQUIRE(read.parameters.size() == part.parameters.size());
+  BOOST_REQUIRE(read.states.size() == part.states.size());
+  for (std::size_t i = 0; i < part.parameters.size(); ++i) {
+    BOOST_TEST(read.parameters[i].first == part.parameters[i].first);
+    BOOST_TEST(same(read.parameters[i].second, part.parameters[i].second));
+    BOOST_TEST(read.states[i].present == part.states[i].present);
+    BOOST_TEST(read.states[i].step == part.states[i].step);
+    for (std::size_t s = 0; s < part.states[i].slots.size(); ++s)
+      BOOST_TEST(same(read.states[i].slots[s], part.states[i].slots[s]));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_part_without_parameters_can_be_written) {
+  temporary_folder folder;
+  const auto digest = write_part(folder / "a.pt", {"n", save_id, "sgd", {}, {}, {}});
+  BOOST_TEST(read_part(folder / "a.pt", digest, save_id).parameters.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_part_damaged_at_any_place_is_refused_before_it_is_read) {  // CP-3
+  temporary_folder folder;
+  const auto path = folder / "a.pt";
+  const auto digest = write_part(path, sample_part());
+  const auto bytes = read_text(path);
+  for (std::size_t at = 0; at < bytes.size(); at += 97) {
+    auto damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    write_text(path, damaged);
+    BOOST_REQUIRE(contains(text_of<error>([&] { read_part(path, digest, save_id); }), "with another checksum"));
+    write_text(path, bytes.substr(0, at));
+    BOOST_REQUIRE(contains(text_of<error>([&] { read_part(path, digest, save_id); }), "is damaged or of another save"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_part_that_is_missing_is_named) {  // CP-3
+  temporary_folder folder;
+  const auto text = text_of<error>([&] { read_part(folder / "a.pt", {}, save_id); });
+  BOOST_TEST(contains(text, "can't read '" + (folder / "a.pt") + "': No such file or directory"));
+}
+
+BOOST_AUTO_TEST_CASE(a_part_of_another_save_is_refused) {  // CP-3
+  temporary_folder folder;
+  const auto digest = write_part(folder / "a.pt", sample_part("ffffffffffffffff"));
+  const auto text = text_of<error>([&] { read_part(folder / "a.pt", digest, save_id); });
+  BOOST_TEST(contains(text, "it belongs to save ffffffffffffffff, not " + save_id));
+}
+
+BOOST_AUTO_TEST_CASE(another_file_is_not_taken_for_a_part) {
+  temporary_folder folder;
+  write_text(folder / "a.pt", "not an archive");
+  const auto text = text_of<error>([&] { read_part(folder / "a.pt", file_digest::of(folder / "a.pt"), save_id); });
+  BOOST_TEST(contains(text, "is not a checkpoint of troupe"));
+}
+
+BOOST_AUTO_TEST_CASE(the_manifest_keeps_every_value_to_the_bit) {
+  temporary_folder folder;
+  const attributes about{{"steps", std::int64_t{1} << 62}, {"rate", 0.1}, {"tiny", std::numeric_limits<double>::denorm_min()},
+                         {"infinite", HUGE_VAL}, {"on", true}, {"off", false}, {"name", "a \"quoted\"\n text"},
+                         {"bytes", std::string("\0\xff\x80z", 4)}, {"empty", ""}, {"\xc3\xa4", 1}};
+  write_manifest(folder.path(), {save_id, {{"a b", part_file_name("a b", save_id), {42, ~std::uint64_t{0}}}}, about});
+  const auto read = read_manifest(folder.path());
+  BOOST_TEST(read.save == save_id);
+  BOOST_TEST((read.about == about));
+  BOOST_REQUIRE(read.parts.size() == 1u);
+  BOOST_TEST(read.parts[0].file == "a%20b." + save_id + ".pt");
+  BOOST_TEST((read.part("a b").digest == file_digest{42, ~std::uint64_t{0}}));
+  BOOST_TEST(contains(text_of<error>([&] { read.part("other"); }), "no part of node 'other'; it has 'a b'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_new_checkpoint_takes_the_place_of_the_old_one) {  // CP-1
+  temporary_folder folder;
+  write_sample(folder);
+  write_text(folder / "notes.pt", "of the user");
+  write_text(folder / ("stage9." + save_id + ".pt.part"), "left by a process that was killed");
+  write_sample(folder, "aaaaaaaaaaaaaaaa");
+  BOOST_TEST(read_manifest(folder.path()).save == "aaaaaaaaaaaaaaaa");
+  BOOST_TEST((folder.files() == std::set<std::string>{"checkpoint.json", "notes.pt", "stage1.aaaaaaaaaaaaaaaa.pt"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_save_that_dies_before_its_manifest_leaves_the_checkpoint_before_it) {  // CP-2
+  temporary_folder folder;
+  write_sample(folder);
+  const auto other = part_file_name("stage1", "aaaaaaaaaaaaaaaa");
+  write_part(folder / other, sample_part("aaaaaaaaaaaaaaaa"));
+  const auto manifest = read_manifest(folder.path());
+  BOOST_TEST(manifest.save == save_id);
+  read_part(folder / manifest.part("stage1").file, manifest.part("stage1").digest, manifest.save);
+  remove_parts(folder.path(), "aaaaaaaaaaaaaaaa");
+  BOOST_TEST((folder.files() == std::set<std::string>{"checkpoint.json", part_file_name("stage1", save_id)}));
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_is_full_at_the_manifest_leaves_the_checkpoint_before_it) {  // CP-2
+  temporary_folder folder;
+  write_sample(folder);
+  std::filesystem::create_symlink("/dev/full", folder / "checkpoint.json.part");
+  const auto text = text_of<error>([&] { write_sample(folder, "aaaaaaaaaaaaaaaa"); });
+  BOOST_TEST(contains(text, "checkpoint.json': No space left on device"));
+  const auto manifest = read_manifest(folder.path());
+  BOOST_TEST(manifest.save == save_id);
+  read_part(folder / manifest.part("stage1").file, manifest.part("stage1").digest, manifest.save);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_without_a_checkpoint_is_named) {
+  temporary_folder folder;
+  const auto text = text_of<error>([&] { read_manifest(folder / "nowhere"); });
+  BOOST_TEST(contains(text, "no checkpoint in '" + (folder / "nowhere") + "'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_manifest_cut_at_any_byte_is_refused) {
+  temporary_folder folder;
+  write_sample(folder);
+  const auto text = read_text(folder / "checkpoint.json");
+  const auto last = text.rfind('}');
+  for (std::size_t size = 0; size < last; ++size) {
+    write_text(folder / "checkpoint.json", text.substr(0, size));
+    BOOST_REQUIRE(!text_of<error>([&] { read_manifest(folder.path()); }).empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_manifest_can_not_lead_out_of_its_folder) {
+  temporary_folder folder;
+  write_sample(folder);
+  replace(folder / "checkpoint.json", "\"file\": \"", "\"file\": \"../");
+  BOOST_TEST(contains(text_of<error>([&] { read_manifest(folder.path()); }), "is damaged: the part of node 'stage1' is called '../"));
+}
+
+BOOST_AUTO_TEST_CASE(a_manifest_of_another_format_says_which) {
+  temporary_folder folder;
+  write_sample(folder);
+  replace(folder / "checkpoint.json", "\"version\": 1", "\"version\": 9");
+  BOOST_TEST(contains(text_of<error>([&] { read_manifest(folder.path()); }), "has format 9; this program reads format 1"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/durable_file.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include <actors/size_limit.hpp>
+#include <actors/temporary_folder.hpp>
+#include <troupe/messages/errors.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+void write(const std::string& path, const std::string& text) {
+  durable_file file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(durable_files)
+
+BOOST_AUTO_TEST_CASE(a_file_appears_under_its_name_with_the_commit_and_nothing_beside_it) {  // DF-1, DF-3
+  temporary_folder folder;
+  write_text(folder / "a", "before");
+  {
+    durable_file file(folder / "a");
+    file.write("after", 5);
+    BOOST_TEST(read_text(folder / "a") == "before");
+    const auto digest = file.commit();
+    BOOST_TEST(digest.bytes == 5u);
+    BOOST_TEST((digest == file_digest::of(folder / "a")));
+  }
+  BOOST_TEST(read_text(folder / "a") == "after");
+  BOOST_TEST(folder.files() == std::set<std::string>{"a"});
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_not_committed_leaves_the_old_one) {  // DF-1, DF-3
+  temporary_folder folder;
+  write_text(folder / "a", "before");
+  {
+    durable_file file(folder / "a");
+    file.write("after", 5);
+  }
+  BOOST_TEST(read_text(folder / "a") == "before");
+  BOOST_TEST(folder.files() == std::set<std::string>{"a"});
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_with_path_and_reason_and_leaves_the_old_file) {
+  temporary_folder folder;
+  write_text(folder / "a", "before");
+  std::filesystem::create_symlink("/dev/full", folder / "a.part");
+  const auto text = text_of<error>([&] { write(folder / "a", std::string(100'000, 'x')); });
+  BOOST_TEST(contains(text, folder / "a"));
+  BOOST_TEST(contains(text, "No space left on device; make room"));
+  BOOST_TEST(read_text(folder / "a") == "before");
+  BOOST_TEST(folder.files() == std::set<std::string>{"a"});
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_met_in_the_middle_of_a_write_is_an_error_too) {
+  temporary_folder folder;
+  size_limit limit(1000);
+  const auto text = text_of<error>([&] { write(folder / "a", std::string(100'000, 'x')); });
+  BOOST_TEST(contains(text, "File too large"));
+  BOOST_TEST(folder.files().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_place_that_can_not_be_written_to_is_named) {
+  temporary_folder folder;
+  write_text(folder / "file", "");
+  const auto text = text_of<error>([&] { durable_file file(folder / "file/a"); });
+  BOOST_TEST(contains(text, "can't create '" + (folder / "file/a") + "': Not a directory"));
+}
+
+BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_stream_is_cut) {
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i)
+    bytes += static_cast<char>(i * 37 % 251);
+  checksum whole;
+  whole.update(bytes.data(), bytes.size());
+  for (std::size_t first = 0; first < 40; ++first)
+    for (const std::size_t step : {1, 3, 7, 8, 9, 64}) {
+      checksum cut;
+      cut.update(bytes.data(), first);
+      for (std::size_t at = first; at < bytes.size(); at += step)
+        cut.update(bytes.data() + at, std::min(step, bytes.size() - at));
+      BOOST_REQUIRE_EQUAL(cut.value(), whole.value());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_checksum_tells_every_flipped_bit_and_every_cut) {
+  const std::string bytes(43, 'a');
+  const auto sum = [](const std::string& of) {
+    checksum result;
+    result.update(of.data(), of.size());
+    return result.value();
+  };
+  std::set<std::uint64_t> sums{sum(bytes)};
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    auto flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    sums.insert(sum(flipped));
+  }
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    sums.insert(sum(bytes.substr(0, size)));
+  sums.insert(sum(bytes + '\0'));
+  BOOST_TEST(sums.size() == 1 + bytes.size() * 8 + bytes.size() + 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

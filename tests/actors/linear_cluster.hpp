@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <troupe/actors/node.hpp>
+#include <troupe/actors/remote_module.hpp>
+
+namespace troupe::test {
+
+/// A linear layer with parameters drawn from its seed. Methods: forward.
+class linear : public module {
+ public:
+  explicit linear(const attributes& values) {
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(get<std::int64_t>(values, "seed")));
+    const auto in = get<std::int64_t>(values, "in");
+    const auto out = get<std::int64_t>(values, "out");
+    weight = at::randn({out, in}, generator).requires_grad_();
+    bias = at::randn({out}, generator).requires_grad_();
+  }
+
+  at::Tensor forward(const at::Tensor& input) const { return at::tanh(at::linear(input, weight, bias)); }
+
+  call_reply call(const std::string& method, call_arguments& arguments) override {
+    if (method != "forward")
+      throw error(errc::unknown_function, "a linear layer has no method '" + method + "'; it has forward");
+    return {{forward(arguments.tensors.at(0))}, std::move(arguments.values)};
+  }
+  named_tensors parameters() override { return {{"weight", weight}, {"bias", bias}}; }
+
+  at::Tensor weight;
+  at::Tensor bias;
+};
+
+inline attributes layer(int in, int out, int seed) {
+  return {{"in", in}, {"out", out}, {"seed", seed}};
+}
+
+inline settings named_settings(const std::string& name) {
+  settings result;
+  result.name = name;
+  result.deadline = std::chrono::seconds(30);
+  return result;
+}
+
+/// A driver and two stages on loopback, all in this process, that can make linear layers.
+struct linear_cluster {
+  node stage1{named_settings("stage1")};
+  node stage2{named_settings("stage2")};
+  node driver{named_settings("driver")};
+
+  linear_cluster() {
+    for (node* one : {&stage1, &stage2, &driver})
+      add_module_type(*one, "linear", [](const attributes& values) { return std::make_shared<linear>(values); });
+    driver.join("127.0.0.1", stage1.port());
+    driver.join("127.0.0.1", stage2.port());
+  }
+
+  /// Returns once every call made so far on the stages has run there.
+  void settle() {
+    for (const auto* name : {"stage1", "stage2"})
+      driver.peer(name).call("troupe.drop").get();
+  }
+};
+
+}  // namespace troupe::test

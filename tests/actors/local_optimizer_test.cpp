@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/local_optimizer.hpp>
+
+#include <functional>
+#include <limits>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <torch/torch.h>
+
+#include <actors/temporary_folder.hpp>
+#include <troupe/messages/errors.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+using engine::gradient_table;
+namespace data = boost::unit_test::data;
+
+namespace {
+
+const std::string save_id = "0123456789abcdef";
+
+/// A module that only has parameters.
+struct plain_module : module {
+  named_tensors held;
+  explicit plain_module(named_tensors tensors) : held(std::move(tensors)) {}
+  call_reply call(const std::string&, call_arguments&) override { return {}; }
+  named_tensors parameters() override { return held; }
+};
+
+using sizes = std::vector<std::vector<std::int64_t>>;
+const sizes usual{{8, 5}, {5}, {}, {3, 2, 2}};
+
+std::vector<at::Tensor> leaves(const sizes& shapes, int seed = 1) {
+  torch::manual_seed(seed);
+  std::vector<at::Tensor> result;
+  for (const auto& shape : shapes)
+    result.push_back(at::randn(shape).requires_grad_());
+  return result;
+}
+
+std::vector<at::Tensor> copies(const std::vector<at::Tensor>& from) {
+  std::vector<at::Tensor> result;
+  for (const auto& one : from)
+    result.push_back(one.detach().clone().requires_grad_());
+  return result;
+}
+
+named_tensors named(const std::vector<at::Tensor>& tensors) {
+  named_tensors result;
+  for (const auto& one : tensors)
+    result.emplace_back("p" + std::to_string(result.size()), one);
+  return result;
+}
+
+/// Gradients of a step, different from step to step; the second parameter has none in odd steps.
+std::vector<at::Tensor> gradients_at(int step, const std::vector<at::Tensor>& parameters) {
+  torch::manual_seed(100 + step);
+  std::vector<at::Tensor> result;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    auto gradient = at::randn(parameters[i].sizes());
+    result.push_back(i == 1 && step % 2 == 1 ? at::Tensor() : gradient);
+  }
+  return result;
+}
+
+gradient_table table_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients) {
+  gradient_table table;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    table.accumulate(parameters[i], gradients[i].defined() ? gradients[i].clone() : gradients[i]);
+  return table;
+}
+
+/// The same optimizer, ours and libtorch's.
+struct pairing {
+  const char* name;
+  optimizer_settings ours;
+  std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
+};
+std::ostream& operator<<(std::ostream& out, const pairing& of) {
+  return out << of.name;
+}
+
+using namespace torch::optim;
+const std::vector<pairing> pairings{
+  {"sgd", {"sgd", {{"lr", 0.1}}}, [](auto p) { return std::make_unique<SGD>(p, SGDOptions(0.1)); }},
+  {"sgd with momentum",
+   {"sgd", {{"lr", 0.1}, {"momentum", 0.9}, {"dampening", 0.25}, {"weight_decay", 0.01}}},
+   [](auto p) { return std::make_unique<SGD>(p, SGDOptions(0.1).momentum(0.9).dampening(0.25).weight_decay(0.01)); }},
+  {"sgd nesterov",
+   {"sgd", {{"lr", 1}, {"momentum", 0.9}, {"nesterov", true}}},
+   [](auto p) { return std::make_unique<SGD>(p, SGDOptions(1).momentum(0.9).nesterov(true)); }},
+  {"adam", {"adam", {}}, [](auto p) { return std::make_unique<Adam>(p, AdamOptions()); }},
+  {"adam with options",
+   {"adam", {{"lr", 0.01}, {"beta1", 0.8}, {"beta2", 0.95}, {"eps", 1e-6}, {"weight_decay", 0.1}, {"amsgrad", true}}},
+   [](auto p) {
+     return std::make_unique<Adam>(p, AdamOptions(0.01).betas({0.8, 0.95}).eps(1e-6).weight_decay(0.1).amsgrad(true));
+   }},
+  {"adamw", {"adamw", {{"lr", 0.002}}}, [](auto p) { return std::make_unique<AdamW>(p, AdamWOptions(0.002)); }},
+  {"adamw amsgrad",
+   {"adamw", {{"lr", 0.002}, {"beta2", 0.95}, {"weight_decay", 0}, {"amsgrad", true}}},
+   [](auto p) {
+     return std::make_unique<AdamW>(p, AdamWOptions(0.002).betas({0.9, 0.95}).weight_decay(0).amsgrad(true));
+   }},
+};
+
+void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
+}
+
+void step(local_optimizer& ours, const std::vector<at::Tensor>& parameters, int number, double scale = 1) {
+  ours.step(table_of(parameters, gradients_at(number, parameters)), scale);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(local_optimizers)
+
+BOOST_DATA_TEST_CASE(a_step_gives_the_bits_of_libtorchs_optimizer, data::make(pairings), both) {  // LO-1
+  auto mine = leaves(usual);
+  auto others = copies(mine);
+  local_optimizer ours(both.ours, {}, named(mine));
+  auto theirs = both.theirs(others);
+  for (int number = 0; number < 5; ++number) {
+    const auto gradients = gradients_at(number, mine);
+    const double scale = number < 3 ? 1 : 0.37;
+    for (std::size_t i = 0; i < others.size(); ++i)
+      others[i].mutable_grad() = gradients[i].defined() ? gradients[i].mul(scale) : at::Tensor();
+    theirs->step();
+    step(ours, mine, number, scale);
+    require_same(mine, others);
+  }
+  BOOST_TEST(!at::equal(mine[1], leaves(usual)[1]));
+}
+
+BOOST_AUTO_TEST_CASE(clipping_by_the_norm_agrees_with_libtorchs) {
+  auto mine = leaves(usual);
+  auto others = copies(mine);
+  const auto gradients = gradients_at(0, mine);
+  const auto table = table_of(mine, gradients);
+  local_optimizer ours({"sgd", {{"lr", 1}}}, {}, named(mine));
+  double total = 0;
+  for (const double sum : ours.norms(table).sums)
+    total += sum;
+  const double scale = std::min(1.0, 0.5 / (std::sqrt(total) + 1e-6));
+  for (std::size_t i = 0; i < others.size(); ++i)
+    others[i].mutable_grad() = gradients[i].clone();
+  const double norm = torch::nn::utils::clip_grad_norm_(others, 0.5);
+  BOOST_TEST(std::abs(std::sqrt(total) - norm) < 1e-5 * norm);
+  SGD(others, SGDOptions(1)).step();
+  ours.step(table, scale);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    BOOST_TEST(at::allclose(mine[i], others[i], 1e-5, 1e-6));
+}
+
+BOOST_DATA_TEST_CASE(gradients_and_grad_are_after_a_step_what_they_were, data::make(pairings), both) {  // LO-2
+  auto mine = leaves(usual);
+  mine[0].mutable_grad() = at::ones_like(mine[0]);
+  const auto table = table_of(mine, gradients_at(0, mine));
+  local_optimizer ours(both.ours, {}, named(mine));
+  ours.step(table);
+  ours.step(table, 0.5);
+  require_same({table.find(mine[0]), table.find(mine[1]), table.find(mine[2]), table.find(mine[3])}, gradients_at(0, mine));
+  BOOST_TEST(at::equal(mine[0].grad(), at::ones_like(mine[0])));
+  BOOST_TEST(!mine[1].grad().defined());
+}
+
+BOOST_AUTO_TEST_CASE(a_parameter_without_a_gradient_stays_as_it_is_whatever_its_grad) {  // LO-3
+  auto mine = leaves(usual);
+  const auto before = copies(mine);
+  mine[1].mutable_grad() = at::ones_like(mine[1]);
+  local_optimizer ours({"adamw", {}}, {}, named(mine));
+  step(ours, mine, 1);
+  BOOST_TEST(at::equal(mine[1], before[1]));
+  BOOST_TEST(!at::equal(mine[0], before[0]));
+}
+
+BOOST_AUTO_TEST_CASE(sparse_and_complex_gradients_have_norms) {
+  auto table_leaf = at::zeros({10, 2}).requires_grad_();
+  auto complex_leaf = at::zeros({2}, at::kComplexFloat).requires_grad_();
+  gradient_table table;
+  const auto indices = at::tensor({1, 1, 4}, at::kLong).unsqueeze(0);
+  table.accumulate(table_leaf, at::sparse_coo_tensor(indices, at::ones({3, 2}), {10, 2}));
+  table.accumulate(complex_leaf, at::complex(at::full({2}, 3.f), at::full({2}, 4.f)));
+  local_optimizer ours({"sgd", {{"lr", 1}}}, {}, {{"sparse", table_leaf}, {"complex", complex_leaf}});
+  const auto norms = ours.norms(table);
+  BOOST_TEST(norms.sums[0] == 2 * 4.0 + 2 * 1.0);
+  BOOST_TEST(norms.sums[1] == 50.0);
+  ours.step(table);
+  BOOST_TEST(table_leaf[1][0].item<float>() == -2.f);
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite_is_named) {
+  auto mine = leaves(usual);
+  auto gradients = gradients_at(0, mine);
+  gradients[2].fill_(std::numeric_limits<float>::quiet_NaN());
+  gradients[3].fill_(std::numeric_limits<float>::infinity());
+  local_optimizer ours({}, {}, named(mine));
+  BOOST_TEST(ours.norms(table_of(mine, gradients)).not_finite == "p2");
+}
+
+BOOST_AUTO_TEST_CASE(large_half_precision_gradients_do_not_overflow_the_norm) {
+  auto leaf = at::zeros({100}, at::kHalf).requires_grad_();
+  gradient_table table;
+  table.accumulate(leaf, at::full({100}, 60000, at::kHalf));
+  BOOST_TEST(local_optimizer({}, {}, {{"p", leaf}}).norms(table).sums[0] == 100 * 60000.0 * 60000.0 * (59968.0 / 60000) * (59968.0 / 60000),
+             boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(a_parameter_of_two_modules_is_stepped_once) {
+  auto shared = at::ones({2}).requires_grad_();
+  auto own = at::ones({2}).requires_grad_();
+  const auto first = std::make_shared<plain_module>(named_tensors{{"w", shared}});
+  const auto second = std::make_shared<plain_module>(named_tensors{{"v", own}, {"w", shared}});
+  local_optimizer ours({"sgd", {{"lr", 1}}}, {first, second}, {{"tied", shared}});
+  BOOST_TEST((ours.counts() == std::vector<std::size_t>{1, 1, 0}));
+  gradient_table table;
+  table.accumulate(shared, at::ones({2}));
+  ours.step(table);
+  BOOST_TEST(at::equal(shared, at::zeros({2})));
+}
+
+BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there_are) {
+  const auto refusal = [](optimizer_settings settings) {
+    return text_of<error>([&] { local_optimizer refused(settings, {}, named(leaves(usual))); });
+  };
+  BOOST_TEST(refusal({"lion", {}}) == "no optimizer is called 'lion'; there are sgd, adam and adamw");
+  BOOST_TEST(refusal({"sgd", {{"beta1", 0.9}}}) ==
+             "optimizer 'sgd' has no option 'beta1'; it has lr, momentum, dampening, weight_decay, nesterov");
+  BOOST_TEST(refusal({"adamw", {{"LR", 0.9}}}) ==
+             "optimizer 'adamw' has no option 'LR'; it has lr, beta1, beta2, eps, weight_decay, amsgrad");
+  BOOST_TEST(contains(refusal({"adam", {{"lr", "fast"}}}), "option 'lr' is a number"));
+  BOOST_TEST(contains(refusal({"adam", {{"amsgrad", 1}}}), "option 'amsgrad' is true or false"));
+  BOOST_TEST(contains(refusal({"adam", {{"lr", -1}}}), "Invalid learning rate: -1"));
+  BOOST_TEST(contains(text_of<error>([] { local_optimizer({}, {}, named(leaves(usual))).set_learning_rate(-1); }), "learning rate is -1"));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_that_are_no_leaves_are_refused_by_name) {
+  const auto leaf = at::ones({2}).requires_grad_();
+  BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", leaf * 2}}); }), "'w' is not a leaf"));
+  BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", {}}}); }), "'w' is undefined"));
+  BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", leaf}, {"w", leaf}}); }), "two parameters are called 'w'"));
+}
+
+BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_saved, data::make(pairings), both) {  // OP-4
+  temporary_folder folder;
+  auto first = leaves(usual);
+  local_optimizer saving(both.ours, {}, named(first));
+  for (int number = 0; number < 3; ++number)
+    step(saving, first, number);
+  saving.set_learning_rate(0.005);
+  const auto digest = saving.save(folder / "a.pt", "n", save_id);
+
+  // Another start, steps of its own, another rate: all of it is overwritten.
+  auto second = leaves(usual, 2);
+  local_optimizer loading(both.ours, {}, named(second));
+  for (int number = 0; number < 2; ++number)
+    step(loading, second, number);
+  loading.stage(folder / "a.pt", digest, save_id);
+  loading.apply(save_id);
+  require_same(first, second);
+  for (int number = 3; number < 6; ++number) {
+    step(saving, first, number);
+    step(loading, second, number);
+    require_same(first, second);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
+  temporary_folder folder;
+  auto first = leaves(usual);
+  local_optimizer saving({}, {}, named(first));
+  const auto digest = saving.save(folder / "a.pt", "n", save_id);
+  auto second = leaves(usual);
+  local_optimizer loading({}, {}, named(second));
+  step(loading, second, 0);
+  loading.stage(folder / "a.pt", digest, save_id);
+  loading.apply(save_id);
+  step(saving, first, 1);
+  step(loading, second, 1);
+  require_same(first, second);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothing) {  // LO-4
+  temporary_folder folder;
+  const auto refusal = [&](const optimizer_settings& settings, const named_tensors& saved) {
+    const auto digest = local_optimizer(settings, {}, saved).save(folder / "a.pt", "n", save_id);
+    auto mine = leaves({{2, 3}, {3}});
+    const auto before = copies(mine);
+    local_optimizer loading({}, {}, named(mine));
+    const auto text = text_of<error>([&] { loading.stage(folder / "a.pt", digest, save_id); });
+    BOOST_TEST(contains(text, "is a checkpoint of another model: "));
+    BOOST_TEST(contains(text, "; nothing was changed"));
+    BOOST_TEST(!text_of<error>([&] { loading.apply(save_id); }).empty());
+    require_same(mine, before);
+    return text;
+  };
+  BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}, {4}}))), "parameter 'p1' is [4] Float there and [3] Float here"));
+  BOOST_TEST(contains(refusal({}, {{"p0", at::zeros({2, 3})}, {"p1", at::zeros({3}, at::kDouble)}}),
+                      "parameter 'p1' is [3] Double there and [3] Float here"));
+  BOOST_TEST(contains(refusal({}, {{"p0", at::zeros({2, 3})}, {"bias", at::zeros({3})}}),
+                      "its parameter 1 is called 'bias', the model's 'p1'"));
+  BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}}))), "it has 1 parameters and the model 2; 'p1' is only in the model"));
+  BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}, {3}, {3}}))), "3 parameters and the model 2; 'p2' is only in the checkpoint"));
+  BOOST_TEST(contains(refusal({"adam", {}}, named(leaves({{2, 3}, {3}}))), "written with optimizer 'adam', this one is 'adamw'"));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_staged_is_applied_only_for_its_save_and_once) {
+  temporary_folder folder;
+  auto mine = leaves(usual);
+  local_optimizer ours({}, {}, named(mine));
+  const auto digest = ours.save(folder / "a.pt", "n", save_id);
+  ours.stage(folder / "a.pt", digest, save_id);
+  BOOST_CHECK_THROW(ours.apply("ffffffffffffffff"), error);
+  ours.apply(save_id);
+  BOOST_CHECK_THROW(ours.apply(save_id), error);
+  ours.stage(folder / "a.pt", digest, save_id);
+  ours.discard();
+  BOOST_CHECK_THROW(ours.apply(save_id), error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

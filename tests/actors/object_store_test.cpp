@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/object_store.hpp>
+
+#include <thread>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <actors/temporary_folder.hpp>
+#include <troupe/actors/local_optimizer.hpp>
+#include <troupe/messages/errors.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr node_id here{7};
+constexpr node_id alice{1};
+constexpr node_id bob{2};
+
+/// A module that runs something when it goes.
+struct noted_module : module {
+  std::function<void()> gone;
+  explicit noted_module(std::function<void()> at_end = [] {}) : gone(std::move(at_end)) {}
+  ~noted_module() override { gone(); }
+  call_reply call(const std::string&, call_arguments&) override { return {}; }
+  named_tensors parameters() override { return {}; }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(object_stores)
+
+BOOST_AUTO_TEST_CASE(an_object_is_found_until_it_is_dropped_and_may_be_finished_with_afterwards) {  // OS-1
+  object_store store(here, "stage1");
+  const auto id = store.add(alice, std::make_shared<noted_module>());
+  BOOST_TEST((id.node == here));
+  const auto found = store.find_module(id);
+  BOOST_TEST(store.drop(id));
+  BOOST_TEST(!store.drop(id));
+  BOOST_TEST(found.use_count() == 1);
+  const auto text = text_of<error>([&] { store.find_module(id); });
+  BOOST_TEST(contains(text, "node 'stage1' has no object " + to_string(id) + ", expected a module"));
+}
+
+BOOST_AUTO_TEST_CASE(an_object_of_the_other_kind_is_refused) {
+  object_store store(here, "stage1");
+  const auto made = store.add(alice, std::make_shared<noted_module>());
+  const auto optimizer = store.add(alice, std::make_shared<local_optimizer>(optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
+  BOOST_TEST((made != optimizer));
+  BOOST_TEST(contains(text_of<error>([&] { store.find_optimizer(made); }), "not an optimizer"));
+  BOOST_TEST(contains(text_of<error>([&] { store.find_module(optimizer); }), "not a module"));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
+  object_store store(here, "stage1");
+  int gone = 0;
+  for (int i = 0; i < 3; ++i)
+    store.add(alice, std::make_shared<noted_module>([&] { ++gone; }));
+  const auto kept = store.add(bob, std::make_shared<noted_module>());
+  BOOST_TEST(store.drop_owned_by(alice) == 3u);
+  BOOST_TEST(gone == 3);
+  BOOST_TEST(store.size() == 1u);
+  BOOST_TEST(store.find_module(kept) != nullptr);
+  BOOST_TEST(store.drop_owned_by(alice) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3
+  object_store store(here, "stage1");
+  store.add_module_type("outer", [&](const attributes&) {
+    const auto inner = store.add(alice, std::make_shared<noted_module>());
+    return std::make_shared<noted_module>([&store, inner] { store.drop(inner); });
+  });
+  const auto first = store.add(alice, store.make_module("outer", {}));
+  const auto second = store.add(bob, store.make_module("outer", {}));
+  BOOST_TEST(store.size() == 4u);
+  store.drop(first);
+  BOOST_TEST(store.size() == 2u);
+  store.drop_owned_by(bob);
+  BOOST_TEST(store.size() == 0u);
+  BOOST_TEST((first != second));
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_type_is_refused_with_the_types_there_are) {
+  object_store store(here, "stage1");
+  BOOST_TEST(contains(text_of<error>([&] { store.make_module("block", {}); }), "node 'stage1' has no module type 'block'; it has none"));
+  store.add_module_type("head", [](const attributes&) { return std::make_shared<noted_module>(); });
+  store.add_module_type("nothing", [](const attributes&) { return nullptr; });
+  try {
+    store.make_module("block", {});
+    BOOST_ERROR("an unknown type was made");
+  } catch (const error& refused) {
+    BOOST_TEST((refused.code() == errc::unknown_function));
+    BOOST_TEST(contains(refused.what(), "it has 'head', 'nothing'"));
+  }
+  BOOST_TEST(contains(text_of<error>([&] { store.make_module("nothing", {}); }), "returned null"));
+  BOOST_TEST(contains(text_of<error>([&] { store.add_module_type("head", {}); }), "already has a module type 'head'"));
+}
+
+BOOST_AUTO_TEST_CASE(ids_stay_unique_when_many_threads_add_and_drop) {  // OS-2
+  object_store store(here, "stage1");
+  std::vector<std::thread> threads;
+  std::vector<std::vector<object_id>> ids(4);
+  for (auto& mine : ids)
+    threads.emplace_back([&store, &mine] {
+      for (int i = 0; i < 500; ++i) {
+        mine.push_back(store.add(alice, std::make_shared<noted_module>()));
+        if (i % 2 == 1)
+          store.drop(mine[mine.size() - 2]);
+      }
+    });
+  for (auto& thread : threads)
+    thread.join();
+  std::set<object_id> all;
+  for (const auto& mine : ids)
+    all.insert(mine.begin(), mine.end());
+  BOOST_TEST(all.size() == 2000u);
+  BOOST_TEST(store.size() == 1000u);
+}
+
+BOOST_AUTO_TEST_CASE(a_tether_does_nothing_once_the_store_is_closed) {
+  int calls = 0;
+  auto store = std::make_unique<object_store>(here, "stage1");
+  const auto tether = store->tether();
+  tether->with_node([&](node&) { ++calls; });
+  store.reset();
+  tether->with_node([&](node&) { ++calls; });
+  BOOST_TEST(calls == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

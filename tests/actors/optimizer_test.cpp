@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/optimizer.hpp>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <torch/torch.h>
+
+#include <actors/linear_cluster.hpp>
+#include <actors/size_limit.hpp>
+#include <actors/temporary_folder.hpp>
+#include <troupe/actors/checkpoint.hpp>
+#include <troupe/actors/object_store.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+namespace data = boost::unit_test::data;
+
+namespace {
+
+at::Tensor input_at(int step) {
+  torch::manual_seed(step);
+  return at::randn({8, 6});
+}
+
+/// Four layers: two on stage1 with one on stage2 between them, one on the driver, and a scale of the driver's own.
+struct model {
+  linear_cluster& cluster;
+  std::vector<remote_module> modules;
+  at::Tensor scale = at::ones({2}).requires_grad_();
+  std::optional<optimizer> steps;
+
+  explicit model(linear_cluster& where, optimizer_settings settings = {}, int seed = 1, int width = 5) : cluster(where) {
+    auto& driver = cluster.driver;
+    modules.push_back(driver.peer("stage1").create("linear", layer(6, width, seed)));
+    modules.push_back(driver.peer("stage2").create("linear", layer(width, 4, seed + 1)));
+    modules.push_back(driver.peer("stage1").create("linear", layer(4, 3, seed + 2)));
+    modules.push_back(driver.self().create("linear", layer(3, 2, seed + 3)));
+    steps.emplace(driver, settings, modules, named_tensors{{"scale", scale}});
+  }
+
+  at::Tensor loss(at::Tensor hidden) {
+    for (const auto& one : modules)
+      hidden = one.call("forward", {hidden}).get().tensors.at(0);
+    return (hidden * scale).square().sum();
+  }
+
+  std::optional<double> step(int number, std::optional<double> clip = {}) {
+    context pass(cluster.driver);
+    pass.backward({loss(input_at(number))}).get();
+    return steps->step(pass, clip);
+  }
+
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> result;
+    for (const auto& one : modules)
+      for (const auto& [name, parameter] : one.parameters())
+        result.push_back(parameter);
+    result.push_back(scale.detach().clone());
+    return result;
+  }
+};
+
+/// The same model in one process, with libtorch's engine and one optimizer of its own.
+struct single_process {
+  std::vector<linear> layers{linear(layer(6, 5, 1)), linear(layer(5, 4, 2)), linear(layer(4, 3, 3)), linear(layer(3, 2, 4))};
+  at::Tensor scale = at::ones({2}).requires_grad_();
+
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> result;
+    for (const auto& one : layers)
+      result.insert(result.end(), {one.weight, one.bias});
+    result.push_back(scale);
+    return result;
+  }
+
+  void backward(int number) {
+    auto hidden = input_at(number);
+    for (const auto& one : layers)
+      hidden = one.forward(hidden);
+    (hidden * scale).square().sum().backward();
+  }
+
+  /// The norm as the optimizer's contract says it (OP-1); scales the gradients.
+  double clip(double limit) {
+    double total = 0;
+    for (const auto& parameter : parameters())
+      total += parameter.grad().to(at::kDouble).square().sum().item<double>();
+    const double norm = std::sqrt(total);
+    for (auto& parameter : parameters())
+      parameter.mutable_grad() = parameter.grad().mul(std::min(1.0, limit / (norm + 1e-6)));
+    return norm;
+  }
+};
+
+void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  BOOST_REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
+}
+
+struct pairing {
+  optimizer_settings ours;
+  std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
+};
+std::ostream& operator<<(std::ostream& out, const pairing& of) {
+  return out << of.ours.type;
+}
+using namespace torch::optim;
+const std::vector<pairing> pairings{
+  {{"sgd", {{"lr", 0.01}, {"momentum", 0.9}}}, [](auto p) { return std::make_unique<SGD>(p, SGDOptions(0.01).momentum(0.9)); }},
+  {{"adam", {{"lr", 0.01}}}, [](auto p) { return std::make_unique<Adam>(p, AdamOptions(0.01)); }},
+  {{"adamw", {{"lr", 0.01}, {"beta2", 0.95}}}, [](auto p) { return std::make_unique<AdamW>(p, AdamWOptions(0.01).betas({0.9, 0.95})); }},
+};
+
+const optimizer_settings adamw{"adamw", {{"lr", 0.01}}};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(optimizers)
+
+BOOST_DATA_TEST_CASE(steps_over_nodes_give_the_bits_of_one_process, data::make(pairings), both) {  // OP-1
+  linear_cluster cluster;
+  model spread(cluster, both.ours);
+  single_process single;
+  const auto theirs = both.theirs(single.parameters());
+  for (int number = 0; number < 4; ++number) {
+    BOOST_TEST(!spread.step(number).has_value());
+    theirs->zero_grad();
+    single.backward(number);
+    theirs->step();
+    require_same(spread.parameters(), single.parameters());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(clipped_steps_over_nodes_give_the_bits_of_one_process) {  // OP-1
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  single_process single;
+  AdamW theirs(single.parameters(), AdamWOptions(0.01));
+  for (int number = 0; number < 4; ++number) {
+    const double limit = number < 3 ? 0.1 : 1e6;
+    const auto norm = spread.step(number, limit);
+    theirs.zero_grad();
+    single.backward(number);
+    BOOST_TEST((norm.value() == single.clip(limit)));
+    theirs.step();
+    require_same(spread.parameters(), single.parameters());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(parameters_that_the_context_did_not_touch_stay_as_they_are) {
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  const auto before = spread.parameters();
+  context pass(cluster.driver);
+  pass.backward({spread.modules[0].call("forward", {input_at(0)}).get().tensors.at(0).sum()}).get();
+  spread.steps->step(pass, 1.0);
+  const auto after = spread.parameters();
+  for (std::size_t i = 0; i < after.size(); ++i)
+    BOOST_TEST(at::equal(before[i], after[i]) == (i >= 2));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_that_are_not_finite_are_refused_by_name_before_anything_changes) {  // OP-2
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  const auto before = spread.parameters();
+  context pass(cluster.driver);
+  pass.backward({spread.loss(input_at(0)) * std::numeric_limits<float>::infinity()}).get();
+  const auto text = text_of<error>([&] { spread.steps->step(pass, 1.0); });
+  BOOST_TEST(contains(text, "the gradient of parameter '0/weight' on node 'stage1' is not finite; no parameter was stepped"));
+  require_same(spread.parameters(), before);
+}
+
+BOOST_AUTO_TEST_CASE(the_learning_rate_changes_on_every_node) {
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  spread.steps->set_learning_rate(0);
+  const auto before = spread.parameters();
+  spread.step(0);
+  require_same(spread.parameters(), before);
+  spread.steps->set_learning_rate(0.1);
+  spread.step(1);
+  const auto after = spread.parameters();
+  for (std::size_t i = 0; i < after.size(); ++i)
+    BOOST_TEST(!at::equal(after[i], before[i]));
+  BOOST_CHECK_THROW(spread.steps->set_learning_rate(-1), error);
+}
+
+BOOST_AUTO_TEST_CASE(misuse_is_refused) {
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  std::optional<context> pass(std::in_place, cluster.driver);
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, 0.0); }), "clip_norm is 0"));
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, std::nan("")); }), "expected a number above 0"));
+  BOOST_TEST(contains(text_of<error>([&] { optimizer refused(cluster.driver, {"lion", {}}, spread.modules); }), "no optimizer is called 'lion'"));
+  BOOST_TEST(contains(text_of<error>([&] { optimizer refused(cluster.driver, {"sgd", {{"beta1", 1}}}, spread.modules); }), "'sgd' has no option 'beta1'"));
+}
+
+BOOST_AUTO_TEST_CASE(an_optimizer_that_goes_is_dropped_on_every_node) {
+  linear_cluster cluster;
+  {
+    model spread(cluster, adamw);
+    BOOST_TEST(cluster.stage1.objects().size() == 3u);
+    BOOST_TEST(cluster.stage2.objects().size() == 2u);
+  }
+  cluster.settle();
+  BOOST_TEST(cluster.stage1.objects().size() == 0u);
+  BOOST_TEST(cluster.stage2.objects().size() == 0u);
+}
+
+BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, data::make(pairings), both) {  // OP-4
+  temporary_folder folder;
+  std::vector<at::Tensor> expected;
+  {
+    linear_cluster cluster;
+    model spread(cluster, both.ours);
+    for (int number = 0; number < 3; ++number)
+      spread.step(number, 1.0);
+    spread.steps->save(folder / "deep/run", {{"steps", 3}, {"text", "x"}});
+    for (int number = 3; number < 5; ++number)
+      spread.step(number, 1.0);
+    expected = spread.parameters();
+  }
+  linear_cluster cluster;
+  model spread(cluster, both.ours, 50);
+  spread.step(0);
+  BOOST_TEST((spread.steps->load(folder / "deep/run") == attributes{{"steps", 3}, {"text", "x"}}));
+  for (int number = 3; number < 5; ++number)
+    spread.step(number, 1.0);
+  require_same(spread.parameters(), expected);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_before_any_node_changes) {  // OP-3
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  spread.steps->save(folder.path(), {});
+  model other(cluster, adamw, 50, 7);
+  const auto before = other.parameters();
+  const auto text = text_of<error>([&] { other.steps->load(folder.path()); });
+  BOOST_TEST(contains(text, "is a checkpoint of another model: parameter '0/weight' is [5, 6] Float there and [7, 6] Float here"));
+  BOOST_TEST(contains(text, "stage1"));
+  require_same(other.parameters(), before);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_with_one_bad_part_is_refused_before_any_node_changes) {  // OP-3
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  spread.steps->save(folder.path(), {});
+  const auto manifest = read_manifest(folder.path());
+  BOOST_TEST(manifest.parts.size() == 3u);
+  spread.step(0);
+  const auto before = spread.parameters();
+  for (const auto& part : manifest.parts) {
+    const auto path = folder / part.file;
+    const auto bytes = read_text(path);
+    write_text(path, bytes.substr(0, bytes.size() / 2));
+    BOOST_TEST(contains(text_of<error>([&] { spread.steps->load(folder.path()); }), path + "' is damaged"));
+    std::filesystem::remove(path);
+    BOOST_TEST(contains(text_of<error>([&] { spread.steps->load(folder.path()); }), "can't read '" + path + "'"));
+    write_text(path, bytes);
+    require_same(spread.parameters(), before);
+  }
+  spread.steps->load(folder.path());
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_other_nodes_is_refused_by_name) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  spread.steps->save(folder.path(), {});
+  optimizer fewer(cluster.driver, adamw, {spread.modules[0], spread.modules[2]}, {{"scale", spread.scale}});
+  const auto text = text_of<error>([&] { fewer.load(folder.path()); });
+  BOOST_TEST(contains(text, "is of nodes 'driver', 'stage1', 'stage2', and this optimizer has parameters on 'driver', 'stage1'"));
+  BOOST_TEST(contains(text_of<error>([&] { fewer.load(folder / "nowhere"); }), "no checkpoint in '"));
+}
+
+BOOST_AUTO_TEST_CASE(a_save_without_room_keeps_the_checkpoint_before_it_and_leaves_nothing) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  spread.steps->save(folder.path(), {{"steps", 0}});
+  const auto files = folder.files();
+  const auto saved = spread.parameters();
+  spread.step(0);
+  {
+    size_limit limit(1000);
+    const auto text = text_of<error>([&] { spread.steps->save(folder.path(), {{"steps", 1}}); });
+    BOOST_TEST(contains(text, "File too large"));
+    BOOST_TEST(contains(text, folder.path()));
+  }
+  BOOST_TEST(folder.files() == files);
+  BOOST_TEST((spread.steps->load(folder.path()) == attributes{{"steps", 0}}));
+  require_same(spread.parameters(), saved);
+  spread.steps->save(folder.path(), {{"steps", 1}});
+  BOOST_TEST(folder.files() != files);
+  BOOST_TEST(folder.files().size() == files.size());
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_made_is_named) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  write_text(folder / "file", "");
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->save(folder / "file/run", {}); }), "can't make the folder '" + (folder / "file/run") + "'"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

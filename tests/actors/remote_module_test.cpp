@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/remote_module.hpp>
+
+#include <future>
+#include <optional>
+
+#include <boost/test/unit_test.hpp>
+
+#include <actors/linear_cluster.hpp>
+#include <actors/temporary_folder.hpp>
+#include <troupe/actors/object_store.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// Says when it goes.
+struct noted_module : module {
+  std::promise<void>& gone;
+  explicit noted_module(std::promise<void>& at_end) : gone(at_end) {}
+  ~noted_module() override { gone.set_value(); }
+  call_reply call(const std::string&, call_arguments&) override { return {}; }
+  named_tensors parameters() override { return {}; }
+};
+
+errc code_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const error& caught) {
+    return caught.code();
+  }
+  return errc::none;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(remote_modules)
+
+BOOST_AUTO_TEST_CASE(a_method_runs_where_the_module_lives_with_the_users_values) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  BOOST_TEST(block.where().name() == "stage1");
+  BOOST_TEST((block.id().node == cluster.stage1.id()));
+  const auto input = at::randn({2, 4});
+  const auto reply = block.call("forward", {input}, {{"mine", 7}}).get();
+  BOOST_TEST(at::equal(reply.tensors.at(0), linear(layer(4, 3, 5)).forward(input)));
+  BOOST_TEST((reply.values == attributes{{"mine", 7}}));
+}
+
+BOOST_AUTO_TEST_CASE(parameters_are_copies_and_are_set_by_name) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  auto first = block.parameters();
+  BOOST_REQUIRE(first.size() == 2u);
+  BOOST_TEST(first[0].first == "weight");
+  BOOST_TEST(first[1].first == "bias");
+  BOOST_TEST(at::equal(first[0].second, linear(layer(4, 3, 5)).weight));
+  first[0].second.zero_();
+  BOOST_TEST(at::equal(block.parameters()[0].second, linear(layer(4, 3, 5)).weight));
+  block.set_parameters({{"bias", at::ones({3})}});
+  BOOST_TEST(at::equal(block.parameters()[1].second, at::ones({3})));
+  BOOST_TEST(at::equal(block.parameters()[0].second, linear(layer(4, 3, 5)).weight));
+}
+
+BOOST_AUTO_TEST_CASE(parameters_that_do_not_fit_are_refused_and_none_is_written) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  const auto refusal = [&](const named_tensors& values) {
+    const auto text = text_of<error>([&] { block.set_parameters(values); });
+    BOOST_TEST(contains(text, "stage1"));
+    BOOST_TEST(contains(text, "nothing was written"));
+    BOOST_TEST(at::equal(block.parameters()[1].second, linear(layer(4, 3, 5)).bias));
+    return text;
+  };
+  const std::pair<std::string, at::Tensor> good{"bias", at::ones({3})};
+  BOOST_TEST(contains(refusal({good, {"weight", at::ones({3, 5})}}), "parameter 'weight' is [3, 4] Float, the value given [3, 5] Float"));
+  BOOST_TEST(contains(refusal({good, {"weight", at::ones({3, 4}, at::kDouble)}}), "the value given [3, 4] Double"));
+  BOOST_TEST(contains(refusal({good, {"weight", {}}}), "the value given undefined"));
+  BOOST_TEST(contains(refusal({good, {"wieght", at::ones({3, 4})}}), "no parameter 'wieght'"));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_a_context_come_by_name_and_undefined_where_there_is_none) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  const auto other = cluster.driver.peer("stage1").create("linear", layer(4, 3, 6));
+  const auto input = at::randn({2, 4});
+  linear same(layer(4, 3, 5));
+  same.forward(input).sum().backward();
+
+  context pass(cluster.driver);
+  const auto out = block.call("forward", {input}).get().tensors.at(0);
+  pass.backward({out.sum()}).get();
+  const auto gradients = block.gradients(pass);
+  BOOST_TEST(gradients.at(0).first == "weight");
+  BOOST_TEST(at::equal(gradients.at(0).second, same.weight.grad()));
+  BOOST_TEST(at::equal(gradients.at(1).second, same.bias.grad()));
+  for (const auto& [name, gradient] : other.gradients(pass))
+    BOOST_TEST(!gradient.defined());
+}
+
+BOOST_AUTO_TEST_CASE(gradients_are_asked_for_on_the_thread_of_the_context) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  context pass(cluster.driver);
+  const auto elsewhere = std::async(std::launch::async, [&] { return code_of([&] { block.gradients(pass); }); });
+  BOOST_TEST((const_cast<std::future<errc>&>(elsewhere).get() == errc::misuse));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_there_is_named_with_what_is) {
+  linear_cluster cluster;
+  const auto stage1 = cluster.driver.peer("stage1");
+  const auto make = [&] { stage1.create("convolution"); };
+  BOOST_TEST((code_of(make) == errc::unknown_function));
+  BOOST_TEST(contains(text_of<error>(make), "node 'stage1' has no module type 'convolution'; it has 'linear'"));
+  BOOST_TEST(contains(text_of<error>([&] { stage1.create("linear", {{"in", 1}}); }), "seed"));
+  const auto block = stage1.create("linear", layer(4, 3, 5));
+  const auto call = [&] { block.call("backward").get(); };
+  BOOST_TEST((code_of(call) == errc::unknown_function));
+  BOOST_TEST(contains(text_of<error>(call), "no method 'backward'; it has forward"));
+}
+
+BOOST_AUTO_TEST_CASE(the_last_handle_drops_the_module) {  // RM-1
+  linear_cluster cluster;
+  std::optional<remote_module> first = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  std::optional<remote_module> second = first;
+  first.reset();
+  cluster.settle();
+  BOOST_TEST(cluster.stage1.objects().size() == 1u);
+  second->parameters();
+  {
+    context pass(cluster.driver);
+    second.reset();
+  }
+  cluster.settle();
+  BOOST_TEST(cluster.stage1.objects().size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_module_of_the_node_itself_is_used_the_same_way) {
+  linear_cluster cluster;
+  {
+    const auto block = cluster.driver.self().create("linear", layer(4, 3, 5));
+    const auto input = at::randn({2, 4});
+    BOOST_TEST(at::equal(block.call("forward", {input}).get().tensors.at(0), linear(layer(4, 3, 5)).forward(input)));
+    BOOST_TEST(cluster.driver.objects().size() == 1u);
+  }
+  cluster.driver.self().call("troupe.drop").get();
+  BOOST_TEST(cluster.driver.objects().size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_handle_may_outlive_peer_and_node) {  // RM-2
+  std::optional<remote_module> first;
+  std::optional<remote_module> second;
+  {
+    node stage(named_settings("stage"));
+    add_module_type(stage, "linear", [](const attributes& values) { return std::make_shared<linear>(values); });
+    node driver(named_settings("driver"));
+    driver.join("127.0.0.1", stage.port());
+    first = driver.peer("stage").create("linear", layer(4, 3, 5));
+    second = driver.peer("stage").create("linear", layer(4, 3, 5));
+    stage.stop();
+    first.reset();
+  }
+  second.reset();
+}
+
+BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_when_it_leaves) {
+  std::promise<void> gone;
+  node stage(named_settings("stage"));
+  add_module_type(stage, "noted", [&](const attributes&) { return std::make_shared<noted_module>(gone); });
+  std::optional<remote_module> block;
+  {
+    node driver(named_settings("driver"));
+    driver.join("127.0.0.1", stage.port());
+    block = driver.peer("stage").create("noted");
+  }
+  BOOST_TEST((gone.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <csignal>
+
+#include <sys/resource.h>
+
+namespace troupe::test {
+
+/// Files of this process can't grow beyond `bytes`, as on a full disk; the signal that would end the process is ignored.
+class size_limit {
+ public:
+  explicit size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limited{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~size_limit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  size_limit(const size_limit&) = delete;
+  size_limit& operator=(const size_limit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+}  // namespace troupe::test

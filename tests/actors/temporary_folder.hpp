@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::test {
+
+/// An empty folder that goes with the test.
+class temporary_folder {
+ public:
+  temporary_folder() {
+    auto pattern = (std::filesystem::temp_directory_path() / "troupe-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw std::runtime_error("can't make a temporary folder");
+    path_ = pattern;
+  }
+  ~temporary_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+
+  std::string path() const { return path_.string(); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& one : std::filesystem::directory_iterator(path_))
+      names.insert(one.path().filename().string());
+    return names;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// What `run` threw as T, as text; empty if nothing.
+template <class T, class F>
+std::string text_of(F&& run) {
+  try {
+    run();
+  } catch (const T& caught) {
+    return caught.what();
+  }
+  return {};
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace troupe::test

@@ -14,6 +14,8 @@
 
 namespace troupe {
 
+class call_scope;
+
 namespace engine {
 class gradient_table;
 }
@@ -52,6 +54,7 @@ class context {
  private:
   node* here_;
   context_id id_;
+  std::unique_ptr<call_scope> scope_;
 };
 
 }  // namespace troupe

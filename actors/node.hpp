@@ -84,6 +84,9 @@ class node {
   /// Records a finished span (steady clock, nanoseconds) when tracing is on.
   void trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns);
 
+  /// Turns the recording of spans on or off (see settings::trace).
+  void set_tracing(bool on);
+
   /// The spans of all nodes named, as a Chrome/Perfetto trace (JSON), one row a node, on this node's clock.
   std::string collect_trace(const std::vector<std::string>& peers);
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/burst.hpp>
+
+#include <algorithm>
+#include <exception>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/peer_directory.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe {
+
+namespace {
+
+/// Sends each gradient that reaches a recv to the node that sent the tensor, while the burst goes on.
+class gradient_outlet : public engine::outlet {
+ public:
+  gradient_outlet(const peer_directory& peers, node_id here) : peers_(peers), here_(here) {}
+
+  void bind(burst& work) { work_ = &work; }
+
+  void emit(const engine::recv_backward& from, std::vector<at::Tensor> gradients, bool more) override {
+    auto to = from.message.node;
+    auto face = peers_.face(to);
+    if (!face)
+      throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
+    for (auto& gradient : gradients)
+      if (gradient.defined()) {
+        check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
+        gradient = travelling_form(gradient);
+      }
+    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end())
+      work_->sent_to.push_back(to);
+    propagate_gradients message{.context = work_->context,
+                                .pass = work_->pass,
+                                .message = from.message,
+                                .gradients = std::move(gradients),
+                                .carried = more ? protocol::split(work_->carried) : last_purse(),
+                                .keep_graph = work_->keep_graph,
+                                .create_graph = work_->create_graph,
+                                .from = peers_.name(here_)};
+    caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(message));
+  }
+
+ private:
+  purse last_purse() {
+    if (work_->settles)
+      protocol::merge(work_->carried, {.weight = {}, .begun = {}, .settled = {here_}});
+    return protocol::take(work_->carried);
+  }
+
+  burst* work_ = nullptr;
+  const peer_directory& peers_;
+  node_id here_;
+};
+
+void run_functions(burst& work, engine::graph_task& task) {
+  const auto& index = work.state->send_index;
+  for (auto& [send, gradients] : work.deliveries)
+    task.deliver(index.at(send), std::move(gradients));
+  work.deliveries.clear();
+  for (auto send : work.sends)
+    task.drop(index.at(send));
+  task.run(work.stop.get());
+}
+
+void walk(burst& work, engine::graph_task& task) {
+  if (work.what == burst::kind::walk_roots) {
+    work.recvs = task.reach_from_roots();
+    return;
+  }
+  std::vector<std::size_t> sends;
+  for (auto send : work.sends)
+    if (auto found = work.state->send_index.find(send); found != work.state->send_index.end())
+      sends.push_back(found->second);
+  work.recvs = task.reach_from_sends(sends);
+}
+
+error describe(const std::exception& reason, const burst& work, const std::string& node) {
+  auto function = work.state->task ? work.state->task->failed_function() : std::string{};
+  auto where = function.empty() ? "backward on node '" + node + "' failed: "
+                                : "backward on node '" + node + "' failed in " + function + ": ";
+  const auto* known = dynamic_cast<const error*>(&reason);
+  return error(known != nullptr ? known->code() : errc::function_failed, where + reason.what());
+}
+
+}  // namespace
+
+void run_burst(burst& work, const peer_directory& peers, node_id here) {
+  try {
+    auto& state = *work.state;
+    if (!state.task) {
+      state.outlet = std::make_unique<gradient_outlet>(peers, here);
+      state.settings.emit_to = state.outlet.get();
+      state.settings.leaves = &state.leaves;
+      state.task.emplace(std::move(state.settings));
+    }
+    static_cast<gradient_outlet&>(*state.outlet).bind(work);
+    if (work.what == burst::kind::run)
+      run_functions(work, *state.task);
+    else
+      walk(work, *state.task);
+  } catch (const std::exception& reason) {
+    work.failure = describe(reason, work, peers.name(here));
+  } catch (...) {
+    work.failure = error(errc::function_failed, "backward on node '" + peers.name(here) + "' failed: an exception of unknown type");
+  }
+  if (work.failure && work.state->task)
+    work.state->task->abandon();
+}
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+/// A node's state machine in one pass. Made in the control plane, planned and run by the worker that owns it for a burst.
+struct pass_task {
+  engine::graph_task_settings settings;        // until the first burst makes the task of it
+  std::optional<engine::graph_task> task;
+  std::map<message_id, std::size_t> send_index;
+  engine::gradient_table leaves;
+  std::unique_ptr<engine::outlet> outlet;      // of the worker that has it
+};
+
+/// A stretch of work on a pass: what to do and, when it comes back, what happened. It moves between its graph_task actor and a worker.
+struct burst {
+  enum class kind { run, walk_roots, walk_sends };
+  using delivery = std::pair<message_id, std::vector<at::Tensor>>;
+
+  kind what = kind::run;
+  context_id context;
+  pass_number pass;
+  bool keep_graph = false;
+  bool create_graph = false;
+  purse carried;
+  bool settles = false;                        // see participant::burst_terms
+  std::vector<delivery> deliveries;
+  std::vector<message_id> sends;               // to drop (run), or to walk from (walk_sends)
+  std::unique_ptr<pass_task> state;
+  std::shared_ptr<std::atomic<bool>> stop;
+
+  std::vector<node_id> sent_to;
+  std::vector<message_id> recvs;               // what a walk found
+  std::optional<error> failure;
+};
+using burst_ptr = std::shared_ptr<burst>;
+using table_ptr = std::shared_ptr<engine::gradient_table>;
+
+class peer_directory;
+
+/// Runs a burst on this thread. Never throws: what goes wrong is in `failure`, with the node's name and the function's.
+void run_burst(burst& work, const peer_directory& peers, node_id here);
+
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::burst_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::table_ptr)

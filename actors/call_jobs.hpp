@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/future.hpp>
+#include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/messages.hpp>
+
+/// What the actors of one node hand each other by pointer. None of it travels.
+namespace troupe {
+
+using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
+
+/// A call on its way to another node.
+struct outgoing_call {
+  node_id to;
+  call_request request;
+  std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
+  std::uint64_t rank = 0;                       // of the send
+  std::chrono::milliseconds deadline{0};
+  std::int64_t begin_ns = 0;
+  std::shared_ptr<autograd_message> answer;     // what the reply's tensors are attached with
+  future<call_reply> reply;
+};
+using outgoing_call_ptr = std::shared_ptr<outgoing_call>;
+
+/// A call of another node to run here.
+struct incoming_call {
+  call_request request;
+  gradients_ptr gradients;
+  caf::typed_response_promise<call_result> promise;  // delivered by the actor that made it, only
+  caf::strong_actor_ptr owner;                       // that actor
+  call_result result;
+  std::shared_ptr<engine::send_backward> send;
+  std::optional<error> failure;
+};
+using incoming_call_ptr = std::shared_ptr<incoming_call>;
+
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradients_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_call_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::incoming_call_ptr)

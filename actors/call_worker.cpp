@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/call_worker.hpp>
+
+#include <exception>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/peer_actor.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe {
+
+namespace {
+
+class pool_observer : public blocking_observer {
+ public:
+  explicit pool_observer(company& here) : here_(here) { current() = this; }
+  ~pool_observer() override { current() = nullptr; }
+  void blocked() override { caf::anon_send(here_.face(), blocked_atom::value); }
+  void resumed() override { caf::anon_send(here_.face(), resumed_atom::value); }
+
+ private:
+  company& here_;
+};
+
+std::vector<at::Tensor> received(const autograd_message& payload) {
+  if (!payload.context || payload.requires_grad.empty())
+    return payload.tensors;
+  return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
+}
+
+void answer(incoming_call& job, call_reply reply, company& here) {
+  const auto& request = job.request;
+  auto what = "the result of '" + request.function + "' on node '" + here.name() + "'";
+  auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
+  job.send = std::move(outgoing.send);
+  job.result.payload = std::move(outgoing.payload);
+  job.result.values = std::move(reply.values);
+}
+
+}  // namespace
+
+void run_call(incoming_call& job, company& here) {
+  auto& request = job.request;
+  auto begin = steady_ns();
+  try {
+    here.witness(request.payload.message.number);
+    call_scope scope(request.payload.context, request.payload.message.number);
+    c10::AutoGradMode record(true);
+    const auto run = here.functions().find(request.function);
+    call_arguments arguments{.here = here.handle(),
+                             .target = request.target,
+                             .values = std::move(request.values),
+                             .tensors = received(request.payload),
+                             .context = request.payload.context,
+                             .gradients = job.gradients};
+    request.payload.tensors.clear();
+    answer(job, run(arguments), here);
+  } catch (const std::exception& reason) {
+    const auto* known = dynamic_cast<const error*>(&reason);
+    job.failure = error(known != nullptr ? known->code() : errc::function_failed,
+                        "function '" + request.function + "' on node '" + here.name() + "' failed: " + reason.what());
+  } catch (...) {
+    job.failure = error(errc::function_failed, "function '" + request.function + "' on node '" + here.name() +
+                                                 "' failed with an exception of unknown type");
+  }
+  here.recorder().record(request.function, "call", begin, steady_ns());
+}
+
+call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here) {
+  return {
+    [=](incoming_call_ptr& job) {
+      {
+        pool_observer observer(*here);
+        run_call(*job, *here);
+      }
+      auto owner = std::exchange(job->owner, nullptr);
+      caf::anon_send(caf::actor_cast<caf::actor>(owner), std::move(job));
+      caf::anon_send(here->face(), free_atom::value, call_worker_actor{self});
+    },
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/actors/call_jobs.hpp>
+
+namespace troupe {
+
+class company;
+
+/// A thread that runs one remote call at a time: attaches what came, runs the registered function, attaches what it returns.
+///   CW-1  every call it is given goes back to its owner, with a result or a failure that names node and function.
+///   CW-2  while the call blocks on a future the pool is told, before and after.
+using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
+
+call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here);
+
+/// Runs the call on this thread; never throws.
+void run_call(incoming_call& job, company& here);
+
+}  // namespace troupe

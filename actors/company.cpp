@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/company.hpp>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/builtin_functions.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe {
+
+namespace {
+
+node_id draw_id() {
+  std::random_device device;
+  std::uint64_t high = device();
+  return {(high << 32 | device()) | 1};
+}
+
+}  // namespace
+
+std::int64_t steady_ns() noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+company::company(node& handle, settings options)
+    : handle_(handle), options_(std::move(options)), id_(draw_id()), config_(options_) {
+  objects_ = std::make_unique<object_store>(id_, options_.name);
+  system_ = std::make_unique<caf::actor_system>(config_);
+  try {
+    start();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void company::start() {
+  tracer_ = spawn_tracer(*system_);
+  recorder_ = trace_recorder(tracer_, options_.trace);
+  continuation_ = system_->spawn<caf::detached>(make_cpu_continuation, this);
+  face_ = spawn_peer(*this);
+  auto face = caf::actor_cast<caf::strong_actor_ptr>(face_);
+  auto published = system_->middleman().publish(face_, options_.port, options_.host.c_str());
+  if (!published)
+    throw error(errc::misuse, "node '" + options_.name + "' can't listen on " + options_.host + ":" +
+                                std::to_string(options_.port) + ": the port is in use or the address is not this machine's; "
+                                "choose another, or port 0 for any free one");
+  port_ = *published;
+  directory_.add({options_.name, id_, options_.host, port_}, face);
+  membership_options how;
+  how.self = {options_.name, id_, options_.host, port_};
+  how.face = face;
+  how.heartbeat = options_.heartbeat;
+  auto host = spawn_membership(*system_, std::move(how));
+  membership_ = host;
+  caf::anon_send(face_, membership_);
+  caf::anon_send(membership_, subscribe_atom::value, caf::actor_cast<caf::actor>(face_));
+}
+
+company::~company() {
+  stop();
+}
+
+void company::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true))
+      return;
+    notify_ = nullptr;
+  }
+  objects_->close();
+  caf::scoped_actor self{*system_};
+  if (membership_)
+    self->request(membership_, std::chrono::seconds(1), leave_atom::value, std::string("its node stopped"))
+      .receive([](caf::unit_t) {}, [](const caf::error&) {});
+  if (face_ && port_ != 0)
+    system_->middleman().unpublish(face_, port_);
+  std::vector<caf::actor> all;
+  auto end = [&all](const auto& actor) {
+    if (actor)
+      all.push_back(caf::actor_cast<caf::actor>(actor));
+  };
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, context] : std::exchange(open_contexts_, {}))
+      end(context);
+    for (const auto& worker : std::exchange(workers_, {}))
+      end(worker);
+  }
+  end(membership_);
+  end(face_);
+  end(continuation_);
+  end(tracer_);
+  for (const auto& actor : all)
+    self->send_exit(actor, caf::exit_reason::user_shutdown);
+  self->wait_for(all);
+  directory_.clear();
+  face_ = nullptr;
+  membership_ = nullptr;
+  continuation_ = nullptr;
+  recorder_ = {};
+  tracer_ = nullptr;
+}
+
+company::packed company::pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what) {
+  packed result;
+  auto& payload = result.payload;
+  payload.context = context;
+  payload.message = {next_number(), id_};
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined())
+      check_can_travel(tensors[i], "tensor " + std::to_string(i) + " of " + what);
+  if (context && c10::GradMode::is_enabled())
+    result.send = engine::attach_send(payload.message, tensors);
+  payload.tensors.reserve(tensors.size());
+  for (const auto& tensor : tensors) {
+    if (result.send)
+      payload.requires_grad.push_back(tensor.defined() && tensor.requires_grad());
+    payload.tensors.push_back(tensor.defined() ? travelling_form(tensor.detach()) : tensor);
+  }
+  return result;
+}
+
+context_id company::open_context() {
+  context_id id{id_, contexts_opened_.fetch_add(1) + 1};
+  auto actor = spawn_context(*this, id);
+  {
+    std::lock_guard lock(mutex_);
+    open_contexts_.emplace(id, actor);
+  }
+  caf::anon_send(face_, open_atom::value, id, actor);
+  return id;
+}
+
+context_actor company::context(const context_id& id) const {
+  std::lock_guard lock(mutex_);
+  auto found = open_contexts_.find(id);
+  return found == open_contexts_.end() ? context_actor{} : found->second;
+}
+
+void company::close_context(const context_id& id) {
+  {
+    std::lock_guard lock(mutex_);
+    if (open_contexts_.erase(id) == 0)
+      return;
+  }
+  caf::anon_send(face_, close_atom::value, id);
+}
+
+void company::send_call(outgoing_call_ptr job) {
+  job->begin_ns = steady_ns();
+  auto id = job->request.payload.context;
+  if (!id)
+    return caf::anon_send(face_, std::move(job));
+  // A call made while another node's call runs here belongs to a context that `peer` opened.
+  if (auto mine = context(id))
+    caf::anon_send(mine, std::move(job));
+  else
+    caf::anon_send(face_, std::move(job));
+}
+
+void company::finish_call(outgoing_call& job, call_result& result) {
+  witness(result.payload.message.number);
+  recorder_.record(job.request.function, "request", job.begin_ns, steady_ns());
+  call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
+  result.payload.tensors.clear();
+  *job.answer = std::move(result.payload);
+  job.reply.set_value(std::move(reply));
+}
+
+void company::fail_call(outgoing_call& job, const error& reason) {
+  auto text = std::string(reason.what());
+  if (reason.code() == errc::deadline_passed)
+    text = "no answer within " + std::to_string(static_cast<double>(job.deadline.count()) / 1e3) + " s";
+  job.reply.set_error(error(reason.code(), "call of '" + job.request.function + "' on node '" + directory_.name(job.to) +
+                                             "' failed: " + text));
+}
+
+call_worker_actor company::spawn_call_worker() {
+  auto worker = system_->spawn<caf::detached>(make_call_worker, this);
+  std::lock_guard lock(mutex_);
+  workers_.push_back(worker);
+  return worker;
+}
+
+void company::witness(std::uint64_t number) noexcept {
+  auto seen = clock_.load(std::memory_order_relaxed);
+  while (seen < number && !clock_.compare_exchange_weak(seen, number, std::memory_order_relaxed)) {
+  }
+}
+
+void company::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
+  std::lock_guard lock(mutex_);
+  notify_ = std::move(notify);
+}
+
+void company::tell_peer_down(const peer_down& news) {
+  std::function<void(const std::string&, const std::string&)> notify;
+  {
+    std::lock_guard lock(mutex_);
+    notify = notify_;
+  }
+  if (notify)
+    notify(news.who.name, news.reason);
+}
+
+}  // namespace troupe

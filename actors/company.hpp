@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+
+#include <troupe/actors/call_jobs.hpp>
+#include <troupe/actors/call_worker.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/cpu_continuation.hpp>
+#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/membership.hpp>
+#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/peer_directory.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/tracer.hpp>
+
+namespace troupe {
+
+class node;
+
+/// Nanoseconds of the steady clock, the one that heartbeats compare.
+std::int64_t steady_ns() noexcept;
+
+/// The actors behind a node and what they share. What is not an actor here is safe to use from any thread.
+///   CM-1  numbers of messages grow along every chain of messages (a Lamport clock).
+///   CM-2  after stop() no actor of the node lives.
+class company {
+ public:
+  company(node& handle, settings options);
+  ~company();
+
+  void stop();
+
+  node& handle() noexcept { return handle_; }
+  node_id id() const noexcept { return id_; }
+  const std::string& name() const noexcept { return options_.name; }
+  const settings& options() const noexcept { return options_; }
+  std::uint16_t port() const noexcept { return port_; }
+  bool networked() const noexcept { return true; }
+
+  caf::actor_system& system() noexcept { return *system_; }
+  const peer_actor& face() const noexcept { return face_; }
+  const membership_actor& membership() const noexcept { return membership_; }
+  const cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  function_table& functions() noexcept { return functions_; }
+  object_store& objects() noexcept { return *objects_; }
+  peer_directory& directory() noexcept { return directory_; }
+  trace_recorder& recorder() noexcept { return recorder_; }
+  const tracer_actor& tracer() const noexcept { return tracer_; }
+
+  /// What goes into a message: tensors detached, and the send that leads back to their graph.
+  struct packed {
+    autograd_message payload;
+    std::shared_ptr<engine::send_backward> send;
+  };
+  /// Throws troupe::error for a tensor that can't travel, naming it after `what`.
+  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
+
+  /// Opens a context of this node and tells `peer`.
+  context_id open_context();
+  context_actor context(const context_id& id) const;
+  void close_context(const context_id& id);
+
+  void send_call(outgoing_call_ptr job);
+  void finish_call(outgoing_call& job, call_result& result);
+  void fail_call(outgoing_call& job, const error& reason);
+
+  call_worker_actor spawn_call_worker();
+
+  std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void witness(std::uint64_t number) noexcept;
+
+  void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
+  void tell_peer_down(const peer_down& news);
+
+ private:
+  void start();
+
+  node& handle_;
+  settings options_;
+  node_id id_;
+  std::uint16_t port_ = 0;
+  system_config config_;
+  function_table functions_;
+  std::unique_ptr<object_store> objects_;
+  peer_directory directory_;
+  trace_recorder recorder_;
+  std::atomic<std::uint64_t> clock_{0};
+  std::atomic<std::uint64_t> contexts_opened_{0};
+  mutable std::mutex mutex_;  // guards what follows
+  std::unordered_map<context_id, context_actor> open_contexts_;
+  std::vector<call_worker_actor> workers_;
+  std::function<void(const std::string&, const std::string&)> notify_;
+  bool stopped_ = false;
+
+  std::unique_ptr<caf::actor_system> system_;
+  peer_actor face_;
+  membership_actor membership_;
+  cpu_continuation_actor continuation_;
+  tracer_actor tracer_;
+};
+
+}  // namespace troupe

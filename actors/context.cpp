@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/context.hpp>
+
+#include <sstream>
+#include <utility>
+
+#include <ATen/ops/ones_like.h>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <torch/csrc/autograd/variable.h>
+
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/company.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::seconds gather_deadline{60};
+
+template <class... Ts>
+[[noreturn]] void refuse(const Ts&... text) {
+  std::ostringstream out;
+  (out << ... << text);
+  throw error(errc::misuse, out.str());
+}
+
+/// The gradient of root `index`: the one given, checked, or one for a scalar.
+at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::vector<at::Tensor>& given) {
+  if (!root.defined())
+    refuse("backward: root ", index, " is undefined; give a tensor that requires grad");
+  if (!root.requires_grad())
+    refuse("backward: root ", index, " of shape ", root.sizes(), " does not require grad: nothing leads from it to a parameter");
+  if (given.empty() || !given[index].defined()) {
+    if (root.numel() != 1)
+      refuse("backward: root ", index, " has shape ", root.sizes(), "; without a gradient for it a root has one element");
+    return at::ones_like(root);
+  }
+  if (given[index].sizes() != root.sizes())
+    refuse("backward: the gradient of root ", index, " has shape ", given[index].sizes(), ", expected ", root.sizes());
+  return given[index];
+}
+
+}  // namespace
+
+context::context(node& here) : here_(&here) {
+  if (auto open = call_scope::context())
+    refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
+  id_ = here.actors().open_context();
+  scope_ = std::make_unique<call_scope>(id_, 0);
+}
+
+context::~context() {
+  scope_.reset();
+  here_->actors().close_context(id_);
+}
+
+context_id context::current() noexcept {
+  return call_scope::context();
+}
+
+future<done> context::backward(std::vector<at::Tensor> roots, backward_options options) {
+  if (roots.empty())
+    refuse("backward: no roots were given; give at least one tensor that requires grad");
+  if (!options.gradients.empty() && options.gradients.size() != roots.size())
+    refuse("backward: ", options.gradients.size(), " gradients were given for ", roots.size(), " roots; give one for each, or none");
+  auto job = std::make_shared<backward_job>();
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    job->gradients.push_back(root_gradient(roots[i], i, options.gradients));
+    job->roots.push_back(torch::autograd::impl::gradient_edge(roots[i]));
+  }
+  job->keep_graph = options.keep_graph;
+  job->deadline = options.deadline.value_or(here_->options().deadline);
+  auto result = job->result;
+  caf::anon_send(here_->actors().context(id_), std::move(job));
+  return result;
+}
+
+std::shared_ptr<const engine::gradient_table> context::gradients() const {
+  caf::scoped_actor self{here_->actors().system()};
+  gradients_ptr result;
+  self->request(here_->actors().context(id_), gather_deadline, take_atom::value)
+    .receive([&](const gradients_ptr& all) { result = all; },
+             [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients: "); });
+  return result ? result : std::make_shared<const engine::gradient_table>();
+}
+
+at::Tensor context::gradient(const at::Tensor& leaf) const {
+  return gradients()->find(leaf);
+}
+
+}  // namespace troupe

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_set>
+#include <vector>
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include <troupe/actors/atoms.hpp>
+#include <troupe/actors/call_jobs.hpp>
+#include <troupe/actors/graph_task_actor.hpp>
+#include <troupe/actors/membership.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+class company;
+
+/// A backward pass that a user asks for.
+struct backward_job {
+  torch::autograd::edge_list roots;
+  std::vector<at::Tensor> gradients;
+  bool keep_graph = false;
+  std::chrono::milliseconds deadline{0};
+  future<done> result;
+};
+using backward_job_ptr = std::shared_ptr<backward_job>;
+
+/// A distributed autograd context on one node: its sends, the nodes it reached from here, the gradients it gathered, and the
+/// current pass.
+///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes.
+///   CO-2  one pass runs at a time; a second one is refused while it does.
+///   CO-3  every call it sends ends: with its answer, its deadline or the news that the peer is down.
+///   CO-4  messages of a pass that ended or was aborted on this node start nothing.
+///   CO-5  after its release nothing of it is left: sends, gradients, graph tasks.
+using context_actor = caf::typed_actor<
+  // from this node
+  caf::reacts_to<outgoing_call_ptr>,
+  caf::reacts_to<backward_job_ptr>,
+  caf::replies_to<take_atom>::with<gradients_ptr>,             // gathered so far, up to the last completed pass
+  caf::reacts_to<incoming_call_ptr>,                           // a call_worker is done with it
+  caf::reacts_to<ended_atom, pass_number, bool>,               // the graph task: a pass started here is over
+  caf::reacts_to<peer_down>,
+  caf::reacts_to<close_atom>,                                  // the scope is left here: release everywhere
+  // from other nodes, by way of `peer`
+  caf::replies_to<call_request>::with<call_result>,
+  caf::reacts_to<propagate_gradients>,
+  caf::reacts_to<participant_quiet>,
+  caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>,
+  caf::reacts_to<prune>,
+  caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::replies_to<release_context>::with<context_released>>;
+
+struct context_state {
+  static inline const char* name = "context";
+
+  ~context_state();
+
+  company* here = nullptr;
+  context_id id;
+  std::vector<engine::send_source> sends;
+  std::set<node_id> peers;                                     // joined the context by calls from here
+  std::unordered_set<outgoing_call_ptr> calls;                 // not answered yet
+
+  gradients_ptr gathered;                                      // of completed passes; null: none
+  pass_number completed;                                       // the last pass known to be complete
+  pass_number current;                                         // the last pass begun here or heard of
+  std::map<pass_number, graph_task_actor> tasks;               // of `current` and of those whose gradients are not gathered yet
+  bool running = false;                                        // a pass that was started here runs
+  bool merging = false;
+  std::vector<std::function<void(gradients_ptr)>> readers;     // wait for the merge
+};
+
+template <class Self>
+context_actor::behavior_type make_context(Self self, company* here, context_id id);
+
+context_actor spawn_context(company& here, context_id id);
+
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::backward_job_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pass_number)

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/cpu_continuation.hpp>
+
+#include <ATen/core/grad_mode.h>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe {
+
+cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer self, company* here) {
+  return {
+    [=](burst_ptr& work, const graph_task_actor& owner) {
+      auto begin = steady_ns();
+      run_burst(*work, here->directory(), here->id());
+      here->recorder().record("backward", "backward", begin, steady_ns());
+      self->send(owner, std::move(work));
+    },
+    [=](merge_atom, const gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
+      try {
+        c10::AutoGradMode off(false);
+        auto sum = std::make_shared<engine::gradient_table>();
+        sum->merge(engine::gradient_table(*all));
+        sum->merge(std::move(*more));
+        return gradients_ptr{std::move(sum)};
+      } catch (const std::exception& reason) {
+        return make_error(reason, "adding up gradients on node '" + here->name() + "': ");
+      }
+    },
+    [](const garbage_ptr&) {},
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/graph_task_actor.hpp>
+
+#include <utility>
+
+#include <caf/io/middleman.hpp>
+#include <caf/io/typed_broker.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/cpu_continuation.hpp>
+#include <troupe/actors/peer_actor.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe {
+
+namespace {
+
+// An abort that gets no answer: the peer is stuck. It is given up on rather than waited for.
+constexpr std::chrono::milliseconds abort_deadline{1000};
+
+/// What the handlers share; made anew for each message, it holds nothing of its own.
+template <class Self>
+struct shell {
+  Self self;
+  graph_task_state& state;
+  company& here;
+  const pass_terms& terms;
+
+  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here), terms(*s->state.terms) {}
+
+  void send_burst(burst::kind what, protocol::participant::burst_terms carried, std::vector<message_id> sends) {
+    auto work = std::make_shared<burst>();
+    work->what = what;
+    work->context = terms.context;
+    work->pass = terms.pass;
+    work->keep_graph = terms.keep_graph;
+    work->create_graph = terms.create_graph;
+    work->carried = std::move(carried.carried);
+    work->settles = carried.settles;
+    work->sends = std::move(sends);
+    if (what == burst::kind::run)
+      work->deliveries = std::exchange(state.deliveries, {});
+    work->state = std::move(state.terms->task);
+    work->stop = state.stop;
+    self->send(here.continuation(), std::move(work), graph_task_actor{self});
+  }
+
+  void act(protocol::participant::steps steps) {
+    state.drops.insert(state.drops.end(), steps.drop.begin(), steps.drop.end());
+    if (steps.start_burst)
+      send_burst(burst::kind::run, state.part->take_burst(), std::exchange(state.drops, {}));
+    if (steps.quiet)
+      report(participant_quiet{terms.context, terms.pass, here.id(), std::move(*steps.quiet)});
+    if (steps.failure)
+      fail(errc::invalid_gradient, "node '" + here.name() + "': " + *steps.failure);
+    if (steps.answer_abort)
+      answer_aborts();
+  }
+
+  void fail(errc code, std::string text) {
+    report(participant_failed{terms.context, terms.pass, here.id(), static_cast<std::uint8_t>(code), std::move(text)});
+  }
+
+  template <class Report>
+  void report(Report what) {
+    if (state.lead)
+      self->send(graph_task_actor{self}, std::move(what));
+    else if (auto face = here.directory().face(terms.context.node))
+      self->send(caf::actor_cast<peer_actor>(face), std::move(what));
+  }
+
+  void answer_aborts() {
+    drop_buffers();
+    pass_aborted answer{terms.context, terms.pass, here.id(), {state.sent_to.begin(), state.sent_to.end()}};
+    for (auto& promise : std::exchange(state.abort_promises, {}))
+      promise.deliver(answer);
+    if (!state.lead || state.closed)
+      self->quit();
+  }
+
+  void drop_buffers() {
+    state.deliveries.clear();
+    if (state.terms->task)
+      self->send(here.continuation(), garbage_ptr{std::move(state.terms->task)});
+  }
+
+  void act(protocol::initiator::steps steps) {
+    if (steps.walk_roots) {
+      state.part->begin_walk();
+      send_burst(burst::kind::walk_roots, {}, {});
+    }
+    for (auto& [who, sends] : steps.discover)
+      ask_discover(who, std::move(sends));
+    for (auto& [who, each] : steps.prune)
+      send_to(who, prune{terms.context, terms.pass, std::move(each.live), std::move(each.carried), terms.keep_graph,
+                         terms.create_graph});
+    for (auto who : steps.abort)
+      ask_abort(who);
+    if (state.lead->aborting() && !steps.abort.empty())
+      self->delayed_send(graph_task_actor{self}, abort_deadline, deadline_atom::value);
+    if (steps.complete)
+      complete();
+  }
+
+  template <class Message>
+  void send_to(node_id who, Message what) {
+    if (who == here.id())
+      self->send(graph_task_actor{self}, std::move(what));
+    else if (auto face = here.directory().face(who))
+      self->send(caf::actor_cast<peer_actor>(face), std::move(what));
+    else
+      act(state.lead->failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down"));
+  }
+
+  // Answers of a node that died meanwhile never come: its peer_down stands for them.
+  void ask_discover(node_id who, std::vector<message_id> sends) {
+    auto fail_pass = [s = self, who](const caf::error& reason) {
+      shell sh(s);
+      auto what = to_exception(reason, "discovery on node '" + sh.here.directory().name(who) + "': ");
+      sh.act(sh.state.lead->failed(who, what.code(), what.what()));
+    };
+    auto go_on = [s = self](const discovered& answer) {
+      shell sh(s);
+      sh.act(sh.state.lead->found(answer.recvs));
+    };
+    discover question{terms.context, terms.pass, std::move(sends)};
+    if (who == here.id())
+      self->request(graph_task_actor{self}, terms.deadline, std::move(question)).then(go_on, fail_pass);
+    else if (auto face = here.directory().face(who))
+      self->request(caf::actor_cast<peer_actor>(face), terms.deadline, std::move(question)).then(go_on, fail_pass);
+    else
+      act(state.lead->failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down"));
+  }
+
+  void ask_abort(node_id who) {
+    auto go_on = [s = self, who](const pass_aborted& answer) {
+      shell sh(s);
+      sh.act(sh.state.lead->aborted(who, answer.sent_to));
+    };
+    auto give_up = [s = self, who](const caf::error&) {
+      shell sh(s);
+      sh.act(sh.state.lead->aborted(who, {}));
+    };
+    abort_pass question{terms.context, terms.pass};
+    if (who == here.id())
+      self->request(graph_task_actor{self}, abort_deadline, question).then(go_on, give_up);
+    else if (auto face = here.directory().face(who))
+      self->request(caf::actor_cast<peer_actor>(face), abort_deadline, question).then(go_on, give_up);
+    else
+      self->send(graph_task_actor{self}, peer_down{member{here.directory().name(who), who, {}, 0}, "is down"});
+  }
+
+  void complete() {
+    const auto& failure = state.lead->result();
+    self->send(caf::actor_cast<context_actor>(terms.owner), ended_atom::value, terms.pass, !failure);
+    auto result = terms.result;
+    if (failure)
+      result.set_error(error(failure->code, failure->text));
+    else
+      result.set_value(done{});
+    if (failure && !state.part->away())
+      drop_buffers();
+  }
+
+  void burst_returned(burst& work) {
+    state.terms->task = std::move(work.state);
+    state.sent_to.insert(work.sent_to.begin(), work.sent_to.end());
+    if (state.closed) {
+      drop_buffers();
+      self->quit();
+      return;
+    }
+    if (work.what != burst::kind::run)
+      return walk_returned(work);
+    if (!work.failure)
+      return act(state.part->burst_ended(std::move(work.carried)));
+    auto was_over = state.part->over();
+    act(state.part->burst_failed());
+    if (!was_over)
+      fail(work.failure->code(), work.failure->what());
+  }
+
+  void walk_returned(burst& work) {
+    act(state.part->burst_ended({}));
+    if (work.failure)
+      fail(work.failure->code(), work.failure->what());
+    else if (work.what == burst::kind::walk_roots)
+      act(state.lead->found(work.recvs));
+    else if (state.discover_promise)
+      std::exchange(state.discover_promise, std::nullopt)->deliver(discovered{terms.context, terms.pass, std::move(work.recvs)});
+  }
+};
+
+}  // namespace
+
+graph_task_state::~graph_task_state() {
+  if (terms && terms->initiates)
+    terms->result.set_error(error(errc::stopping, "this node stopped during backward"));
+}
+
+template <class Self>
+graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_terms_ptr terms) {
+  self->link_to(terms->owner->address());
+  auto& state = self->state;
+  state.here = here;
+  state.terms = std::move(terms);
+  std::set<message_id> sends;
+  for (const auto& [send, index] : state.terms->task->send_index)
+    sends.insert(send);
+  state.part.emplace(here->id(), std::move(sends));
+  if (state.terms->initiates) {
+    state.lead.emplace(here->id(), state.terms->participants);
+    self->delayed_send(graph_task_actor{self}, state.terms->deadline, deadline_atom::value);
+  }
+  using aborted_promise = caf::typed_response_promise<pass_aborted>;
+  using discovered_promise = caf::typed_response_promise<discovered>;
+  return {
+    [=](start_atom) {
+      shell sh(self);
+      sh.act(sh.state.part->start(protocol::whole_purse()));
+    },
+    [=](propagate_gradients& message) {
+      shell sh(self);
+      if (!sh.state.part->over())
+        sh.state.deliveries.emplace_back(message.message, std::move(message.gradients));
+      auto steps = sh.state.part->gradients(message.message, std::move(message.carried));
+      if (steps.failure)
+        sh.state.deliveries.pop_back();
+      sh.act(std::move(steps));
+    },
+    [=](participant_quiet& message) {
+      shell sh(self);
+      if (sh.state.lead)
+        sh.act(sh.state.lead->quiet(std::move(message.carried)));
+    },
+    [=](participant_failed& message) {
+      shell sh(self);
+      if (sh.state.lead)
+        sh.act(sh.state.lead->failed(message.from, static_cast<errc>(message.code), std::move(message.text)));
+    },
+    [=](discover& message) -> discovered_promise {
+      shell sh(self);
+      auto promise = self->template make_response_promise<discovered_promise>();
+      if (sh.state.part->over() || sh.state.part->away() || sh.state.discover_promise) {
+        promise.deliver(make_error(errc::pass_aborted, "node '" + sh.here.name() + "' is not quiet in this pass"));
+        return promise;
+      }
+      sh.state.discover_promise = promise;
+      sh.state.part->begin_walk();
+      sh.send_burst(burst::kind::walk_sends, {}, std::move(message.sends));
+      return promise;
+    },
+    [=](prune& message) {
+      shell sh(self);
+      sh.act(sh.state.part->prune({message.live.begin(), message.live.end()}, std::move(message.carried)));
+    },
+    [=](abort_pass&) -> aborted_promise {
+      shell sh(self);
+      auto promise = self->template make_response_promise<aborted_promise>();
+      sh.state.abort_promises.push_back(promise);
+      sh.state.stop->store(true);
+      sh.act(sh.state.part->abort());
+      return promise;
+    },
+    [=](burst_ptr& work) { shell(self).burst_returned(*work); },
+    [=](peer_down& news) {
+      shell sh(self);
+      auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
+      if (sh.state.lead)
+        sh.act(sh.state.lead->peer_down(news.who.id, text));
+      else if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
+        sh.fail(errc::peer_down, text);
+    },
+    [=](take_atom) -> table_ptr {
+      auto& task = self->state.terms->task;
+      if (!task || self->state.part->away() || self->state.part->over() || task->leaves.empty())
+        return nullptr;
+      return std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
+    },
+    [=](deadline_atom) {
+      shell sh(self);
+      if (!sh.state.lead || sh.state.lead->complete())
+        return;
+      if (sh.state.lead->aborting())
+        return sh.act(sh.state.lead->abort_timeout());
+      auto seconds = static_cast<double>(sh.terms.deadline.count()) / 1e3;
+      sh.act(sh.state.lead->failed(sh.here.id(), errc::deadline_passed,
+                                   "backward was not complete within its deadline of " + std::to_string(seconds) + " s"));
+    },
+    [=](close_atom) {
+      shell sh(self);
+      sh.state.closed = true;
+      sh.state.stop->store(true);
+      if (sh.state.lead && !sh.state.lead->complete())
+        future<done>(sh.terms.result).set_error(error(errc::unknown_context, "the context was released during backward"));
+      if (sh.state.part->away())
+        return;
+      sh.drop_buffers();
+      self->quit();
+    },
+  };
+}
+
+graph_task_actor spawn_graph_task(company& here, pass_terms_ptr terms) {
+  using state = graph_task_state;
+  if (here.networked())
+    return here.system().middleman().spawn_broker(make_graph_task<graph_task_actor::stateful_broker_pointer<state>>, &here,
+                                                  std::move(terms));
+  return here.system().spawn(make_graph_task<graph_task_actor::stateful_pointer<state>>, &here, std::move(terms));
+}
+
+}  // namespace troupe

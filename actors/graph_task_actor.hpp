@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <troupe/actors/atoms.hpp>
+#include <troupe/actors/burst.hpp>
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/membership.hpp>
+#include <troupe/engine/protocol/initiator.hpp>
+#include <troupe/engine/protocol/participant.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+class company;
+
+/// One distributed pass on one node: the engine's state machine between bursts, the node's side of the protocol
+/// (participant) and, on the node that called backward, the pass's (initiator). This is their shell: it unpacks, asks, sends.
+///   GA-1  one burst is away at a time; gradients that arrive meanwhile wait for the next.
+///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.
+///   GA-3  after an abort its buffers are gone before the answer leaves.
+using graph_task_actor = caf::typed_actor<
+  caf::reacts_to<start_atom>,                                  // the initiator's: the roots are ready
+  caf::reacts_to<propagate_gradients>,
+  caf::reacts_to<participant_quiet>,
+  caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>,
+  caf::reacts_to<prune>,
+  caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::reacts_to<burst_ptr>,                                   // back from a worker
+  caf::reacts_to<peer_down>,
+  caf::replies_to<take_atom>::with<table_ptr>,                 // the pass is complete: hands out its gradients, once
+  caf::reacts_to<deadline_atom>,
+  caf::reacts_to<close_atom>>;                                 // the context is gone: stop, free everything
+
+/// How a pass is made.
+struct pass_terms {
+  context_id context;
+  pass_number pass;
+  bool keep_graph = false;
+  bool create_graph = false;
+  std::unique_ptr<pass_task> task;
+  bool initiates = false;
+  std::set<node_id> participants;                // the initiator's: nodes known to be in the context
+  std::chrono::milliseconds deadline{0};
+  future<done> result;
+  caf::strong_actor_ptr owner;                   // the context actor: told (ended_atom, pass, succeeded)
+};
+using pass_terms_ptr = std::shared_ptr<pass_terms>;
+
+struct graph_task_state {
+  static inline const char* name = "graph_task";
+
+  ~graph_task_state();
+
+  company* here = nullptr;
+  pass_terms_ptr terms;
+  std::optional<protocol::participant> part;
+  std::optional<protocol::initiator> lead;
+  std::vector<burst::delivery> deliveries;       // for the next burst
+  std::vector<message_id> drops;                 // likewise
+  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  std::set<node_id> sent_to;
+  std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
+  std::optional<caf::typed_response_promise<discovered>> discover_promise;
+  bool closed = false;
+};
+
+/// Behaviour for any host: a broker in the network thread, or an event-based actor.
+template <class Self>
+graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_terms_ptr terms);
+
+/// Spawns it where the company's control actors live.
+graph_task_actor spawn_graph_task(company& here, pass_terms_ptr terms);
+
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pass_terms_ptr)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/node.hpp>
+
+#include <utility>
+
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/chrome_trace.hpp>
+#include <troupe/actors/company.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::seconds collect_deadline{30};
+
+/// What every node answers about itself.
+void add_own_functions(node& here) {
+  here.functions().add("troupe.trace", [](call_arguments& arguments) {
+    caf::scoped_actor self{arguments.here.actors().system()};
+    call_reply reply;
+    self->request(arguments.here.actors().tracer(), collect_deadline, collect_atom::value)
+      .receive([&](const trace_log& log) { reply.values["spans"] = pack(log); },
+               [](const caf::error& reason) { throw to_exception(reason); });
+    return reply;
+  });
+}
+
+}  // namespace
+
+node::node(settings options) : company_(std::make_unique<company>(*this, std::move(options))) {
+  add_own_functions(*this);
+  add_builtin_functions(*this);
+  company_->objects().open(*this);
+  for (const auto& where : company_->options().join) {
+    auto colon = where.rfind(':');
+    join(where.substr(0, colon), static_cast<std::uint16_t>(std::stoul(where.substr(colon + 1))));
+  }
+}
+
+node::~node() {
+  stop();
+}
+
+const std::string& node::name() const noexcept {
+  return company_->name();
+}
+
+node_id node::id() const noexcept {
+  return company_->id();
+}
+
+const settings& node::options() const noexcept {
+  return company_->options();
+}
+
+std::uint16_t node::port() const noexcept {
+  return company_->port();
+}
+
+function_table& node::functions() noexcept {
+  return company_->functions();
+}
+
+object_store& node::objects() noexcept {
+  return company_->objects();
+}
+
+std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
+  std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
+  caf::scoped_actor self{company_->system()};
+  std::string result;
+  self->request(company_->membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
+                static_cast<std::int64_t>(limit.count()))
+    .receive([&](const member& who) { result = who.name; },
+             [&](const caf::error& reason) {
+               throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "': ");
+             });
+  return result;
+}
+
+troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
+  if (name == this->name())
+    return self();
+  std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
+  caf::scoped_actor self{company_->system()};
+  std::optional<troupe::peer> result;
+  self->request(company_->membership(), limit + std::chrono::seconds(1), find_atom::value, name,
+                static_cast<std::int64_t>(limit.count()))
+    .receive(
+      [&](const peer_up& found) {
+        company_->directory().add(found.who, found.face);
+        result.emplace(*this, found.who.name, found.who.id);
+      },
+      [&](const caf::error& reason) { throw to_exception(reason); });
+  return *result;
+}
+
+troupe::peer node::self() {
+  return troupe::peer(*this, name(), id());
+}
+
+std::vector<std::string> node::peers() const {
+  std::vector<std::string> result;
+  for (const auto& each : company_->directory().members())
+    if (each.id != id())
+      result.push_back(each.name);
+  return result;
+}
+
+void node::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
+  company_->on_peer_down(std::move(notify));
+}
+
+void node::trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns) {
+  company_->recorder().record(name, category, begin_ns, end_ns);
+}
+
+void node::set_tracing(bool on) {
+  company_->recorder().enable(on);
+}
+
+std::string node::collect_trace(const std::vector<std::string>& peers) {
+  caf::scoped_actor self{company_->system()};
+  std::vector<node_trace> nodes{{name(), 0, {}}};
+  self->request(company_->tracer(), collect_deadline, collect_atom::value)
+    .receive([&](trace_log& log) { nodes.front().spans = std::move(log.spans); },
+             [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace: "); });
+  for (const auto& each : peers) {
+    auto who = peer(each);
+    auto spans = unpack(get<std::string>(who.call("troupe.trace").get().values, "spans")).spans;
+    std::int64_t offset = 0;
+    self->request(company_->membership(), collect_deadline, clock_atom::value, who.id())
+      .receive([&](std::int64_t ns) { offset = ns; },
+               [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "': "); });
+    nodes.push_back({each, offset, std::move(spans)});
+  }
+  return chrome_trace(nodes);
+}
+
+void node::stop() {
+  company_->stop();
+}
+
+future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
+                              std::optional<std::chrono::milliseconds> deadline) const {
+  auto& here = here_->actors();
+  auto context = call_scope::context();
+  auto packed = here.pack(context, std::move(tensors), "the call of '" + function + "' on node '" + name_ + "'");
+  auto job = std::make_shared<outgoing_call>();
+  job->to = id_;
+  job->send = std::move(packed.send);
+  job->rank = call_scope::rank();
+  job->deadline = deadline.value_or(here.options().deadline);
+  job->request.function = std::move(function);
+  job->request.target = target;
+  job->request.values = std::move(values);
+  job->request.payload = std::move(packed.payload);
+  job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
+  auto answer = std::make_shared<autograd_message>();
+  job->answer = answer;
+  auto reply = job->reply;
+  // Attached on the thread that takes the result: the order of its functions is the order of its program.
+  reply.set_finish([answer](call_reply& result) {
+    if (answer->context && !answer->requires_grad.empty())
+      result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad);
+  });
+  here.send_call(std::move(job));
+  return reply;
+}
+
+}  // namespace troupe

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/peer_actor.hpp>
+
+#include <utility>
+
+#include <caf/io/middleman.hpp>
+#include <caf/io/typed_broker.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/cpu_continuation.hpp>
+#include <troupe/actors/object_store.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t remembered_releases = 65'536;
+
+template <class Self>
+struct shell {
+  Self self;
+  peer_state& state;
+  company& here;
+
+  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
+
+  context_actor find(const context_id& id) {
+    auto found = state.contexts.find(id);
+    return found == state.contexts.end() ? context_actor{} : found->second;
+  }
+
+  context_actor find_or_open(const context_id& id) {
+    auto known = find(id);
+    if (known || state.released.contains(id) || !here.directory().face(id.node))
+      return known;
+    known = spawn_context(here, id);
+    state.contexts.emplace(id, known);
+    return known;
+  }
+
+  /// Forgets the context and remembers that it was released.
+  context_actor close(const context_id& id) {
+    auto known = find(id);
+    state.contexts.erase(id);
+    if (state.released.insert(id).second)
+      state.released_order.push_back(id);
+    if (state.released_order.size() > remembered_releases) {
+      state.released.erase(state.released_order.front());
+      state.released_order.pop_front();
+    }
+    return known;
+  }
+
+  caf::error no_context(const context_id& id) {
+    return make_error(errc::unknown_context, "node '" + here.name() + "' does not know " + to_string(id) +
+                                               ": it was released, or its node is down");
+  }
+
+  /// Hands a message of a pass to its context; tells the initiator if there is none.
+  template <class Message>
+  void route(Message& message) {
+    if (auto context = find(message.context)) {
+      self->send(context, std::move(message));
+      return;
+    }
+    auto face = here.directory().face(message.context.node);
+    if (!face || message.context.node == here.id())
+      return;
+    auto reason = "node '" + here.name() + "' does not know " + to_string(message.context) + ": it was released there";
+    self->send(caf::actor_cast<peer_actor>(face),
+               participant_failed{message.context, message.pass, here.id(),
+                                  static_cast<std::uint8_t>(errc::unknown_context), std::move(reason)});
+  }
+
+  void call(outgoing_call_ptr job) {
+    auto face = here.directory().face(job->to);
+    if (!face)
+      return here.fail_call(*job, error(errc::peer_down, "it is down"));
+    state.calls.insert(job);
+    auto answered = [s = self, job](call_result& result) {
+      shell sh(s);
+      sh.state.calls.erase(job);
+      sh.here.finish_call(*job, result);
+    };
+    auto failed = [s = self, job](const caf::error& reason) {
+      shell sh(s);
+      if (sh.state.calls.erase(job) > 0)
+        sh.here.fail_call(*job, to_exception(reason));
+    };
+    self->request(caf::actor_cast<peer_actor>(face), job->deadline, job->request).then(answered, failed);
+    job->request.payload.tensors.clear();
+  }
+
+  void run(incoming_call_ptr job) {
+    state.pool.add(std::move(job));
+    start_calls();
+  }
+
+  void start_calls() {
+    while (auto next = state.pool.next()) {
+      auto worker = next->worker ? *next->worker : here.spawn_call_worker();
+      self->send(worker, std::move(next->call));
+    }
+  }
+
+  void call_done(incoming_call& job) {
+    if (job.failure)
+      job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
+    else
+      job.promise.deliver(std::move(job.result));
+  }
+
+  void went_down(peer_down& news) {
+    auto id = news.who.id;
+    here.directory().remove(id);
+    std::vector<outgoing_call_ptr> lost;
+    for (const auto& job : state.calls)
+      if (job->to == id)
+        lost.push_back(job);
+    for (const auto& job : lost) {
+      state.calls.erase(job);
+      here.fail_call(*job, error(errc::peer_down, "it went down (" + news.reason + ")"));
+    }
+    std::vector<context_id> orphans;
+    for (const auto& [context, actor] : state.contexts) {
+      self->send(actor, news);
+      if (context.node == id)
+        orphans.push_back(context);
+    }
+    for (const auto& context : orphans)
+      if (auto actor = close(context))
+        self->send(actor, close_atom::value);
+    auto* objects = &here.objects();
+    self->send(here.continuation(), garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
+    here.tell_peer_down(news);
+  }
+};
+
+}  // namespace
+
+peer_state::~peer_state() {
+  for (const auto& job : std::exchange(calls, {}))
+    here->fail_call(*job, error(errc::stopping, "this node stopped before it was answered"));
+}
+
+template <class Self>
+peer_actor::behavior_type make_peer(Self self, company* here) {
+  self->state.here = here;
+  self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(here->options().workers);
+  using result_promise = caf::typed_response_promise<call_result>;
+  return {
+    [=](hello& greeting, caf::strong_actor_ptr& face) {
+      return self->delegate(self->state.membership, std::move(greeting), std::move(face));
+    },
+    [=](heartbeat& sign) { return self->delegate(self->state.membership, std::move(sign)); },
+    [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
+    [=](call_request& request) -> caf::result<call_result> {
+      shell sh(self);
+      if (auto id = request.payload.context) {
+        if (auto context = sh.find_or_open(id))
+          return self->delegate(context, std::move(request));
+        return sh.no_context(id);
+      }
+      auto promise = self->template make_response_promise<result_promise>();
+      auto job = std::make_shared<incoming_call>();
+      job->request = std::move(request);
+      job->promise = promise;
+      job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
+      sh.run(std::move(job));
+      return promise;
+    },
+    [=](propagate_gradients& message) { shell(self).route(message); },
+    [=](participant_quiet& message) { shell(self).route(message); },
+    [=](participant_failed& message) { shell(self).route(message); },
+    [=](discover& message) -> caf::result<discovered> {
+      shell sh(self);
+      if (auto context = sh.find(message.context))
+        return self->delegate(context, std::move(message));
+      return sh.no_context(message.context);
+    },
+    [=](prune& message) { shell(self).route(message); },
+    [=](abort_pass& message) -> caf::result<pass_aborted> {
+      shell sh(self);
+      if (auto context = sh.find(message.context))
+        return self->delegate(context, std::move(message));
+      return pass_aborted{message.context, message.pass, sh.here.id(), {}};
+    },
+    [=](release_context& message) -> caf::result<context_released> {
+      shell sh(self);
+      if (auto context = sh.close(message.context))
+        return self->delegate(context, std::move(message));
+      return context_released{message.context, sh.here.id()};
+    },
+    [=](const membership_actor& who) { self->state.membership = who; },
+    [=](open_atom, const context_id& id, const context_actor& actor) { self->state.contexts.emplace(id, actor); },
+    [=](close_atom, const context_id& id) {
+      if (auto context = shell(self).close(id))
+        self->send(context, close_atom::value);
+    },
+    [=](outgoing_call_ptr& job) {
+      shell sh(self);
+      auto id = job->request.payload.context;
+      if (!id)
+        sh.call(std::move(job));
+      else if (auto context = sh.find(id))
+        self->send(context, std::move(job));
+      else
+        sh.here.fail_call(*job, to_exception(sh.no_context(id)));
+    },
+    [=](incoming_call_ptr& job) {
+      shell sh(self);
+      if (job->owner)
+        sh.run(std::move(job));
+      else
+        sh.call_done(*job);
+    },
+    [=](free_atom, const call_worker_actor& worker) {
+      self->state.pool.idle(worker);
+      shell(self).start_calls();
+    },
+    [=](blocked_atom) {
+      self->state.pool.blocked();
+      shell(self).start_calls();
+    },
+    [=](resumed_atom) { self->state.pool.resumed(); },
+    [=](peer_up& news) { self->state.here->directory().add(news.who, std::move(news.face)); },
+    [=](peer_down& news) { shell(self).went_down(news); },
+  };
+}
+
+peer_actor spawn_peer(company& here) {
+  if (here.networked())
+    return here.system().middleman().spawn_broker(make_peer<peer_actor::stateful_broker_pointer<peer_state>>, &here);
+  return here.system().spawn(make_peer<peer_actor::stateful_pointer<peer_state>>, &here);
+}
+
+}  // namespace troupe

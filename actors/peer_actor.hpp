@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include <troupe/actors/atoms.hpp>
+#include <troupe/actors/call_jobs.hpp>
+#include <troupe/actors/call_pool.hpp>
+#include <troupe/actors/call_worker.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/membership.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+class company;
+
+/// The node's published face: takes what other nodes send, routes it to membership, contexts and call workers.
+///   PE-1  a message for a context that is not here starts nothing, but for a call, which opens the context.
+///   PE-2  a released context is not opened again by a call that was on its way (the last 65,536 are remembered).
+///   PE-3  contexts of a node that went down are released here.
+using peer_actor = caf::typed_actor<
+  // from other nodes
+  caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
+  caf::replies_to<heartbeat>::with<heartbeat_seen>,
+  caf::reacts_to<farewell>,
+  caf::replies_to<call_request>::with<call_result>,
+  caf::reacts_to<propagate_gradients>,
+  caf::reacts_to<participant_quiet>,
+  caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>,
+  caf::reacts_to<prune>,
+  caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::replies_to<release_context>::with<context_released>,
+  // from this node
+  caf::reacts_to<membership_actor>,                            // the one it works with, before anything else
+  caf::reacts_to<open_atom, context_id, context_actor>,
+  caf::reacts_to<close_atom, context_id>,
+  caf::reacts_to<outgoing_call_ptr>,                           // outside any context
+  caf::reacts_to<incoming_call_ptr>,                           // to run (owner: somebody else) or done (owner: none)
+  caf::reacts_to<free_atom, call_worker_actor>,
+  caf::reacts_to<blocked_atom>,
+  caf::reacts_to<resumed_atom>,
+  caf::reacts_to<peer_up>,
+  caf::reacts_to<peer_down>>;
+
+struct peer_state {
+  static inline const char* name = "peer";
+
+  peer_state() : pool(1) {}
+  ~peer_state();
+
+  company* here = nullptr;
+  membership_actor membership;
+  std::unordered_map<context_id, context_actor> contexts;
+  std::unordered_set<context_id> released;
+  std::deque<context_id> released_order;
+  std::unordered_set<outgoing_call_ptr> calls;                 // outside any context, not answered yet
+  call_pool<call_worker_actor, incoming_call_ptr> pool;
+};
+
+template <class Self>
+peer_actor::behavior_type make_peer(Self self, company* here);
+
+peer_actor spawn_peer(company& here);
+
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::context_id)

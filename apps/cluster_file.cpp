@@ -15,6 +15,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <troupe/actors/settings.hpp>
+
 namespace troupe::apps {
 
 namespace {
@@ -162,11 +164,7 @@ cluster_file cluster_file::read(const std::string& path) {
 }
 
 void check_node_name(const std::string& name, const std::string& field) {
-  auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-  };
-  bool good = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), allowed) && name[0] != '-' && name[0] != '.';
-  if (!good)
+  if (!valid_node_name(name) || name[0] == '-')
     fail(field, "expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got " + shown(json(name)));
 }
 

@@ -29,7 +29,7 @@ struct cluster_file {
   static cluster_file parse(const std::string& text, const std::string& origin);
 };
 
-/// Throws std::runtime_error, naming `field`, for what is no node name: 1 to 64 of letters, digits, '-', '_', '.', the first no '-' or '.'.
+/// Throws std::runtime_error, naming `field`, for what can't be a node's name (valid_node_name) or would be read as an option.
 void check_node_name(const std::string& name, const std::string& field);
 
 /// 127.0.0.0/8, ::1 or "localhost": the only addresses that are safe without certificates.

@@ -2,13 +2,16 @@
 #include "command_line.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <exception>
+#include <functional>
 #include <new>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <c10/util/Exception.h>
+
+#include <troupe/actors/settings.hpp>
 
 #include "cluster_file.hpp"
 
@@ -120,6 +123,19 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
+/// A check that throws as a check that returns what is wrong.
+template <class Check>
+std::function<std::string(const std::string&)> refusal(Check check) {
+  return [check](const std::string& text) -> std::string {
+    try {
+      check(text);
+    } catch (const std::runtime_error& mistake) {
+      return mistake.what();
+    }
+    return "";
+  };
+}
+
 }  // namespace
 
 std::string one_line(const std::exception& failure) {
@@ -141,41 +157,12 @@ int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept 
   return failed;
 }
 
-std::pair<std::string, std::uint16_t> split_address(const std::string& text) {
-  auto colon = text.rfind(':');
-  std::uint16_t port = 0;
-  bool good = colon != std::string::npos && colon > 0;
-  if (good) {
-    auto [end, problem] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
-    good = problem == std::errc() && end == text.data() + text.size() && port != 0;
-  }
-  if (!good)
-    throw CLI::ValidationError("expected HOST:PORT such as 127.0.0.1:4001, got '" + text + "'");
-  return {text.substr(0, colon), port};
-}
-
 CLI::Validator host_and_port() {
-  auto check = [](const std::string& text) {
-    try {
-      split_address(text);
-    } catch (const CLI::ValidationError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  return CLI::Validator(check, "HOST:PORT", "host_and_port");
+  return CLI::Validator(refusal(parse_address), "HOST:PORT", "host_and_port");
 }
 
 CLI::Validator node_name() {
-  auto check = [](const std::string& text) {
-    try {
-      check_node_name(text, "name");
-    } catch (const std::runtime_error& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  return CLI::Validator(check, "NAME", "node_name");
+  return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "NAME", "node_name");
 }
 
 }  // namespace troupe::apps

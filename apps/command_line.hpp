@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdint>
+#include <exception>
 #include <string>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -18,10 +17,7 @@ int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;
 /// Any exception's text on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& failure);
 
-/// "host:port" in two; throws CLI::ValidationError for anything else, and for port 0.
-std::pair<std::string, std::uint16_t> split_address(const std::string& text);
-
-/// Refuses what split_address refuses, where the option is read.
+/// Refuses what troupe::parse_address refuses, where the option is read.
 CLI::Validator host_and_port();
 
 /// Refuses what check_node_name refuses.

@@ -13,8 +13,9 @@ struct ready_line {
   std::string host;
   std::uint16_t port = 0;
 
-  std::string address() const { return host + ":" + std::to_string(port); }
-  std::string text() const { return name + " listens on " + address(); }
+  /// As --join takes it.
+  std::string address() const;
+  std::string text() const;
   /// Empty when the line is none.
   static std::optional<ready_line> parse(const std::string& line);
 };

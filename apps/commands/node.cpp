@@ -97,7 +97,7 @@ void run_node(const node_options& options) {
       stop.request();
   });
   for (auto& address : options.join) {
-    auto [host, port] = split_address(address);
+    auto [host, port] = parse_address(address);
     self.join(host, port);
   }
   here.joined();

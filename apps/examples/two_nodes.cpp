@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The shortest whole program: two nodes, here in one process, train a model of which each holds a half.
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+
+#include <torch/torch.h>
+
+#include <troupe/troupe.hpp>
+
+namespace {
+
+/// The half that lives on the other node. Its peers see `forward` and its parameters.
+class encoder : public troupe::module {
+ public:
+  explicit encoder(const troupe::attributes& values)
+      : layer_(troupe::get<std::int64_t>(values, "inputs"), troupe::get<std::int64_t>(values, "width")) {}
+
+  troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
+    if (method != "forward")
+      throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
+    return {{torch::tanh(layer_->forward(arguments.tensors.at(0)))}};
+  }
+
+  troupe::named_tensors parameters() override { return {{"weight", layer_->weight}, {"bias", layer_->bias}}; }
+
+ private:
+  torch::nn::Linear layer_;
+};
+
+troupe::settings named(const std::string& name) {
+  troupe::settings result;
+  result.name = name;
+  return result;
+}
+
+void train() {
+  troupe::node stage{named("stage")};  // usually a process of its own, on another machine
+  troupe::add_module_type(stage, "encoder", [](auto& values) { return std::make_shared<encoder>(values); });
+
+  troupe::node driver{named("driver")};
+  driver.join("127.0.0.1", stage.port());
+  auto half = driver.peer("stage").create("encoder", {{"inputs", 1}, {"width", 32}});
+  torch::nn::Linear head(32, 1);
+  troupe::optimizer optimizer{driver, {"adam", {{"lr", 0.02}}}, {half}, {{"weight", head->weight}, {"bias", head->bias}}};
+
+  auto inputs = torch::linspace(-3, 3, 64).unsqueeze(1);
+  auto targets = torch::sin(inputs);
+  double first = 0;
+  double last = 0;
+  for (int step = 0; step < 200; ++step) {
+    troupe::context pass{driver};                                  // one forward and its backward pass
+    auto hidden = half.call("forward", {inputs}).get().tensors[0];  // a tensor with a recv_backward behind it
+    auto loss = torch::mse_loss(head(hidden), targets);
+    pass.backward({loss}).get();                                   // runs on both nodes
+    optimizer.step(pass);                                          // each parameter is stepped where it lives
+    last = loss.item<double>();
+    if (step == 0)
+      first = last;
+  }
+  std::printf("loss %.4f -> %.4f\n", first, last);
+  if (!(last < first / 10))
+    throw std::runtime_error("expected a tenth of the first loss at most");
+}
+
+}  // namespace
+
+int main() {
+  try {
+    torch::manual_seed(1);
+    train();
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "two_nodes: %s\n", failure.what());
+    return 1;
+  }
+}

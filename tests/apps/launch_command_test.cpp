@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/loopback_socket.hpp"
+#include "support/program.hpp"
+
+using namespace troupe::apps::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto time_to_leave = 2s;
+
+struct fixture {
+  std::filesystem::path folder;
+  std::string file;
+
+  fixture() {
+    std::string text = (std::filesystem::temp_directory_path() / "troupe_launch_XXXXXX").string();
+    folder = mkdtemp(text.data());
+    file = (folder / "cluster.json").string();
+    write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2", "workers": 2}, {"name": "stage3", "threads": 2}]})");
+  }
+  ~fixture() { std::filesystem::remove_all(folder); }
+
+  void write(const std::string& text) { std::ofstream(file) << text; }
+
+  /// The process of a node, read from the table.
+  pid_t pid_of(program& launch, const std::string& node) {
+    BOOST_REQUIRE_MESSAGE(!launch.line_with("Ctrl-C stops").empty(), launch.text());
+    for (auto& line : launch.lines()) {
+      std::istringstream row(line);
+      std::string name;
+      std::string address;
+      pid_t pid = 0;
+      if (row >> name >> address >> pid && name == node)
+        return pid;
+    }
+    BOOST_FAIL("no node " + node + " in the table: " + launch.text());
+    return 0;
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  // LC-1
+  program launch({"launch", file});
+  for (auto* node : {"stage1", "stage2", "stage3"})
+    BOOST_TEST(kill(pid_of(launch, node), 0) == 0);
+  auto text = launch.text();
+  BOOST_TEST(text.find("node    address") == 0u, text);
+  BOOST_TEST(text.find("3 nodes are up; Ctrl-C stops them\n") != std::string::npos, text);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LC-3
+  for (int number : {SIGINT, SIGTERM}) {
+    program launch({"launch", file});
+    std::vector<pid_t> pids{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
+    launch.signal(number);
+    BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
+    for (auto pid : pids)
+      BOOST_TEST(is_gone(pid));
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_that_is_killed_is_named_and_the_others_end, fixture) {  // LC-2
+  program launch({"launch", file});
+  auto first = pid_of(launch, "stage1");
+  auto second = pid_of(launch, "stage2");
+  kill(second, SIGKILL);
+  BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 1");
+  auto line = "troupe: node stage2 (pid " + std::to_string(second) + ") killed by signal 9 (Killed); the others were stopped";
+  BOOST_TEST(launch.lines().back() == line);
+  BOOST_TEST(is_gone(first));
+}
+
+BOOST_FIXTURE_TEST_CASE(no_node_outlives_a_launch_that_is_killed, fixture) {
+  program launch({"launch", file});
+  std::vector<pid_t> pids{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
+  launch.signal(SIGKILL);
+  BOOST_TEST(launch.how_it_ends() == "killed by signal 9 (Killed)");
+  for (auto pid : pids)
+    BOOST_TEST(is_gone(pid));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_frozen_node_ends_with_the_others, fixture) {  // LC-3
+  program launch({"launch", file});
+  auto frozen = pid_of(launch, "stage3");
+  kill(frozen, SIGSTOP);
+  launch.signal(SIGINT);
+  BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(is_gone(frozen));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_port_in_use_is_reported_with_the_node, fixture) {  // LC-2
+  loopback_socket taken;
+  write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2", "port": )" + taken.port() + "}]}");
+  program launch({"launch", file});
+  BOOST_TEST(launch.how_it_ends() == "exited with 1");
+  BOOST_TEST(launch.line_with("[stage2] troupe: ").find(taken.port()) != std::string::npos, launch.text());
+  BOOST_TEST(launch.lines().back().starts_with("troupe: node stage2 (pid "), launch.text());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_that_is_not_up_in_time_is_named, fixture) {  // LC-2
+  program launch({"launch", file, "--deadline-ms", "1"});
+  BOOST_TEST(launch.how_it_ends() == "exited with 1");
+  BOOST_TEST(launch.lines().back() ==
+             "troupe: expected every node to be up by the deadline, but stage1 is not; a longer one is set by --deadline-ms");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LC-3
+  program launch({"launch", file});
+  launch.signal(SIGINT);
+  BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_wrong_cluster_file_is_one_line, fixture) {
+  write(R"({"nodes": [{"name": "stage1", "prot": 1}]})");
+  program launch({"launch", file});
+  BOOST_TEST(launch.how_it_ends() == "exited with 1");
+  BOOST_TEST(launch.text() == "troupe: " + file + ": nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, threads\n");
+  program missing({"launch", file + "x"});
+  BOOST_TEST(missing.how_it_ends() == "exited with 1");
+  BOOST_TEST(missing.text().starts_with("troupe: " + file + "x: no such file"), missing.text());
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "apps/ready_line.hpp"
+#include "support/loopback_socket.hpp"
+#include "support/program.hpp"
+
+using namespace troupe::apps;
+using namespace troupe::apps::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto time_to_leave = 2s;
+
+/// The address that a node prints when it is ready.
+std::string address_of(program& node) {
+  auto ready = ready_line::parse(node.line_with(" listens on "));
+  BOOST_REQUIRE_MESSAGE(ready, "the node said: " << node.text());
+  return ready->address();
+}
+
+void check_fails(std::vector<std::string> arguments, const std::string& status, std::vector<std::string> words) {
+  arguments.insert(arguments.begin(), "node");
+  program node(arguments);
+  BOOST_TEST(node.how_it_ends() == "exited with " + status);
+  BOOST_TEST(node.lines().size() == 1u, "expected one line, got:\n" << node.text());
+  BOOST_TEST(node.text().starts_with("troupe: "), node.text());
+  for (auto& word : words)
+    BOOST_TEST(node.text().find(word) != std::string::npos, "expected '" << word << "' in: " << node.text());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_node_prints_its_address_and_leaves_at_a_signal_in_time) {  // NC-1, NC-2
+  for (int number : {SIGTERM, SIGINT}) {
+    program node({"node", "--name", "stage1"});
+    BOOST_TEST(address_of(node).starts_with("127.0.0.1:"));
+    node.signal(number);
+    BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+    BOOST_TEST(node.lines().size() == 1u, node.text());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_can_print_its_port_alone) {
+  program node({"node", "--name", "stage1", "--print-port"});
+  while (node.lines().empty() && node.how_it_ends(10ms) == "still runs") {
+  }
+  auto line = node.lines().at(0);
+  BOOST_TEST((!line.empty() && std::all_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; })), line);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_joins_another_and_stays_when_that_one_leaves) {
+  program first({"node", "--name", "stage1"});
+  program second({"node", "--name", "stage2", "--join", address_of(first)});
+  address_of(second);
+  first.signal(SIGTERM);
+  BOOST_TEST(first.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(second.how_it_ends(0ms) == "still runs");
+  second.signal(SIGTERM);
+  BOOST_TEST(second.how_it_ends(time_to_leave) == "exited with 0");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_leaves_when_the_peer_it_stays_for_says_farewell_or_is_killed) {  // NC-2
+  for (int number : {SIGTERM, SIGKILL}) {
+    program driver({"node", "--name", "driver"});
+    program stage({"node", "--name", "stage1", "--join", address_of(driver), "--until-left", "driver"});
+    address_of(stage);
+    driver.signal(number);
+    BOOST_TEST(stage.how_it_ends(time_to_leave) == "exited with 0");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_leaves_when_the_peer_it_stays_for_freezes) {  // NC-2
+  program driver({"node", "--name", "driver", "--heartbeat-ms", "100"});
+  program stage({"node", "--name", "stage1", "--join", address_of(driver), "--until-left", "driver", "--heartbeat-ms", "100"});
+  address_of(stage);
+  driver.signal(SIGSTOP);
+  BOOST_TEST(stage.how_it_ends(time_to_leave) == "exited with 0");
+}
+
+BOOST_AUTO_TEST_CASE(a_port_in_use_is_named) {
+  loopback_socket taken;
+  check_fails({"--name", "a", "--port", taken.port()}, "1", {"127.0.0.1", taken.port(), "in use"});
+}
+
+BOOST_AUTO_TEST_CASE(a_host_that_is_not_this_machine_is_named) {
+  program node({"node", "--name", "a", "--host", "192.0.2.1"});
+  BOOST_TEST(node.how_it_ends() == "exited with 1");
+  BOOST_TEST(node.text().find("192.0.2.1") != std::string::npos, node.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_is_taken_is_refused) {
+  program first({"node", "--name", "stage1"});
+  check_fails({"--name", "stage1", "--join", address_of(first)}, "1", {"stage1", "name"});
+  BOOST_TEST(first.how_it_ends(0ms) == "still runs");
+}
+
+BOOST_AUTO_TEST_CASE(an_address_where_nobody_listens_is_named) {
+  std::string port;
+  {
+    loopback_socket gone;
+    port = gone.port();
+  }
+  check_fails({"--name", "a", "--deadline-ms", "1000", "--join", "127.0.0.1:" + port}, "1", {"127.0.0.1:" + port});
+}
+
+BOOST_AUTO_TEST_CASE(an_address_where_nobody_answers_is_named_at_the_deadline) {
+  loopback_socket mute;
+  check_fails({"--name", "a", "--deadline-ms", "300", "--join", "127.0.0.1:" + mute.port()}, "1", {"127.0.0.1:" + mute.port()});
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_still_joins_leaves_at_a_signal_in_time) {  // NC-2
+  loopback_socket mute;
+  program node({"node", "--name", "a", "--join", "127.0.0.1:" + mute.port()});
+  BOOST_TEST(node.how_it_ends(500ms) == "still runs");
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+}
+
+BOOST_AUTO_TEST_CASE(wrong_options_are_named_before_anything_starts) {
+  check_fails({}, "2", {"--name is required", "troupe node --help"});
+  check_fails({"--name", "../x"}, "2", {"--name", "letters", "../x"});
+  check_fails({"--name", "a", "--port", "65536"}, "2", {"--port", "65536"});
+  check_fails({"--name", "a", "--threads", "0"}, "2", {"--threads", "0"});
+  check_fails({"--name", "a", "--join", "nowhere"}, "2", {"--join", "nowhere"});
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_others_can_reach_says_so) {  // NC-3
+  program node({"node", "--name", "a", "--host", "0.0.0.0"});
+  address_of(node);
+  BOOST_TEST(node.line_with("warning").find("0.0.0.0") != std::string::npos);
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+}

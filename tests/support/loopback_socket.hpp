@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::apps::test {
+
+/// A port of loopback that is taken, by someone who never says a word.
+class loopback_socket {
+ public:
+  loopback_socket() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* plain = reinterpret_cast<sockaddr*>(&address);
+    if (socket_ < 0 || bind(socket_, plain, size) != 0 || listen(socket_, 8) != 0 || getsockname(socket_, plain, &size) != 0)
+      throw std::runtime_error("cannot listen on loopback");
+    port_ = ntohs(address.sin_port);
+  }
+  ~loopback_socket() { close(socket_); }
+  loopback_socket(const loopback_socket&) = delete;
+  loopback_socket& operator=(const loopback_socket&) = delete;
+
+  std::string port() const { return std::to_string(port_); }
+
+ private:
+  int socket_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace troupe::apps::test

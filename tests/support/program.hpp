@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "apps/process_group.hpp"
+
+namespace troupe::apps::test {
+
+/// A run of the program under test (TROUPE_PROGRAM), whose output is gathered line by line.
+class program {
+ public:
+  explicit program(std::vector<std::string> arguments) {
+    const char* file = std::getenv("TROUPE_PROGRAM");
+    if (file == nullptr)
+      throw std::runtime_error("set TROUPE_PROGRAM to the program troupe; ctest does");
+    arguments.insert(arguments.begin(), file);
+    pid_ = processes_.start("program", std::move(arguments));
+  }
+
+  pid_t pid() const noexcept { return pid_; }
+  void signal(int number) { kill(pid_, number); }
+
+  /// The first line with this text in it, waited for; empty when none comes.
+  std::string line_with(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    std::string found;
+    came_.wait_for(lock, std::chrono::seconds(30), [&] {
+      for (auto& line : lines_)
+        if (line.find(text) != std::string::npos)
+          found = line;
+      return !found.empty();
+    });
+    return found;
+  }
+
+  std::vector<std::string> lines() {
+    std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  std::string text() {
+    std::string all;
+    for (auto& line : lines())
+      all += line + "\n";
+    return all;
+  }
+
+  /// How it ended, waited for; "still runs" when it does not end.
+  std::string how_it_ends(std::chrono::milliseconds patience = std::chrono::seconds(30)) {
+    auto end = processes_.poll_for(patience);
+    return end ? end->how : "still runs";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<std::string> lines_;
+  pid_t pid_ = 0;
+  process_group processes_{[this](const std::string&, const std::string& line) {
+    {
+      std::lock_guard lock(mutex_);
+      lines_.push_back(line);
+    }
+    came_.notify_all();
+  }};
+};
+
+/// Waits until a process that is no child of ours has ended.
+inline bool is_gone(pid_t pid) {
+  int life = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (life < 0)
+    return errno == ESRCH;
+  pollfd watched{life, POLLIN, 0};
+  bool ended = ::poll(&watched, 1, 5000) > 0;
+  close(life);
+  return ended;
+}
+
+}  // namespace troupe::apps::test

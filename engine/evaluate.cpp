@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/evaluate.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -46,6 +47,15 @@ bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradie
     }
   }
   return true;
+}
+
+// libtorch's functions ask which outputs a pass wants and leave out the others; those that do not ask get the same effect.
+void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* next) {
+  for (std::size_t i = 0; i < std::min(outputs.size(), edges); ++i) {
+    if (next[i].vertex == plan::none) {
+      outputs[i].reset();
+    }
+  }
 }
 
 void check_for_nan(const Node& function, const variable_list& outputs) {
@@ -102,7 +112,7 @@ void call_tensor_hooks(Node& function, variable_list& inputs) {
   }
 }
 
-variable_list evaluate(Node& function, variable_list& inputs, bool keep_graph, gradient_table* leaves) {
+variable_list evaluation::operator()(Node& function, variable_list& inputs, const plan::edge* next) const {
   call_tensor_hooks(function, inputs);
   for (const auto& hook : function.pre_hooks()) {
     inputs = (*hook)(inputs);
@@ -118,6 +128,9 @@ variable_list evaluate(Node& function, variable_list& inputs, bool keep_graph, g
     outputs = call(function, handed, leaves);
   } else {
     outputs = call(function, inputs, leaves);
+  }
+  if (pruned) {
+    drop_unwanted(outputs, function.num_outputs(), next);
   }
   validate(function.next_edges(), outputs, [&](const std::string& reason) {
     return "Function " + function.name() + " returned an " + reason;

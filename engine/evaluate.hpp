@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <troupe/engine/plan.hpp>
+
 namespace troupe::engine {
 
 class gradient_table;
@@ -21,8 +23,15 @@ void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variabl
 
 /// Runs one function with everything around it: hooks, validation, NaN check, release of saved variables.
 ///   EV-1  an accumulation function with `leaves` set puts its gradient there and leaves `.grad` alone; its hooks run.
+///   EV-2  an output that nothing takes is dropped unseen: it is neither validated nor checked for NaN.
 /// `inputs` is left empty. Its tensors are freed before the outputs come back, so that sums may reuse their memory.
-torch::autograd::variable_list evaluate(torch::autograd::Node& function, torch::autograd::variable_list& inputs, bool keep_graph,
-                                        gradient_table* leaves);
+struct evaluation {
+  bool keep_graph = false;
+  bool pruned = false;  // some outputs may lead nowhere: `next` says which
+  gradient_table* leaves = nullptr;
+
+  torch::autograd::variable_list operator()(torch::autograd::Node& function, torch::autograd::variable_list& inputs,
+                                            const plan::edge* next) const;
+};
 
 }  // namespace troupe::engine

@@ -50,6 +50,7 @@ struct graph_task::implementation {
         captures(settings.capture ? settings.inputs.size() : 0),
         deliveries(settings.sends.size(), delivery::waiting),
         delivered(settings.sends.size()),
+        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
     validate(settings.roots, settings.root_gradients,
@@ -85,6 +86,7 @@ struct graph_task::implementation {
   std::vector<at::Tensor> captures;
   std::vector<delivery> deliveries;
   std::vector<variable_list> delivered;
+  evaluation evaluate;
   std::size_t waiting;
   bool seeded;
   bool abandoned = false;
@@ -126,7 +128,7 @@ void graph_task::implementation::step(std::uint32_t index) {
     inputs.clear();
     return;
   }
-  variable_list outputs = evaluate(*vertex.function, inputs, settings.keep_graph, settings.leaves);
+  variable_list outputs = evaluate(*vertex.function, inputs, graph.edges.data() + vertex.first_edge);
   sums ? distribute<true>(vertex, outputs) : distribute<false>(vertex, outputs);
 }
 

@@ -2,18 +2,15 @@
 #include <troupe/actors/optimizer.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <set>
 #include <utility>
 
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/checkpoint.hpp>
-#include <troupe/actors/local_optimizer.hpp>
-#include <troupe/actors/object_store.hpp>
-#include <troupe/actors/remote_object.hpp>
+#include <troupe/actors/optimizer_parts.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe {
@@ -22,161 +19,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The modules of one other node, and the optimizer over them that lives there.
-struct group {
-  peer where;
-  std::vector<std::size_t> modules;  // places in the optimizer's list
-  std::shared_ptr<remote_object> object;
-  std::vector<std::size_t> counts;  // parameters of each module
+/// Records how long the scope took, in the node's trace.
+class traced {
+ public:
+  traced(node& here, const char* what) : here_(here), what_(what), begin_(now()) {}
+  ~traced() { here_.trace(what_, "optimizer", begin_, now()); }
+  traced(const traced&) = delete;
+  traced& operator=(const traced&) = delete;
+
+ private:
+  static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+
+  node& here_;
+  const char* what_;
+  std::int64_t begin_;
 };
 
-/// Sums of squares by module, local parameters last.
-using module_sums = std::vector<std::vector<double>>;
-
-}  // namespace
-
-struct optimizer::implementation {
-  node& here;
-  std::vector<remote_module> modules;  // keeps them alive
-  std::vector<group> groups;           // other nodes, by first appearance
-  std::vector<std::size_t> mine;       // places of modules of this node
-  std::unique_ptr<local_optimizer> local;
-
-  implementation(node& node, const optimizer_settings& settings, std::vector<remote_module> all, named_tensors local_ones);
-
-  std::vector<call_reply> everywhere(const char* function, const std::function<attributes(const group&)>& values,
-                                     const std::function<void()>& meanwhile);
-  double norm(const engine::gradient_table& gradients);
-  void spread(module_sums& to, const std::vector<std::size_t>& places, const std::vector<std::size_t>& counts,
-              const double* sums) const;
-
-  bool has_local() const {
-    return std::any_of(local->counts().begin(), local->counts().end(), [](std::size_t n) { return n > 0; });
-  }
-  std::set<std::string> part_names() const;
-  void load(const std::string& folder, const checkpoint_manifest& manifest);
-};
-
-optimizer::implementation::implementation(node& node, const optimizer_settings& settings, std::vector<remote_module> all,
-                                          named_tensors local_ones)
-    : here(node), modules(std::move(all)) {
-  std::vector<std::shared_ptr<module>> own;
-  for (std::size_t i = 0; i < modules.size(); ++i) {
-    const auto& where = modules[i].where();
-    if (where.id() == here.id()) {
-      mine.push_back(i);
-      own.push_back(here.objects().find_module(modules[i].id()));
-      continue;
-    }
-    auto found = std::find_if(groups.begin(), groups.end(), [&](const group& one) { return one.where.id() == where.id(); });
-    if (found == groups.end())
-      found = groups.insert(groups.end(), group{where, {}, nullptr, {}});
-    found->modules.push_back(i);
-  }
-  // First, so that wrong settings are refused before anything is made elsewhere.
-  local = std::make_unique<local_optimizer>(settings, std::move(own), std::move(local_ones));
-
-  std::vector<future<call_reply>> replies;
-  for (const auto& one : groups) {
-    attributes values{{value_names::type, settings.type}, {value_names::owner, to_attribute(here.id().value)}};
-    for (const auto& [name, value] : settings.values)
-      values.emplace("option." + name, value);
-    for (std::size_t i = 0; i < one.modules.size(); ++i)
-      values.emplace("module." + std::to_string(i), to_attribute(modules[one.modules[i]].id().number));
-    replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
-  }
-  // The others are waited for when one fails, so that what they made is dropped with this object.
-  std::exception_ptr failure;
-  for (std::size_t g = 0; g < groups.size(); ++g) try {
-    auto& one = groups[g];
-    const auto reply = replies[g].get();
-    one.object = std::make_shared<remote_object>(one.where, object_id{one.where.id(), number_from(reply.values, value_names::object)});
-    for (std::size_t i = 0; i < one.modules.size(); ++i)
-      one.counts.push_back(static_cast<std::size_t>(get<std::int64_t>(reply.values, "count." + std::to_string(i))));
-  } catch (const std::exception&) {
-    if (!failure)
-      failure = std::current_exception();
-  }
-  if (failure)
-    std::rethrow_exception(failure);
-}
-
-/// Calls the function on every other node at once, does `meanwhile` here, and waits for all, also when one fails; throws the first
-/// error in the order of the nodes.
-std::vector<call_reply> optimizer::implementation::everywhere(const char* function,
-                                                              const std::function<attributes(const group&)>& values,
-                                                              const std::function<void()>& meanwhile) {
-  std::exception_ptr failure;
-  std::vector<future<call_reply>> futures;
-  std::vector<call_reply> replies;
-  const auto attempt = [&failure](auto&& run) {
-    try {
-      run();
-    } catch (...) {
-      if (!failure)
-        failure = std::current_exception();
-    }
-  };
-  attempt([&] {
-    for (const auto& one : groups)
-      futures.push_back(one.object->call(function, {}, values(one)));
-    meanwhile();
-  });
-  for (const auto& one : futures)
-    attempt([&] { replies.push_back(one.get()); });
-  if (failure)
-    std::rethrow_exception(failure);
-  return replies;
-}
-
-void optimizer::implementation::spread(module_sums& to, const std::vector<std::size_t>& places,
-                                       const std::vector<std::size_t>& counts, const double* sums) const {
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    // What comes after a node's modules are local parameters.
-    to[i < places.size() ? places[i] : modules.size()].assign(sums, sums + counts[i]);
-    sums += counts[i];
-  }
-}
-
-double optimizer::implementation::norm(const engine::gradient_table& gradients) {
-  squared_norms own;
-  const auto replies = everywhere(
-    "troupe.optimizer.norm", [](const group&) { return attributes{}; }, [&] { own = local->norms(gradients); });
-  const auto check = [](const std::string& parameter, const std::string& name) {
-    if (!parameter.empty())
-      throw error(errc::invalid_gradient, "the gradient of parameter '" + parameter + "' on node '" + name +
-                                            "' is not finite; no parameter was stepped. Lower the learning rate or look for a "
-                                            "division by zero");
-  };
-  module_sums sums(modules.size() + 1);
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    check(get<std::string>(replies[g].values, "not_finite"), groups[g].where.name());
-    const auto& tensor = replies[g].tensors.at(0);
-    spread(sums, groups[g].modules, groups[g].counts, tensor.const_data_ptr<double>());
-  }
-  check(own.not_finite, here.name());
-  spread(sums, mine, local->counts(), own.sums.data());
-  double total = 0;
-  for (const auto& one : sums)
-    for (const double sum : one)
-      total += sum;
-  return std::sqrt(total);
-}
-
-std::set<std::string> optimizer::implementation::part_names() const {
-  std::set<std::string> names;
-  for (const auto& one : groups)
-    names.insert(one.where.name());
-  if (has_local())
-    names.insert(here.name());
-  return names;
-}
-
-void optimizer::implementation::load(const std::string& folder, const checkpoint_manifest& manifest) {
+/// All parts read and check first, then all take over.
+void load_parts(optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
   std::set<std::string> there;
   for (const auto& part : manifest.parts)
     there.insert(part.node);
-  if (const auto wanted = part_names(); wanted != there) {
+  if (const auto wanted = parts.names(); wanted != there) {
     const auto list = [](const std::set<std::string>& names) {
       std::string text;
       for (const auto& name : names)
@@ -190,9 +54,9 @@ void optimizer::implementation::load(const std::string& folder, const checkpoint
   const attributes save{{"save", manifest.save}};
   const auto nothing = [] {};
   try {
-    everywhere(
+    parts.everywhere(
       "troupe.optimizer.load",
-      [&](const group& one) {
+      [&](const optimizer_parts::group& one) {
         const auto& part = manifest.part(one.where.name());
         return attributes{{"path", path_of(part)},
                           {"save", manifest.save},
@@ -200,28 +64,34 @@ void optimizer::implementation::load(const std::string& folder, const checkpoint
                           {"sum", to_attribute(part.digest.sum)}};
       },
       [&] {
-        if (has_local()) {
-          const auto& part = manifest.part(here.name());
-          local->stage(path_of(part), part.digest, manifest.save);
+        if (parts.has_local()) {
+          const auto& part = manifest.part(parts.here().name());
+          parts.local().stage(path_of(part), part.digest, manifest.save);
         }
       });
   } catch (...) {
-    local->discard();
+    parts.local().discard();
     try {
-      everywhere("troupe.optimizer.discard", [](const group&) { return attributes{}; }, nothing);
+      parts.everywhere("troupe.optimizer.discard", [](const optimizer_parts::group&) { return attributes{}; }, nothing);
     } catch (const std::exception&) {
       // The first error is the one to tell; a part that stays in memory goes with the next load.
     }
     throw;
   }
-  everywhere("troupe.optimizer.apply", [&](const group&) { return save; }, [&] {
-    if (has_local())
-      local->apply(manifest.save);
+  parts.everywhere("troupe.optimizer.apply", [&](const optimizer_parts::group&) { return save; }, [&] {
+    if (parts.has_local())
+      parts.local().apply(manifest.save);
   });
 }
 
+}  // namespace
+
+struct optimizer::implementation {
+  optimizer_parts parts;
+};
+
 optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local)
-    : implementation_(std::make_unique<implementation>(here, options, std::move(modules), std::move(local))) {}
+    : implementation_(new implementation{{here, options, std::move(modules), std::move(local)}}) {}
 
 optimizer::~optimizer() = default;
 
@@ -229,7 +99,8 @@ std::optional<double> optimizer::step(const context& pass, std::optional<double>
   require_current(pass, "optimizer::step");
   if (clip_norm && !(*clip_norm > 0))
     throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
-  auto& all = *implementation_;
+  auto& all = implementation_->parts;
+  const traced span(all.here(), "optimizer.step");
   const auto gradients = pass.gradients();
   std::optional<double> norm;
   double scale = 1;
@@ -238,20 +109,21 @@ std::optional<double> optimizer::step(const context& pass, std::optional<double>
     scale = std::min(1.0, *clip_norm / (*norm + 1e-6));
   }
   all.everywhere(
-    "troupe.optimizer.step", [&](const group&) { return attributes{{"scale", scale}}; },
-    [&] { all.local->step(*gradients, scale); });
+    "troupe.optimizer.step", [&](const optimizer_parts::group&) { return attributes{{"scale", scale}}; },
+    [&] { all.local().step(*gradients, scale); });
   return norm;
 }
 
 void optimizer::set_learning_rate(double rate) {
-  auto& all = *implementation_;
+  auto& all = implementation_->parts;
   all.everywhere(
-    "troupe.optimizer.set_rate", [&](const group&) { return attributes{{"rate", rate}}; },
-    [&] { all.local->set_learning_rate(rate); });
+    "troupe.optimizer.set_rate", [&](const optimizer_parts::group&) { return attributes{{"rate", rate}}; },
+    [&] { all.local().set_learning_rate(rate); });
 }
 
 void optimizer::save(const std::string& folder, const attributes& about) {
-  auto& all = *implementation_;
+  auto& all = implementation_->parts;
+  const traced span(all.here(), "optimizer.save");
   const auto where = fs::absolute(folder).lexically_normal();
   std::error_code failed;
   fs::create_directories(where, failed);
@@ -263,18 +135,18 @@ void optimizer::save(const std::string& folder, const attributes& about) {
   };
   const auto path_of = [&](const part_entry& part) { return (where / part.file).string(); };
   try {
-    auto own = entry_for(all.here.name());
+    auto own = entry_for(all.here().name());
     const auto replies = all.everywhere(
       "troupe.optimizer.save",
-      [&](const group& one) {
+      [&](const optimizer_parts::group& one) {
         return attributes{{"path", path_of(entry_for(one.where.name()))}, {"save", manifest.save}};
       },
       [&] {
         if (all.has_local())
-          own.digest = all.local->save(path_of(own), own.node, manifest.save);
+          own.digest = all.local().save(path_of(own), own.node, manifest.save);
       });
     for (std::size_t g = 0; g < replies.size(); ++g) {
-      manifest.parts.push_back(entry_for(all.groups[g].where.name()));
+      manifest.parts.push_back(entry_for(all.groups()[g].where.name()));
       manifest.parts.back().digest = {number_from(replies[g].values, "bytes"), number_from(replies[g].values, "sum")};
     }
     if (all.has_local())
@@ -289,7 +161,7 @@ void optimizer::save(const std::string& folder, const attributes& about) {
 attributes optimizer::load(const std::string& folder) {
   const auto where = fs::absolute(folder).lexically_normal().string();
   auto manifest = read_manifest(where);
-  implementation_->load(where, manifest);
+  load_parts(implementation_->parts, where, manifest);
   return std::move(manifest.about);
 }
 

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(a_file_appears_under_its_name_with_the_commit_and_nothing_b
     BOOST_TEST((digest == file_digest::of(folder / "a")));
   }
   BOOST_TEST(read_text(folder / "a") == "after");
-  BOOST_TEST(folder.files() == std::set<std::string>{"a"});
+  BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_committed_leaves_the_old_one) {  // DF-1, DF-3
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_committed_leaves_the_old_one) {  // DF-1
     file.write("after", 5);
   }
   BOOST_TEST(read_text(folder / "a") == "before");
-  BOOST_TEST(folder.files() == std::set<std::string>{"a"});
+  BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_with_path_and_reason_and_leaves_the_old_file) {
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_with_path_and_reason_and_leaves_the
   BOOST_TEST(contains(text, folder / "a"));
   BOOST_TEST(contains(text, "No space left on device; make room"));
   BOOST_TEST(read_text(folder / "a") == "before");
-  BOOST_TEST(folder.files() == std::set<std::string>{"a"});
+  BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_met_in_the_middle_of_a_write_is_an_error_too) {

@@ -296,11 +296,11 @@ BOOST_AUTO_TEST_CASE(a_save_without_room_keeps_the_checkpoint_before_it_and_leav
     BOOST_TEST(contains(text, "File too large"));
     BOOST_TEST(contains(text, folder.path()));
   }
-  BOOST_TEST(folder.files() == files);
+  BOOST_TEST((folder.files() == files));
   BOOST_TEST((spread.steps->load(folder.path()) == attributes{{"steps", 0}}));
   require_same(spread.parameters(), saved);
   spread.steps->save(folder.path(), {{"steps", 1}});
-  BOOST_TEST(folder.files() != files);
+  BOOST_TEST((folder.files() != files));
   BOOST_TEST(folder.files().size() == files.size());
 }
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/optimizer_parts.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <numeric>
+#include <utility>
+
+#include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/object_store.hpp>
+#include <troupe/engine/gradient_table.hpp>
+
+namespace troupe {
+
+void optimizer_parts::group::take(const call_reply& made) {
+  object = std::make_shared<remote_object>(where, object_id{where.id(), number_from(made.values, value_names::object)});
+  for (std::size_t i = 0; i < modules.size(); ++i)
+    counts.push_back(static_cast<std::size_t>(get<std::int64_t>(made.values, "count." + std::to_string(i))));
+}
+
+optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
+                                 named_tensors local)
+    : here_(here), modules_(std::move(modules)) {
+  std::vector<std::shared_ptr<module>> own;
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    const auto& where = modules_[i].where();
+    if (where.id() == here_.id()) {
+      mine_.push_back(i);
+      own.push_back(here_.objects().find_module(modules_[i].id()));
+      continue;
+    }
+    auto found = std::find_if(groups_.begin(), groups_.end(), [&](const group& one) { return one.where.id() == where.id(); });
+    if (found == groups_.end())
+      found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
+    found->modules.push_back(i);
+  }
+  // First, so that wrong settings are refused before anything is made elsewhere.
+  local_ = std::make_unique<local_optimizer>(settings, std::move(own), std::move(local));
+
+  std::vector<future<call_reply>> replies;
+  for (const auto& one : groups_) {
+    attributes values{{value_names::type, settings.type}, {value_names::owner, to_attribute(here_.id().value)}};
+    for (const auto& [name, value] : settings.values)
+      values.emplace("option." + name, value);
+    for (std::size_t i = 0; i < one.modules.size(); ++i)
+      values.emplace("module." + std::to_string(i), to_attribute(modules_[one.modules[i]].id().number));
+    replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
+  }
+  // The others are waited for when one fails, so that what they made is dropped with this object.
+  std::exception_ptr failure;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    try {
+      groups_[g].take(replies[g].get());
+    } catch (const std::exception&) {
+      if (!failure)
+        failure = std::current_exception();
+    }
+  }
+  if (failure)
+    std::rethrow_exception(failure);
+}
+
+bool optimizer_parts::has_local() const {
+  const auto& counts = local_->counts();
+  return std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; });
+}
+
+std::set<std::string> optimizer_parts::names() const {
+  std::set<std::string> result;
+  for (const auto& one : groups_)
+    result.insert(one.where.name());
+  if (has_local())
+    result.insert(here_.name());
+  return result;
+}
+
+std::vector<call_reply> optimizer_parts::everywhere(const char* function, const values_for& values,
+                                                    const std::function<void()>& meanwhile) {
+  std::exception_ptr failure;
+  std::vector<future<call_reply>> futures;
+  std::vector<call_reply> replies;
+  const auto attempt = [&failure](auto&& run) {
+    try {
+      run();
+    } catch (...) {
+      if (!failure)
+        failure = std::current_exception();
+    }
+  };
+  attempt([&] {
+    for (const auto& one : groups_)
+      futures.push_back(one.object->call(function, {}, values(one)));
+    meanwhile();
+  });
+  for (const auto& one : futures)
+    attempt([&] { replies.push_back(one.get()); });
+  if (failure)
+    std::rethrow_exception(failure);
+  return replies;
+}
+
+void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& places,
+                             const std::vector<std::size_t>& counts, const double* sums) const {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    // What comes after the modules are local parameters.
+    to[i < places.size() ? places[i] : modules_.size()].assign(sums, sums + counts[i]);
+    sums += counts[i];
+  }
+}
+
+double optimizer_parts::norm(const engine::gradient_table& gradients) {
+  squared_norms own;
+  const auto replies = everywhere(
+    "troupe.optimizer.norm", [](const group&) { return attributes{}; }, [&] { own = local_->norms(gradients); });
+  const auto check = [](const std::string& parameter, const std::string& name) {
+    if (!parameter.empty())
+      throw error(errc::invalid_gradient, "the gradient of parameter '" + parameter + "' on node '" + name +
+                                            "' is not finite; no parameter was stepped. Lower the learning rate or look for a "
+                                            "division by zero");
+  };
+  module_sums sums(modules_.size() + 1);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    check(get<std::string>(replies[g].values, "not_finite"), groups_[g].where.name());
+    const auto& tensor = replies[g].tensors.at(0);
+    const auto& counts = groups_[g].counts;
+    const auto expected = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    if (tensor.scalar_type() != at::kDouble || static_cast<std::size_t>(tensor.numel()) != expected)
+      throw error(errc::malformed_message, "node '" + groups_[g].where.name() + "' sent " + std::to_string(tensor.numel()) +
+                                             " norms, expected " + std::to_string(expected) + " of type Double");
+    spread(sums, groups_[g].modules, counts, tensor.contiguous().const_data_ptr<double>());
+  }
+  check(own.not_finite, here_.name());
+  spread(sums, mine_, local_->counts(), own.sums.data());
+  double total = 0;
+  for (const auto& one : sums)
+    for (const double sum : one)
+      total += sum;
+  return std::sqrt(total);
+}
+
+}  // namespace troupe

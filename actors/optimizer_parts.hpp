@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/local_optimizer.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
+#include <troupe/actors/remote_module.hpp>
+#include <troupe/actors/remote_object.hpp>
+
+namespace troupe {
+
+/// The parts of an optimizer: one local_optimizer on every other node that holds modules, and one here. Not for several threads.
+class optimizer_parts {
+ public:
+  /// The modules of one other node, and the optimizer over them that lives there.
+  struct group {
+    peer where;
+    std::vector<std::size_t> modules;  // places in the optimizer's list
+    std::shared_ptr<remote_object> object;
+    std::vector<std::size_t> counts;  // parameters of each module
+
+    /// What "troupe.optimizer.create" gave back.
+    void take(const call_reply& made);
+  };
+  using values_for = std::function<attributes(const group&)>;
+
+  /// Makes the parts; throws what the first of them is refused with, and leaves none then.
+  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local);
+
+  node& here() const noexcept { return here_; }
+  local_optimizer& local() noexcept { return *local_; }
+  const std::vector<group>& groups() const noexcept { return groups_; }
+
+  /// The part here has parameters.
+  bool has_local() const;
+  /// Names of the nodes that a checkpoint has a part of.
+  std::set<std::string> names() const;
+
+  /// Calls the function on every other node at once, does `meanwhile` here, and waits for all, also when one fails; throws the
+  /// first error in the order of the nodes. Replies are in the order of groups().
+  std::vector<call_reply> everywhere(const char* function, const values_for& values, const std::function<void()>& meanwhile);
+
+  /// The norm of all gradients; throws troupe::error (invalid_gradient) naming a parameter whose gradient is not finite.
+  double norm(const engine::gradient_table& gradients);
+
+ private:
+  /// Sums of squares by module, local parameters last.
+  using module_sums = std::vector<std::vector<double>>;
+  void spread(module_sums& to, const std::vector<std::size_t>& places, const std::vector<std::size_t>& counts,
+              const double* sums) const;
+
+  node& here_;
+  std::vector<remote_module> modules_;  // keeps them alive
+  std::vector<group> groups_;           // other nodes, by first appearance
+  std::vector<std::size_t> mine_;       // places of modules of this node
+  std::unique_ptr<local_optimizer> local_;
+};
+
+}  // namespace troupe

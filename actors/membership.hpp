@@ -108,5 +108,6 @@ membership_host spawn_membership(caf::actor_system& system, membership_options o
 
 }  // namespace troupe
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::node_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::peer_up)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::peer_down)

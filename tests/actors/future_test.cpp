@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/future.hpp>
+
+#include <atomic>
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+using troupe::errc;
+using troupe::error;
+using troupe::future;
+
+template <class F>
+errc failure(F run) {
+  try {
+    run();
+  } catch (const error& problem) {
+    return problem.code();
+  }
+  return errc::none;
+}
+
+struct counting_observer : troupe::blocking_observer {
+  int blocks = 0;
+  int resumes = 0;
+  void blocked() override { ++blocks; }
+  void resumed() override { ++resumes; }
+};
+
+}  // namespace
+
+// FU-1
+BOOST_AUTO_TEST_CASE(only_the_first_completion_counts) {
+  future<int> value;
+  BOOST_TEST(!value.ready());
+  value.set_value(1);
+  value.set_value(2);
+  value.set_error(error(errc::peer_down, "too late"));
+  BOOST_TEST(value.ready());
+  BOOST_TEST(value.get() == 1);
+  BOOST_TEST(value.get() == 1);
+
+  future<int> failed;
+  failed.set_error(error(errc::peer_down, "stage1 is down"));
+  failed.set_value(1);
+  BOOST_CHECK_EXCEPTION(failed.get(), error, [](const error& e) {
+    return e.code() == errc::peer_down && std::string(e.what()) == "stage1 is down";
+  });
+}
+
+// FU-1
+BOOST_AUTO_TEST_CASE(of_many_threads_that_complete_it_one_wins) {
+  for (int round = 0; round < 50; ++round) {
+    future<int> value;
+    std::atomic<int> told{0};
+    value.then([&](future<int>) { ++told; });
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([value, i]() mutable { value.set_value(i); });
+    const auto first = value.get();
+    for (auto& thread : threads)
+      thread.join();
+    BOOST_TEST(value.get() == first);
+    BOOST_TEST(told == 1);
+  }
+}
+
+// FU-2
+BOOST_AUTO_TEST_CASE(get_gives_up_at_its_deadline_and_may_be_asked_again) {
+  future<int> value;
+  const auto begun = std::chrono::steady_clock::now();
+  BOOST_TEST((failure([&] { value.get(20ms); }) == errc::deadline_passed));
+  BOOST_TEST((std::chrono::steady_clock::now() - begun >= 20ms));
+  value.set_value(3);
+  BOOST_TEST(value.get(0ms) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(get_waits_for_another_thread) {
+  future<int> value;
+  std::thread thread([value]() mutable { value.set_value(4); });
+  BOOST_TEST(value.get() == 4);
+  thread.join();
+}
+
+// FU-3
+BOOST_AUTO_TEST_CASE(a_continuation_runs_once_where_it_is_completed_or_added) {
+  future<int> value;
+  std::vector<std::pair<int, std::thread::id>> seen;
+  value.then([&](future<int> f) { seen.emplace_back(f.get(), std::this_thread::get_id()); });
+  BOOST_TEST(seen.empty());
+  std::thread thread([value]() mutable { value.set_value(5); });
+  const auto completer = thread.get_id();
+  thread.join();
+  value.then([&](future<int> f) { seen.emplace_back(f.get() + 1, std::this_thread::get_id()); });
+  BOOST_TEST_REQUIRE(seen.size() == 2);
+  BOOST_TEST(seen[0].first == 5);
+  BOOST_TEST((seen[0].second == completer));
+  BOOST_TEST(seen[1].first == 6);
+  BOOST_TEST((seen[1].second == std::this_thread::get_id()));
+}
+
+// FU-3
+BOOST_AUTO_TEST_CASE(a_continuation_that_throws_keeps_none_from_running) {
+  future<int> value;
+  int told = 0;
+  value.then([](future<int>) { throw std::runtime_error("of the test, to be ignored"); });
+  value.then([&](future<int>) { ++told; });
+  BOOST_CHECK_NO_THROW(value.set_value(1));
+  BOOST_TEST(told == 1);
+}
+
+BOOST_AUTO_TEST_CASE(finish_runs_once_on_the_thread_of_the_first_get) {
+  future<int> value;
+  int runs = 0;
+  std::thread::id where;
+  value.set_finish([&](int& x) {
+    ++runs;
+    where = std::this_thread::get_id();
+    x *= 10;
+  });
+  std::thread([value]() mutable { value.set_value(7); }).join();
+  BOOST_TEST(runs == 0);
+  BOOST_TEST(value.get() == 70);
+  BOOST_TEST(value.get() == 70);
+  BOOST_TEST(runs == 1);
+  BOOST_TEST((where == std::this_thread::get_id()));
+}
+
+BOOST_AUTO_TEST_CASE(what_finish_throws_fails_the_future_for_good) {
+  future<int> value;
+  value.set_finish([](int&) { throw error(errc::unknown_context, "released"); });
+  value.set_value(1);
+  BOOST_TEST((failure([&] { value.get(); }) == errc::unknown_context));
+  BOOST_TEST((failure([&] { value.get(); }) == errc::unknown_context));
+
+  future<int> other;
+  other.set_finish([](int&) { throw std::logic_error("shape"); });
+  other.set_value(1);
+  BOOST_TEST((failure([&] { other.get(); }) == errc::function_failed));
+}
+
+BOOST_AUTO_TEST_CASE(the_observer_hears_of_waits_on_its_thread_only) {
+  counting_observer observer;
+  troupe::blocking_observer::current() = &observer;
+  future<int> there;
+  there.set_value(1);
+  there.get();
+  BOOST_TEST(observer.blocks == 0);
+
+  future<int> late;
+  BOOST_TEST((failure([&] { late.get(1ms); }) == errc::deadline_passed));
+  BOOST_TEST(observer.blocks == 1);
+  BOOST_TEST(observer.resumes == 1);
+  std::thread([&] {
+    BOOST_TEST(troupe::blocking_observer::current() == nullptr);
+    failure([&] { late.get(1ms); });
+  }).join();
+  BOOST_TEST(observer.blocks == 1);
+  troupe::blocking_observer::current() = nullptr;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/member_table.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using troupe::clock_estimate;
+using troupe::member;
+using troupe::member_table;
+using troupe::node_id;
+
+member node(std::uint64_t id, std::string name, std::uint16_t port = 0) {
+  return {std::move(name), node_id{id}, "127.0.0.1", port};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_clock_is_estimated_from_the_middle_of_a_round_trip) {
+  clock_estimate clock;
+  BOOST_TEST(!clock.known());
+  clock.add(1000, 5000 + 1050, 1100);
+  BOOST_TEST(clock.known());
+  BOOST_TEST(clock.offset_ns() == 5000);
+}
+
+BOOST_AUTO_TEST_CASE(a_slower_round_trip_does_not_worsen_the_estimate_and_a_faster_one_improves_it) {
+  clock_estimate clock;
+  clock.add(0, 5000 + 90, 100);  // 40 ns off
+  clock.add(1000, 5000 + 1900, 2000);
+  BOOST_TEST(clock.offset_ns() == 5040);
+  clock.add(3000, 5000 + 3010, 3020);
+  BOOST_TEST(clock.offset_ns() == 5000);
+}
+
+BOOST_AUTO_TEST_CASE(a_drifting_clock_is_followed) {
+  clock_estimate clock;
+  clock.add(0, 10, 20);
+  for (int i = 1; i <= 100; ++i)
+    clock.add(1000 * i, 1000 * i + 100 + 7000, 1000 * i + 200);
+  BOOST_TEST(clock.offset_ns() == 7000);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_before_its_heartbeat_is_ignored) {
+  clock_estimate clock;
+  clock.add(100, 5000, 50);
+  BOOST_TEST(!clock.known());
+}
+
+BOOST_AUTO_TEST_CASE(who_cannot_be_a_peer_is_told_why) {
+  member_table table(node(1, "driver", 4000));
+  BOOST_TEST(table.objection(node(2, "stage1")) == "");
+  BOOST_TEST(contains(table.objection(node(0, "stage1")), "an id"));
+  BOOST_TEST(contains(table.objection(node(1, "driver")), "can't join itself"));
+  BOOST_TEST(contains(table.objection(node(2, "driver")), "the name 'driver' is taken"));
+  BOOST_TEST(contains(table.objection(node(2, "a/b")), "letters, digits"));
+  table.add(node(2, "stage1"), nullptr, 0);
+  table.remove(node_id{2}, "connection lost");
+  const auto text = table.objection(node(2, "stage1"));
+  BOOST_TEST(contains(text, "connection lost"));
+  BOOST_TEST(contains(text, "start it anew"));
+}
+
+// ME-4
+BOOST_AUTO_TEST_CASE(a_name_is_free_again_when_its_node_has_gone) {
+  member_table table(node(1, "driver"));
+  table.add(node(2, "stage1"), nullptr, 0);
+  BOOST_TEST_REQUIRE(table.rival(node(3, "stage1")) != nullptr);
+  BOOST_TEST((table.rival(node(3, "stage1"))->who.id == node_id{2}));
+  BOOST_TEST(table.rival(node(2, "stage1")) == nullptr);
+  BOOST_TEST(table.rival(node(3, "stage2")) == nullptr);
+  table.remove(node_id{2}, "left");
+  BOOST_TEST(table.rival(node(3, "stage1")) == nullptr);
+  BOOST_TEST(table.objection(node(3, "stage1")) == "");
+}
+
+// ME-1
+BOOST_AUTO_TEST_CASE(a_peer_is_removed_once) {
+  member_table table(node(1, "driver"));
+  table.add(node(2, "stage1"), nullptr, 0);
+  BOOST_TEST(table.remove(node_id{2}, "first").has_value());
+  BOOST_TEST(!table.remove(node_id{2}, "second").has_value());
+  BOOST_TEST(*table.gone(node_id{2}) == "first");
+  BOOST_TEST(!table.remove(node_id{3}, "never known").has_value());
+  BOOST_TEST(table.gone(node_id{3}) == nullptr);
+}
+
+// ME-2
+BOOST_AUTO_TEST_CASE(three_heartbeats_in_a_row_without_an_answer_make_a_peer_silent) {
+  member_table table(node(1, "driver"));
+  table.add(node(2, "stage1"), nullptr, 0);
+  BOOST_TEST(table.beat().empty());  // the first is sent
+  BOOST_TEST(table.beat().empty());  // one missed
+  BOOST_TEST(table.beat().empty());  // two
+  table.find(node_id{2})->answered = true;
+  BOOST_TEST(table.beat().empty());
+  BOOST_TEST(table.beat().empty());
+  BOOST_TEST(table.beat().empty());
+  const auto silent = table.beat();
+  BOOST_TEST_REQUIRE(silent.size() == 1);
+  BOOST_TEST((silent.front() == node_id{2}));
+}
+
+BOOST_AUTO_TEST_CASE(members_are_listed_by_name) {
+  member_table table(node(1, "driver"));
+  BOOST_TEST(table.names() == "none");
+  table.add(node(2, "b"), nullptr, 0);
+  table.add(node(3, "a"), nullptr, 0);
+  BOOST_TEST(table.names() == "a, b");
+  BOOST_TEST(table.members().front().name == "a");
+  BOOST_TEST_REQUIRE(table.find_name("b") != nullptr);
+  BOOST_TEST((table.find_name("b")->who.id == node_id{2}));
+  BOOST_TEST(table.find_name("driver") == nullptr);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/io/system_messages.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/membership.hpp>
+#include <troupe/actors/system_config.hpp>
+#include <troupe/messages/registration.hpp>
+
+namespace troupe::test {
+
+/// An answer that may have come.
+template <class T>
+struct answer {
+  std::optional<T> value;
+  std::optional<error> failure;
+  int count = 0;
+};
+
+/// A node without anything but its membership and a face that hands everything on to it, unless it is mute.
+struct fake_node {
+  member who;
+  membership_host membership;
+  caf::actor face;
+  std::shared_ptr<bool> mute = std::make_shared<bool>(false);
+  std::vector<std::string> news;
+};
+
+inline caf::behavior make_face(caf::event_based_actor* self, membership_host to, std::shared_ptr<bool> mute) {
+  self->set_default_handler(caf::drop);
+  return {
+    [=](hello& x, caf::strong_actor_ptr& face) -> caf::result<welcome> {
+      return *mute ? caf::result<welcome>(self->make_response_promise<welcome>()) : self->delegate(to, std::move(x), std::move(face));
+    },
+    [=](heartbeat& x) -> caf::result<heartbeat_seen> {
+      return *mute ? caf::result<heartbeat_seen>(self->make_response_promise<heartbeat_seen>()) : self->delegate(to, std::move(x));
+    },
+    [=](farewell& x) { self->send(to, std::move(x)); },
+  };
+}
+
+/// Nodes of a cluster in one actor system with the deterministic scheduler: nothing happens until run() or pass().
+class fake_cluster {
+ public:
+  static constexpr std::int64_t ms = 1'000'000;
+  static constexpr std::int64_t interval = 100 * ms;
+
+  fake_cluster() {
+    connector_ = system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      return {[=](caf::connect_atom, const std::string&, std::uint16_t port)
+                -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
+        ++dialled;
+        if (port == mute_port)
+          return self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
+        auto place = ports.find(port);
+        if (place == ports.end())
+          return caf::make_error(caf::sec::cannot_connect_to_node);
+        return {self->node(), place->second, std::set<std::string>{}};
+      }};
+    });
+    all_.push_back(connector_);
+  }
+
+  ~fake_cluster() {
+    for (const auto& actor : all_)
+      caf::anon_send_exit(actor, caf::exit_reason::kill);
+    run();
+  }
+
+  /// Starts a node that listens on `port`; its clock is ahead of the cluster's by `ahead_ns`.
+  fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0, bool listen = true) {
+    auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());
+    node.who = {name, node_id{id}, "127.0.0.1", port};
+    membership_options options;
+    options.self = {name, node_id{id}, "127.0.0.1", 0};
+    options.connector = connector_;
+    options.heartbeat = std::chrono::nanoseconds(interval);
+    options.patience = std::chrono::nanoseconds(1000 * ms);
+    options.clock = [this, ahead_ns] { return now() + ahead_ns; };
+    node.membership = spawn_membership(system, options);
+    node.face = system.spawn(make_face, node.membership, node.mute);
+    auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
+      return {[&node](const peer_up& x) { node.news.push_back("up " + x.who.name); },
+              [&node](const peer_down& x) { node.news.push_back("down " + x.who.name + ": " + x.reason); }};
+    });
+    caf::anon_send(node.membership, subscribe_atom::value, subscriber);
+    ports[port] = caf::actor_cast<caf::strong_actor_ptr>(node.face);
+    if (listen)
+      caf::anon_send(node.membership, listen_atom::value, ports[port], port);
+    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.face, subscriber})
+      all_.push_back(actor);
+    run();
+    return node;
+  }
+
+  template <class T, class... Ts>
+  std::shared_ptr<answer<T>> ask(const membership_host& whom, Ts... xs) {
+    auto result = std::make_shared<answer<T>>();
+    const auto untyped = caf::actor_cast<caf::actor>(whom);
+    system.spawn([=](caf::event_based_actor* self) {
+      self->request(untyped, caf::infinite, xs...)
+        .then(
+          [=](const T& x) {
+            result->value = x;
+            ++result->count;
+          },
+          [=](const caf::error& x) {
+            result->failure = to_exception(x);
+            ++result->count;
+          });
+    });
+    run();
+    return result;
+  }
+
+  auto join(const fake_node& who, std::uint16_t port, std::int64_t deadline_ns = 10'000 * ms) {
+    return ask<member>(who.membership, join_atom::value, std::string("127.0.0.1"), port, deadline_ns);
+  }
+  auto find(const fake_node& who, const std::string& name, std::int64_t deadline_ns) {
+    return ask<peer_up>(who.membership, find_atom::value, name, deadline_ns);
+  }
+  std::vector<std::string> peers(const fake_node& who) {
+    std::vector<std::string> result;
+    for (const auto& x : *ask<std::vector<member>>(who.membership, list_atom::value)->value)
+      result.push_back(x.name);
+    return result;
+  }
+
+  void run() {
+    while (scheduler.try_run_once())
+      continue;
+  }
+  /// Lets time pass, in small steps.
+  void pass(std::int64_t ns) {
+    for (std::int64_t left = ns; left > 0; left -= 5 * ms) {
+      scheduler.advance_time(caf::timespan(std::min(left, 5 * ms)));
+      run();
+    }
+  }
+  std::int64_t now() { return std::chrono::nanoseconds(scheduler.clock().now().time_since_epoch()).count(); }
+
+  system_config config{system_config::for_tests{}};
+  caf::actor_system system{config};
+  caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  std::map<std::uint16_t, caf::strong_actor_ptr> ports;
+  std::uint16_t mute_port = 9999;
+  int dialled = 0;
+
+ private:
+  caf::actor connector_;
+  std::vector<std::unique_ptr<fake_node>> nodes_;
+  std::vector<caf::actor> all_;
+};
+
+}  // namespace troupe::test

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+
+#include <boost/test/unit_test.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/settings.hpp>
+
+#include "actors/membership_fixture.hpp"
+
+namespace {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+constexpr auto heartbeat_interval = 100ms;
+
+/// A node with nothing but its membership, in the network thread of an actor system of its own.
+class real_node {
+ public:
+  explicit real_node(std::string name, std::uint64_t id, std::uint16_t port = 0) {
+    membership_options options;
+    options.self = {std::move(name), node_id{id}, "127.0.0.1", 0};
+    options.heartbeat = heartbeat_interval;
+    options.patience = 300ms;
+    membership_ = spawn_membership(system_, options);
+    face_ = system_.spawn(test::make_face, membership_, std::make_shared<bool>(false));
+    listener_ = system_.spawn([this](caf::event_based_actor*) -> caf::behavior {
+      return {[this](const peer_up& x) { hear("up " + x.who.name); },
+              [this](const peer_down& x) { hear("down " + x.who.name + ": " + x.reason); }};
+    });
+    caf::anon_send(membership_, subscribe_atom::value, listener_);
+    auto bound = system_.middleman().publish(face_, port, "127.0.0.1", true);
+    if (!bound)
+      throw std::runtime_error("can't listen: " + system_.render(bound.error()));
+    port_ = *bound;
+    caf::anon_send(membership_, listen_atom::value, caf::actor_cast<caf::strong_actor_ptr>(face_), port_);
+  }
+
+  ~real_node() {
+    system_.middleman().unpublish(face_, port_);
+    for (const auto& actor : {caf::actor_cast<caf::actor>(membership_), face_, listener_})
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
+  std::uint16_t port() const { return port_; }
+  const membership_host& membership() const { return membership_; }
+  caf::actor_system& system() { return system_; }
+
+  template <class T, class... Ts>
+  test::answer<T> ask(std::chrono::nanoseconds deadline, Ts... xs) {
+    test::answer<T> result;
+    caf::scoped_actor self{system_};
+    self->request(membership_, deadline + 2s, xs...)
+      .receive([&](T& x) { result.value = std::move(x); }, [&](caf::error& x) { result.failure = to_exception(x); });
+    return result;
+  }
+  test::answer<member> join(std::uint16_t port, std::chrono::nanoseconds deadline = 5s) {
+    return ask<member>(deadline, join_atom::value, std::string("127.0.0.1"), port, std::int64_t{deadline.count()});
+  }
+  std::size_t peers() { return ask<std::vector<member>>(1s, list_atom::value).value.value().size(); }
+
+  /// Waits until `count` pieces of news have come; they may be fewer after 5 s.
+  std::vector<std::string> news(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    heard_.wait_for(lock, 5s, [&] { return news_.size() >= count; });
+    return news_;
+  }
+
+ private:
+  void hear(std::string text) {
+    std::lock_guard lock(mutex_);
+    news_.push_back(std::move(text));
+    heard_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::vector<std::string> news_;
+  system_config config_{settings{}};
+  caf::actor_system system_{config_};
+  membership_host membership_;
+  caf::actor face_;
+  caf::actor listener_;
+  std::uint16_t port_ = 0;
+};
+
+/// A node in a process of its own, forked while this one has a single thread; it lives until it is killed.
+class child_node {
+ public:
+  child_node(const std::string& name, std::uint64_t id, std::uint16_t port = 0) {
+    int ends[2];
+    BOOST_TEST_REQUIRE(pipe(ends) == 0);
+    pid_ = fork();
+    BOOST_TEST_REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      real_node node(name, id, port);
+      const auto bound = node.port();
+      if (write(ends[1], &bound, sizeof bound) != sizeof bound)
+        _exit(1);
+      while (true)
+        pause();
+    }
+    close(ends[1]);
+    BOOST_TEST_REQUIRE(read(ends[0], &port_, sizeof port_) == static_cast<ssize_t>(sizeof port_));
+    close(ends[0]);
+  }
+  ~child_node() { end(); }
+
+  void signal(int number) { kill(pid_, number); }
+  void end() {
+    if (pid_ <= 0)
+      return;
+    signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  pid_t pid_ = 0;
+  std::uint16_t port_ = 0;
+};
+
+/// A server that takes connections and says nothing.
+class mute_server {
+ public:
+  mute_server() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    BOOST_TEST_REQUIRE(bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    BOOST_TEST_REQUIRE(listen(socket_, 8) == 0);
+    BOOST_TEST_REQUIRE(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~mute_server() { close(socket_); }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  int socket_;
+  std::uint16_t port_ = 0;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(three_systems_meet_and_part_over_loopback) {
+  real_node a("a", 1), b("b", 2);
+  BOOST_TEST_REQUIRE(b.join(a.port()).value.has_value());
+  {
+    real_node c("c", 3);
+    const auto joined = c.join(a.port());
+    BOOST_TEST_REQUIRE(joined.value.has_value());
+    BOOST_TEST(joined.value->name == "a");
+    BOOST_TEST(joined.value->port == a.port());
+    BOOST_TEST(a.peers() == 2);
+    BOOST_TEST(b.peers() == 2);
+    BOOST_TEST(c.peers() == 2);
+    BOOST_TEST(c.ask<caf::unit_t>(1s, leave_atom::value, std::string("done")).value.has_value());
+  }
+  BOOST_TEST(a.news(3).back() == "down c: left: done");
+  BOOST_TEST(b.news(3).back() == "down c: left: done");
+  BOOST_TEST(a.peers() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(two_nodes_may_join_each_other_at_the_same_moment) {
+  for (int round = 0; round < 10; ++round) {
+    real_node a("a", 1), b("b", 2);
+    caf::scoped_actor self{a.system()};
+    std::optional<member> from_a;
+    auto waiting = self->request(a.membership(), 7s, join_atom::value, std::string("127.0.0.1"), b.port(), std::int64_t{5'000'000'000});
+    const auto from_b = b.join(a.port());
+    std::string failure;
+    waiting.receive([&](member& x) { from_a = x; }, [&](caf::error& x) { failure = to_exception(x).what(); });
+    BOOST_TEST(from_a.has_value(), failure);
+    BOOST_TEST(from_b.value.has_value(), (from_b.failure ? from_b.failure->what() : ""));
+    BOOST_TEST(a.peers() == 1);
+    BOOST_TEST(b.peers() == 1);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_process_is_down_at_once_and_may_come_back) {
+  child_node child("stage1", 2);
+  child_node again("stage1", 3);  // started before this process has threads; the same name, joined when the first is dead
+  real_node driver("driver", 1);
+  BOOST_TEST_REQUIRE(driver.join(child.port()).value.has_value());
+  const auto killed = clock::now();
+  child.end();
+  const auto news = driver.news(2);
+  BOOST_TEST_REQUIRE(news.size() == 2);
+  BOOST_TEST(news.back() == "down stage1: connection lost");
+  BOOST_TEST((clock::now() - killed < heartbeat_interval * 3));
+  const auto joined = driver.join(again.port());
+  BOOST_TEST_REQUIRE(joined.value.has_value());
+  BOOST_TEST((joined.value->id == node_id{3}));
+  BOOST_TEST(driver.news(3).back() == "up stage1");
+}
+
+// ME-2: the connection of a stopped process stands.
+BOOST_AUTO_TEST_CASE(a_stopped_process_is_down_after_three_missed_heartbeats) {
+  child_node child("stage1", 2);
+  real_node driver("driver", 1);
+  BOOST_TEST_REQUIRE(driver.join(child.port()).value.has_value());
+  const auto stopped = clock::now();
+  child.signal(SIGSTOP);
+  const auto news = driver.news(2);
+  const auto took = clock::now() - stopped;
+  BOOST_TEST_REQUIRE(news.size() == 2);
+  BOOST_TEST(contains(news.back(), "down stage1: no sign of life for"), news.back());
+  BOOST_TEST((took >= 2 * heartbeat_interval));
+  BOOST_TEST((took < 3s));
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(joining_a_server_that_says_nothing_ends_at_the_deadline) {
+  mute_server server;
+  real_node driver("driver", 1);
+  const auto begun = clock::now();
+  const auto joined = driver.join(server.port(), 400ms);
+  BOOST_TEST((clock::now() - begun < 2s));
+  BOOST_TEST_REQUIRE(joined.failure.has_value());
+  BOOST_TEST((joined.failure->code() == errc::deadline_passed));
+  BOOST_TEST(contains(joined.failure->what(), "127.0.0.1:" + std::to_string(server.port())), joined.failure->what());
+}
+
+BOOST_AUTO_TEST_CASE(joining_a_closed_port_or_itself_fails_with_the_address) {
+  std::uint16_t port = 0;
+  {
+    mute_server server;
+    port = server.port();
+  }
+  real_node driver("driver", 1);
+  const auto joined = driver.join(port);
+  BOOST_TEST_REQUIRE(joined.failure.has_value());
+  BOOST_TEST(contains(joined.failure->what(), "no node listens at 127.0.0.1:" + std::to_string(port)), joined.failure->what());
+  const auto own = driver.join(driver.port());
+  BOOST_TEST_REQUIRE(own.failure.has_value());
+  BOOST_TEST(contains(own.failure->what(), "can't join itself"), own.failure->what());
+}

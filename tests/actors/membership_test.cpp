@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/membership.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include "actors/membership_fixture.hpp"
+
+namespace {
+
+using namespace troupe;
+using test::fake_cluster;
+
+constexpr auto ms = fake_cluster::ms;
+constexpr auto interval = fake_cluster::interval;
+
+using names = std::vector<std::string>;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+template <class T>
+bool failed(const std::shared_ptr<test::answer<T>>& answer, errc code, const std::string& part) {
+  BOOST_TEST_REQUIRE(answer->count == 1);
+  BOOST_TEST_REQUIRE(answer->failure.has_value());
+  BOOST_TEST(to_text(answer->failure->code()) == to_text(code));
+  BOOST_TEST(contains(answer->failure->what(), part), answer->failure->what());
+  return answer->failure->code() == code;
+}
+
+template <class T>
+bool pending(const std::shared_ptr<test::answer<T>>& answer) {
+  return answer->count == 0;
+}
+
+}  // namespace
+
+#define CHECK_NAMES(left, ...) BOOST_TEST((left) == (names{__VA_ARGS__}), boost::test_tools::per_element())
+
+BOOST_AUTO_TEST_SUITE(joining)
+
+BOOST_AUTO_TEST_CASE(makes_both_sides_know_each_other) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto joined = all.join(b, 4001);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->name == "a");
+  BOOST_TEST((joined->value->id == node_id{1}));
+  BOOST_TEST(joined->value->port == 4001);
+  CHECK_NAMES(all.peers(a), "b");
+  CHECK_NAMES(all.peers(b), "a");
+  CHECK_NAMES(a.news, "up b");
+  CHECK_NAMES(b.news, "up a");
+}
+
+BOOST_AUTO_TEST_CASE(one_node_of_a_cluster_joins_them_all) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  auto& d = all.start("d", 4, 4004);
+  all.join(b, 4001);
+  all.join(d, 4003);
+  auto joined = all.join(c, 4002);  // two pairs grow together
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->name == "b");
+  CHECK_NAMES(all.peers(c), "a", "b", "d");
+  all.join(d, 4001);
+  for (auto* node : {&a, &b, &d})
+    BOOST_TEST(all.peers(*node).size() == 3, node->who.name);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_twice_or_from_both_sides_is_one_peer) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto first = all.join(b, 4001);
+  auto second = all.join(b, 4001);
+  auto back = all.join(a, 4002);
+  BOOST_TEST((first->value && second->value && back->value));
+  CHECK_NAMES(a.news, "up b");
+  CHECK_NAMES(b.news, "up a");
+}
+
+BOOST_AUTO_TEST_CASE(itself_is_refused) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  failed(all.join(a, 4001), errc::refused, "can't join itself");
+  BOOST_TEST(a.news.empty());
+}
+
+BOOST_AUTO_TEST_CASE(waits_until_the_node_listens) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001, 0, false);
+  auto& b = all.start("b", 2, 4002, 0, false);
+  auto joined = all.join(b, 4001);
+  BOOST_TEST(pending(joined));
+  BOOST_TEST(all.dialled == 0);
+  caf::anon_send(b.membership, listen_atom::value, all.ports[4002], std::uint16_t{4002});
+  all.run();
+  BOOST_TEST(all.dialled == 1);
+  BOOST_TEST(pending(joined));  // greeted, but the other does not know yet where it listens
+  caf::anon_send(a.membership, listen_atom::value, all.ports[4001], std::uint16_t{4001});
+  all.run();
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->port == 4001);
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(tries_again_while_nobody_listens_yet) {
+  fake_cluster all;
+  auto& b = all.start("b", 2, 4002);
+  auto joined = all.join(b, 4001);
+  all.pass(500 * ms);
+  BOOST_TEST(pending(joined));
+  all.start("a", 1, 4001);
+  all.pass(200 * ms);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->name == "a");
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(a_port_where_nobody_listens_fails_with_the_address) {
+  fake_cluster all;
+  auto& b = all.start("b", 2, 4002);
+  auto patient = all.join(b, 4001, 60'000 * ms);
+  auto hasty = all.join(b, 4001, 300 * ms);
+  all.pass(300 * ms);
+  failed(hasty, errc::unknown_peer, "127.0.0.1:4001");
+  BOOST_TEST(pending(patient));
+  all.pass(700 * ms);
+  failed(patient, errc::unknown_peer, "no node listens at 127.0.0.1:4001");
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(is_answered_by_its_deadline_whoever_stays_mute) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto connecting = all.join(b, all.mute_port, 400 * ms);
+  *a.mute = true;
+  auto greeting = all.join(b, 4001, 400 * ms);
+  all.pass(395 * ms);
+  BOOST_TEST(pending(connecting));
+  BOOST_TEST(pending(greeting));
+  all.pass(5 * ms);
+  failed(connecting, errc::deadline_passed, "no answer from 127.0.0.1:9999 within 400 ms");
+  failed(greeting, errc::deadline_passed, "no answer to the greeting from 127.0.0.1:4001 within 400 ms");
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(succeeds_though_another_member_can_not_be_reached) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  all.ports.erase(4002);
+  auto& c = all.start("c", 3, 4003);
+  auto joined = all.join(c, 4001, 1000 * ms);
+  BOOST_TEST(pending(joined));
+  all.pass(500 * ms);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->name == "a");
+  CHECK_NAMES(all.peers(c), "a");
+  CHECK_NAMES(all.peers(a), "b", "c");
+}
+
+BOOST_AUTO_TEST_CASE(another_version_of_the_protocol_is_refused_naming_both) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto answer = all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version + 7}, all.ports[4002]);
+  failed(answer, errc::refused, "speaks version " + std::to_string(protocol_version + 7));
+  failed(answer, errc::refused, "node 'a' version " + std::to_string(protocol_version));
+  BOOST_TEST(a.news.empty());
+  BOOST_TEST(b.news.empty());
+}
+
+BOOST_AUTO_TEST_CASE(without_a_face_or_a_proper_name_is_refused) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  failed(all.ask<welcome>(a.membership, hello{"b", node_id{2}, "h", 1, protocol_version}, caf::strong_actor_ptr{}), errc::refused,
+         "without a face");
+  failed(all.ask<welcome>(a.membership, hello{"../b", node_id{2}, "h", 1, protocol_version}, all.ports[4001]), errc::refused,
+         "letters, digits");
+  failed(all.ask<welcome>(a.membership, hello{"b", node_id{0}, "h", 1, protocol_version}, all.ports[4001]), errc::refused, "id 0");
+  BOOST_TEST(all.peers(a).empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(names_of_nodes)
+
+// ME-4
+BOOST_AUTO_TEST_CASE(of_a_living_node_are_refused_to_others) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  auto& second = all.start("b", 3, 4003);
+  auto joined = all.join(second, 4001);
+  failed(joined, errc::refused, "the name 'b' is taken by node 'b'");
+  failed(joined, errc::refused, "127.0.0.1:4002");
+  auto& namesake = all.start("a", 4, 4004);
+  failed(all.join(namesake, 4001), errc::refused, "the name 'a' is taken");
+  CHECK_NAMES(a.news, "up b");
+  BOOST_TEST(second.news.empty());
+}
+
+// ME-4
+BOOST_AUTO_TEST_CASE(are_refused_by_any_member_of_the_cluster) {
+  fake_cluster all;
+  all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& other = all.start("b", 3, 4003);
+  auto& c = all.start("c", 4, 4004);
+  all.join(b, 4001);
+  all.join(c, 4001);
+  *b.mute = false;
+  auto& d = all.start("d", 5, 4005);
+  all.join(other, 4005);
+  failed(all.join(d, 4001), errc::refused, "the name");
+  failed(all.join(other, 4004), errc::refused, "the name 'b' is taken");
+}
+
+// ME-4, ME-1
+BOOST_AUTO_TEST_CASE(of_a_node_that_does_not_answer_go_to_its_successor) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  *b.mute = true;
+  auto& next = all.start("b", 3, 4003);
+  auto joined = all.join(next, 4001);
+  BOOST_TEST(pending(joined));
+  all.pass(2 * interval);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  CHECK_NAMES(a.news, "up b", "down b: did not answer when another node claimed its name", "up b");
+  all.pass(10 * interval);
+  BOOST_TEST(a.news.size() == 3);
+}
+
+// ME-4, ME-1
+BOOST_AUTO_TEST_CASE(go_at_once_to_a_node_restarted_at_the_same_address) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  *b.mute = true;
+  auto& next = all.start("b", 3, 4002);
+  BOOST_TEST(all.join(next, 4001)->value.has_value());
+  CHECK_NAMES(a.news, "up b", "down b: replaced by a restarted node at the same address", "up b");
+}
+
+// ME-4
+BOOST_AUTO_TEST_CASE(go_to_one_of_two_successors) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  *b.mute = true;
+  auto& one = all.start("b", 3, 4003);
+  auto& two = all.start("b", 4, 4004);
+  auto first = all.join(one, 4001);
+  auto second = all.join(two, 4001);
+  all.pass(5 * interval);
+  BOOST_TEST((first->count == 1 && second->count == 1));
+  BOOST_TEST(first->value.has_value() != second->value.has_value());
+  CHECK_NAMES(all.peers(a), "b");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(heartbeats)
+
+// ME-2
+BOOST_AUTO_TEST_CASE(that_are_answered_keep_peers_up) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  all.pass(50 * interval);
+  CHECK_NAMES(a.news, "up b");
+  CHECK_NAMES(b.news, "up a");
+}
+
+// ME-2
+BOOST_AUTO_TEST_CASE(of_three_intervals_without_an_answer_bring_a_peer_down) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  all.pass(10 * interval);
+  *b.mute = true;  // its connection stands, and it goes on sending its own
+  all.pass(3 * interval - 10 * ms);
+  CHECK_NAMES(a.news, "up b");
+  all.pass(interval + 20 * ms);
+  BOOST_TEST_REQUIRE(a.news.size() == 2);
+  BOOST_TEST(contains(a.news[1], "down b: no sign of life for 4"), a.news[1]);
+  BOOST_TEST(all.peers(a).empty());
+}
+
+// ME-2
+BOOST_AUTO_TEST_CASE(may_be_missed_twice) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  for (int i = 0; i < 5; ++i) {
+    *b.mute = true;
+    all.pass(2 * interval);
+    *b.mute = false;
+    all.pass(interval);
+  }
+  CHECK_NAMES(a.news, "up b");
+}
+
+// ME-1
+BOOST_AUTO_TEST_CASE(and_all_other_ends_bring_it_down_once) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  *b.mute = true;
+  all.pass(5 * interval);
+  caf::anon_send_exit(b.face, caf::exit_reason::remote_link_unreachable);
+  caf::anon_send(a.membership, farewell{node_id{2}, "at last"});
+  all.pass(5 * interval);
+  BOOST_TEST(a.news.size() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(of_strangers_are_refused) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  failed(all.ask<heartbeat_seen>(a.membership, heartbeat{node_id{7}, 0}), errc::unknown_peer, "not greeted");
+  caf::anon_send(a.membership, farewell{node_id{7}, "who?"});
+  all.run();
+  BOOST_TEST(a.news.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_holds_us_for_gone_is_down_here_too) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  *b.mute = true;  // b can't be reached, but reaches a
+  all.pass(6 * interval);
+  BOOST_TEST_REQUIRE(b.news.size() == 2);
+  BOOST_TEST(contains(b.news[1], "down a: it no longer knows this node"), b.news[1]);
+  *b.mute = false;
+  failed(all.join(b, 4001), errc::refused, "start it anew");
+  BOOST_TEST(a.news.size() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(tell_how_far_a_clock_is_ahead) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002, 5'000'000'123);
+  all.join(b, 4001);
+  all.pass(interval);
+  BOOST_TEST(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{2})->value.value() == 5'000'000'123);
+  BOOST_TEST(all.ask<std::int64_t>(b.membership, clock_atom::value, node_id{1})->value.value() == -5'000'000'123);
+  BOOST_TEST(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{1})->value.value() == 0);
+  failed(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{3}), errc::unknown_peer, "up are: b");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(leaving)
+
+BOOST_AUTO_TEST_CASE(a_lost_connection_is_news_at_once) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  all.join(b, 4001);
+  all.join(c, 4001);
+  caf::anon_send_exit(b.face, caf::exit_reason::remote_link_unreachable);
+  caf::anon_send_exit(c.face, caf::exit_reason::user_shutdown);
+  all.run();
+  CHECK_NAMES(a.news, "up b", "up c", "down b: connection lost", "down c: its node stopped");
+}
+
+BOOST_AUTO_TEST_CASE(a_farewell_is_news_at_once_and_frees_the_name) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  BOOST_TEST(all.ask<caf::unit_t>(b.membership, leave_atom::value, std::string("done"))->value.has_value());
+  CHECK_NAMES(a.news, "up b", "down b: left: done");
+  auto& next = all.start("b", 3, 4003);
+  BOOST_TEST(all.join(next, 4001)->value.has_value());
+  BOOST_TEST(a.news.back() == "up b");
+}
+
+BOOST_AUTO_TEST_CASE(does_not_wait_for_the_mute) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  caf::anon_send_exit(a.face, caf::exit_reason::kill);
+  auto left = all.ask<caf::unit_t>(b.membership, leave_atom::value, std::string("done"));
+  all.pass(interval);
+  BOOST_TEST(left->value.has_value());
+  BOOST_TEST(all.ask<caf::unit_t>(b.membership, leave_atom::value, std::string("again"))->value.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(ends_what_waits_and_refuses_what_comes) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto finding = all.find(a, "nobody", 60'000 * ms);
+  auto joining = all.join(a, all.mute_port, 60'000 * ms);
+  all.ask<caf::unit_t>(a.membership, leave_atom::value, std::string("done"));
+  failed(finding, errc::stopping, "node 'a' is stopping");
+  failed(joining, errc::stopping, "node 'a' is stopping");
+  failed(all.find(a, "nobody", 60'000 * ms), errc::stopping, "node 'a' is stopping");
+  failed(all.join(a, 4002), errc::stopping, "node 'a' is stopping");
+  failed(all.join(b, 4001), errc::stopping, "node 'a' is stopping");
+  all.pass(61'000 * ms);
+  BOOST_TEST(finding->count == 1);
+  BOOST_TEST(joining->count == 1);
+  BOOST_TEST(a.news.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(finding)
+
+BOOST_AUTO_TEST_CASE(a_known_peer_or_oneself_is_answered_at_once) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  auto found = all.find(a, "b", ms);
+  BOOST_TEST_REQUIRE(found->value.has_value());
+  BOOST_TEST((found->value->who.id == node_id{2}));
+  BOOST_TEST((found->value->face == all.ports[4002]));
+  BOOST_TEST((all.find(a, "a", ms)->value.value().face == all.ports[4001]));
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(waits_until_the_peer_is_up) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto early = all.find(a, "b", 1000 * ms);
+  auto also = all.find(a, "b", 300 * ms);
+  all.pass(200 * ms);
+  BOOST_TEST((pending(early) && pending(also)));
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  BOOST_TEST((early->value && also->value));
+  all.pass(2000 * ms);
+  BOOST_TEST((early->count == 1 && also->count == 1));
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(gives_up_at_its_deadline_naming_who_is_up) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  failed(all.find(a, "x", 0), errc::unknown_peer, "no peer 'x' became known within 0 ms; up are: none");
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  auto found = all.find(a, "x", 500 * ms);
+  all.pass(495 * ms);
+  BOOST_TEST(pending(found));
+  all.pass(5 * ms);
+  failed(found, errc::unknown_peer, "no peer 'x' became known within 500 ms; up are: b");
+}
+
+BOOST_AUTO_TEST_CASE(does_not_answer_with_a_peer_that_is_down) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  caf::anon_send_exit(b.face, caf::exit_reason::kill);
+  all.run();
+  auto found = all.find(a, "b", 100 * ms);
+  all.pass(100 * ms);
+  failed(found, errc::unknown_peer, "up are: none");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(subscribers)
+
+BOOST_AUTO_TEST_CASE(that_come_late_hear_who_is_up_and_those_that_end_are_forgotten) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  names news;
+  auto late = all.system.spawn([&](caf::event_based_actor*) -> caf::behavior {
+    return {[&](const peer_up& x) { news.push_back("up " + x.who.name); }, [&](const peer_down&) { news.push_back("down"); }};
+  });
+  caf::anon_send(a.membership, subscribe_atom::value, late);
+  all.run();
+  CHECK_NAMES(news, "up b");
+  caf::anon_send_exit(late, caf::exit_reason::kill);
+  all.run();
+  caf::anon_send_exit(b.face, caf::exit_reason::kill);
+  all.run();
+  BOOST_TEST(news.size() == 1);
+  BOOST_TEST(a.news.size() == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

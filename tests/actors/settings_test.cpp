@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/settings.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/messages/errors.hpp>
+
+namespace {
+
+using troupe::settings;
+
+settings read(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "program");
+  std::vector<char*> argv;
+  for (auto& argument : arguments)
+    argv.push_back(argument.data());
+  return settings(static_cast<int>(argv.size()), argv.data());
+}
+
+// The text of the error, which has to be misuse.
+template <class F>
+std::string refusal(F run) {
+  try {
+    run();
+  } catch (const troupe::error& problem) {
+    BOOST_TEST(static_cast<int>(problem.code()) == static_cast<int>(troupe::errc::misuse));
+    return problem.what();
+  }
+  BOOST_ERROR("nothing was thrown");
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
+  const auto options = read({});
+  BOOST_TEST(options.name == "node");
+  BOOST_TEST(options.host == "127.0.0.1");
+  BOOST_TEST(options.port == 0);
+  BOOST_TEST(!options.trace);
+  BOOST_CHECK_NO_THROW(troupe::check(options));
+}
+
+BOOST_AUTO_TEST_CASE(every_option_is_read) {
+  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535", "--workers=3",
+                             "--deadline-ms=1500", "--heartbeat-ms=50", "--trace"});
+  BOOST_TEST(options.name == "stage-1");
+  BOOST_TEST(options.host == "0.0.0.0");
+  BOOST_TEST(options.port == 4000);
+  BOOST_TEST(options.join == (std::vector<std::string>{"a:1", "[::1]:65535"}), boost::test_tools::per_element());
+  BOOST_TEST(options.workers == 3);
+  BOOST_TEST(options.deadline.count() == 1500);
+  BOOST_TEST(options.heartbeat.count() == 50);
+  BOOST_TEST(options.trace);
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_option_is_refused_with_the_list_of_known_ones) {
+  for (const auto* argument : {"--nam=x", "name=x", "file.txt", "--trace=yes", "-p5", ""}) {
+    const auto text = refusal([&] { read({argument}); });
+    BOOST_TEST(contains(text, "'" + std::string(argument) + "'"));
+    BOOST_TEST(contains(text, "--heartbeat-ms="));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_value_is_refused_with_the_option_and_the_range) {
+  for (const auto* argument : {"--port=65536", "--port=-1", "--port=12x", "--port= 1", "--workers=0", "--deadline-ms=0",
+                               "--heartbeat-ms=99999999999999999999"}) {
+    const std::string given = argument;
+    const auto text = refusal([&] { read({given}); });
+    BOOST_TEST(contains(text, given.substr(0, given.find('='))), text);
+    BOOST_TEST(contains(text, "expected a whole number from"), text);
+    BOOST_TEST(contains(text, "'" + given.substr(given.find('=') + 1) + "'"), text);
+  }
+  BOOST_TEST(contains(refusal([] { read({"--name"}); }), "expected a value"));
+  BOOST_TEST(contains(refusal([] { read({"--host="}); }), "expected a value"));
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_is_no_file_name_is_refused) {
+  for (const auto* name : {"a/b", "..", ".hidden", "two words", "\xc3\xa9"})
+    BOOST_TEST(contains(refusal([&] { read({"--name=" + std::string(name)}); }), name));
+  BOOST_TEST(!troupe::valid_node_name(""));
+  BOOST_TEST(!troupe::valid_node_name(std::string(65, 'a')));
+  BOOST_TEST(troupe::valid_node_name(std::string(64, 'a')));
+}
+
+BOOST_AUTO_TEST_CASE(an_address_is_taken_apart) {
+  BOOST_TEST((troupe::parse_address("localhost:80") == std::pair<std::string, std::uint16_t>("localhost", 80)));
+  BOOST_TEST((troupe::parse_address("[::1]:80") == std::pair<std::string, std::uint16_t>("::1", 80)));
+  for (const auto* address : {"", "host", ":80", "host:", "host:0", "host:70000", "::1:80", "[]:80"})
+    BOOST_TEST(contains(refusal([&] { troupe::parse_address(address); }), "'" + std::string(address) + "'"));
+}
+
+BOOST_AUTO_TEST_CASE(settings_filled_by_hand_are_checked_too) {
+  settings options;
+  options.heartbeat = std::chrono::milliseconds(-1);
+  BOOST_TEST(contains(refusal([&] { troupe::check(options); }), "heartbeat in ms is -1"));
+  options = {};
+  options.join = {"nowhere"};
+  BOOST_TEST(contains(refusal([&] { troupe::check(options); }), "'nowhere'"));
+}

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -26,6 +27,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr auto time_to_leave = std::chrono::milliseconds(1500);
+constexpr int longest_join_ms = 10'000;  // a node that is being started is up sooner, and nobody likes to watch a mistake for longer
 
 struct node_options {
   std::string name = "node";
@@ -98,7 +100,7 @@ void run_node(const node_options& options) {
   });
   for (auto& address : options.join) {
     auto [host, port] = parse_address(address);
-    self.join(host, port);
+    self.join(host, port, std::chrono::milliseconds(std::min(options.deadline_ms, longest_join_ms)));
   }
   here.joined();
 
@@ -124,10 +126,10 @@ void add_node_command(CLI::App& app) {
   command->add_option("--name", options->name, "Name in the cluster")->check(node_name())->required();
   command->add_option("--host", options->host, "Address to listen on");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
-  command->add_option("--join", options->join, "Address of a node to join; may repeat")->check(host_and_port())->type_name("");
+  command->add_option("--join", options->join, "Address of a node to join, tried for 10 s; may repeat")->check(host_and_port())->type_name("");
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(CLI::Range(1, 1024));
   command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(CLI::Range(1, 1024));
-  command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and joins")->check(CLI::Range(1, 86'400'000));
+  command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and lookups")->check(CLI::Range(1, 86'400'000));
   command->add_option("--heartbeat-ms", options->heartbeat_ms, "Between two signs of life; a peer is down after 3 missed ones")
     ->check(CLI::Range(10, 3'600'000));
   command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")->check(node_name());

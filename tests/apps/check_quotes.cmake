@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What a document quotes is what is compiled: the lines of SOURCE between "<MARK>:begin" and "<MARK>:end" stand in DOCUMENT.
+file(READ "${ROOT}/${SOURCE}" source)
+file(READ "${ROOT}/${DOCUMENT}" document)
+string(FIND "${source}" "// ${MARK}:begin\n" begin)
+string(FIND "${source}" "// ${MARK}:end" end)
+if(begin EQUAL -1 OR end LESS begin)
+  message(FATAL_ERROR "${SOURCE}: expected the lines '// ${MARK}:begin' and '// ${MARK}:end'")
+endif()
+string(LENGTH "// ${MARK}:begin\n" skipped)
+math(EXPR begin "${begin} + ${skipped}")
+math(EXPR length "${end} - ${begin}")
+string(SUBSTRING "${source}" ${begin} ${length} quoted)
+string(FIND "${document}" "```cpp\n${quoted}```\n" place)
+if(place EQUAL -1)
+  message(FATAL_ERROR "${DOCUMENT} does not quote ${SOURCE} between '${MARK}:begin' and '${MARK}:end' as it is; copy these lines into it")
+endif()

@@ -1,23 +1,153 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
 #include <boost/test/unit_test.hpp>
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <troupe/engine/backward.hpp>
 
-BOOST_AUTO_TEST_SUITE(backward)
+#include "engine/oracle.hpp"
+
+using namespace troupe::test;
+
+namespace {
+
+at::Tensor leaf(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
+
+template <class Pass>
+std::string error_of(Pass pass) {
+  try {
+    pass();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(backward_and_grad)
 
 BOOST_AUTO_TEST_CASE(a_small_expression_has_libtorchs_gradients) {
-  const auto x = torch::randn({3, 4}, torch::requires_grad());
-  const auto w = torch::randn({4, 2}, torch::requires_grad());
-  const auto loss = (torch::mm(x, w).tanh() * 3).sum() + x.pow(2).sum();
+  const auto x = leaf({3, 4});
+  const auto w = leaf({4, 2});
+  const auto loss = (at::mm(x, w).tanh() * 3).sum() + x.pow(2).sum();
+  torch::autograd::backward({loss}, {}, true);
+  const std::vector<at::Tensor> expected{x.grad().clone(), w.grad().clone()};
+  clear_gradients({x, w});
+  troupe::backward({loss});
+  BOOST_TEST(difference(gradients_of({x, w}), expected) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_second_pass_adds_to_the_gradients) {
+  const auto x = leaf({3});
+  const auto loss = (x * x).sum();
   troupe::backward({loss}, {}, true);
-  const auto gx = x.grad().clone();
-  const auto gw = w.grad().clone();
-  x.mutable_grad() = at::Tensor();
-  w.mutable_grad() = at::Tensor();
-  loss.backward();
-  BOOST_TEST(torch::equal(gx, x.grad()));
-  BOOST_TEST(torch::equal(gw, w.grad()));
+  troupe::backward({loss});
+  BOOST_TEST(at::equal(x.grad(), 4 * x.detach()));
+}
+
+BOOST_AUTO_TEST_CASE(a_second_pass_over_a_freed_graph_gets_libtorchs_error) {
+  const auto x = leaf({3});
+  const auto loss = x.exp().sum();
+  troupe::backward({loss});
+  BOOST_TEST(contains(error_of([&] { troupe::backward({loss}); }), "Trying to backward through the graph a second time"));
+}
+
+BOOST_AUTO_TEST_CASE(a_leaf_can_be_a_root) {
+  const auto x = leaf({2});
+  const auto gradient = at::randn({2});
+  troupe::backward({x}, {gradient});
+  BOOST_TEST(at::equal(x.grad(), gradient));
+  BOOST_TEST(!x.grad().is_alias_of(gradient));
+}
+
+BOOST_AUTO_TEST_CASE(the_same_root_twice_counts_twice) {
+  const auto x = leaf({});
+  const auto y = x * 3;
+  troupe::backward({y, y, x});
+  BOOST_TEST(x.grad().item<float>() == 7);
+}
+
+BOOST_AUTO_TEST_CASE(no_roots_are_no_work) { BOOST_CHECK_NO_THROW(troupe::backward({})); }
+
+BOOST_AUTO_TEST_CASE(only_the_inputs_that_are_named_get_gradients) {
+  const auto x = leaf({3});
+  const auto y = leaf({3});
+  const auto product = x * y;
+  troupe::backward({product.sum()}, {}, false, false, {x, product});
+  BOOST_TEST(at::equal(x.grad(), y.detach()));
+  BOOST_TEST(!y.grad().defined());
+  BOOST_TEST(at::equal(product.grad(), at::ones({3})));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_gradients_have_libtorchs_bits) {
+  const auto x = leaf({4});
+  const auto twice = [&](auto&& grad) {
+    const auto first = grad(x.pow(3).sum() * x.exp().sum());
+    const auto second = grad(first.pow(2).sum());
+    return grad(second.sum());
+  };
+  const auto ours = twice([&](const at::Tensor& y) { return troupe::grad({y}, {x}, {}, true, true)[0]; });
+  const auto theirs = twice([&](const at::Tensor& y) { return torch::autograd::grad({y}, {x}, {}, true, true)[0]; });
+  BOOST_TEST(difference(ours.detach(), theirs.detach()) == "");
+}
+
+BOOST_AUTO_TEST_CASE(grad_leaves_grad_alone) {
+  const auto x = leaf({4});
+  troupe::grad({x.sin().sum()}, {x});
+  BOOST_TEST(!x.grad().defined());
+}
+
+BOOST_AUTO_TEST_CASE(an_unused_input_is_an_error_or_undefined) {
+  const auto x = leaf({4});
+  const auto unused = leaf({2, 2});
+  const auto loss = x.sum();
+  const std::string text = error_of([&] { troupe::grad({loss}, {x, unused}, {}, true); });
+  BOOST_TEST(contains(text, "input 1 of grad() (shape [2, 2]) was not used"));
+  const auto found = troupe::grad({loss}, {x, unused}, {}, true, false, true);
+  BOOST_TEST(at::equal(found[0], at::ones({4})));
+  BOOST_TEST(!found[1].defined());
+}
+
+BOOST_AUTO_TEST_CASE(misuse_says_what_was_expected) {
+  const auto x = leaf({2, 3});
+  const auto y = x * 2;
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y}); }), "root 0 has shape [2, 3] and no gradient; only a scalar root"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y.detach()}); }), "root 0 of the backward pass (shape [2, 3]) does not require grad"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({at::Tensor()}); }), "root 0 of the backward pass is an undefined tensor"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y, y}, {at::ones({2, 3})}); }), "2 roots, but 1 gradients"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y}, {at::ones({4})}); }),
+                      "the gradient of a root is an invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y}, {at::ones({2, 3}, at::kComplexFloat)}); }), "either both are complex"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y.sum()}, {}, false, false, {x.detach()}); }), "input 0 of the pass does not require grad"));
+  BOOST_TEST(contains(error_of([&] { troupe::grad({y.sum()}, {}); }), "grad() needs at least one input"));
+}
+
+BOOST_AUTO_TEST_CASE(grad_mode_inside_a_pass_is_create_graph_and_is_restored) {
+  const auto x = leaf({2});
+  std::vector<bool> seen;
+  const auto y = x * 2;
+  y.register_hook([&](const at::Tensor&) { seen.push_back(c10::GradMode::is_enabled()); });
+  troupe::backward({y.sum()}, {}, true);
+  BOOST_TEST(c10::GradMode::is_enabled());
+  {
+    const c10::AutoGradMode off(false);
+    troupe::backward({y.detach().requires_grad_()}, {at::ones({2})});
+    BOOST_TEST(!c10::GradMode::is_enabled());
+  }
+  troupe::grad({y.sum()}, {x}, {}, true, true);
+  BOOST_TEST(seen == (std::vector<bool>{false, true}));
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_that_is_ours_alone_is_not_copied) {
+  const auto x = leaf({1000});
+  const void* seen = nullptr;
+  x.register_hook([&](const at::Tensor& gradient) { seen = gradient.data_ptr(); });
+  troupe::backward({(x * 2).sum()});
+  BOOST_TEST(x.grad().data_ptr() == seen);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+
+#include <ATen/ATen.h>
+#include <boost/test/unit_test.hpp>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <troupe/engine/backward.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/plan.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+using namespace troupe::engine;
+
+namespace {
+
+torch::autograd::Edge edge_of(const at::Tensor& tensor) { return torch::autograd::impl::gradient_edge(tensor); }
+
+const plan::vertex* vertex_of(const plan& graph, const at::Tensor& tensor) {
+  const auto* function = edge_of(tensor).function.get();
+  for (const auto& vertex : graph.vertices) {
+    if (vertex.function == function) {
+      return &vertex;
+    }
+  }
+  return nullptr;
+}
+
+at::Tensor leaf() { return at::ones({1}).requires_grad_(); }
+
+double seconds_of_chain(int length) {
+  at::Tensor x = leaf();
+  at::Tensor end = x;
+  for (int i = 0; i < length; ++i) {
+    end = end.view_as(end);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  troupe::backward({end});
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  BOOST_TEST(x.grad().item<float>() == 1);
+  return taken.count();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(plans)
+
+BOOST_AUTO_TEST_CASE(every_function_is_numbered_once_and_its_edges_are_counted) {
+  const auto x = leaf();
+  const auto y = x * 2;
+  const auto z = y * y + y;
+  const plan graph({edge_of(z)}, {}, {}, false);
+  BOOST_TEST(graph.vertices.size() == 4u);
+  BOOST_TEST(vertex_of(graph, z)->missing == 1u);  // the root's own gradient
+  BOOST_TEST(vertex_of(graph, y)->missing == 3u);
+  BOOST_TEST(vertex_of(graph, x)->missing == 1u);
+  BOOST_TEST(graph.slot_count == 4u);
+}
+
+// PL-1
+BOOST_AUTO_TEST_CASE(a_million_functions_in_a_chain_neither_recurse_nor_slow_down) {
+  const double small = seconds_of_chain(100'000);
+  const double large = seconds_of_chain(1'000'000);
+  BOOST_TEST_MESSAGE("chain of 100,000: " << small * 1e4 << " ns a function, of 1,000,000: " << large * 1e3);
+  BOOST_TEST(large < 100 * small);  // linear is 10 times
+}
+
+BOOST_AUTO_TEST_CASE(a_wide_graph_reaches_every_leaf) {
+  std::vector<at::Tensor> leaves;
+  std::vector<at::Tensor> ends;
+  for (int i = 0; i < 20'000; ++i) {
+    leaves.push_back(leaf());
+    ends.push_back(leaves.back() * 2);
+  }
+  troupe::backward({at::cat(ends).sum()});
+  BOOST_TEST(std::all_of(leaves.begin(), leaves.end(), [](const at::Tensor& l) { return l.grad().item<float>() == 2; }));
+}
+
+// PL-2
+BOOST_AUTO_TEST_CASE(only_ways_to_the_inputs_execute) {
+  const auto a = leaf();
+  const auto b = leaf();
+  const auto left = a * 2;
+  const auto right = b * 3;
+  const auto sum = left + right;
+  const plan graph({edge_of(sum)}, {}, {edge_of(a)}, false);
+  BOOST_TEST(vertex_of(graph, sum)->executes());
+  BOOST_TEST(vertex_of(graph, left)->executes());
+  BOOST_TEST(vertex_of(graph, a)->executes());
+  BOOST_TEST(!vertex_of(graph, right)->executes());
+  BOOST_TEST((vertex_of(graph, b) == nullptr || !vertex_of(graph, b)->executes()));
+}
+
+// PL-2
+BOOST_AUTO_TEST_CASE(a_captured_function_does_not_run_unless_it_leads_to_another_one) {
+  const auto a = leaf();
+  const auto b = a * 2;
+  const auto c = b * 2;
+  const plan one({edge_of(c)}, {}, {edge_of(b)}, true);
+  BOOST_TEST(vertex_of(one, b)->marks == plan::captured);
+  const plan both({edge_of(c)}, {}, {edge_of(b), edge_of(a)}, true);
+  BOOST_TEST(vertex_of(both, b)->marks == (plan::captured | plan::needed));
+  BOOST_TEST(vertex_of(both, a)->marks == plan::captured);
+}
+
+// PL-3
+BOOST_AUTO_TEST_CASE(a_function_has_the_rank_of_the_first_source_that_reaches_it) {
+  const auto a = leaf();
+  const auto root = a * 2;
+  const auto early = a * 3;
+  const auto late = early * a;
+  const auto send = [](const at::Tensor& from, std::uint64_t rank) {
+    return send_source{attach_send({rank, {}}, {from}), rank};
+  };
+  const std::vector<send_source> sends{send(late, 900), send(early, 7)};
+  const plan graph({edge_of(root)}, sends, {}, false);
+  BOOST_TEST(vertex_of(graph, root)->rank == 0u);
+  BOOST_TEST(vertex_of(graph, a)->rank == 0u);
+  BOOST_TEST(vertex_of(graph, early)->rank == 1u);
+  BOOST_TEST(vertex_of(graph, late)->rank == 2u);
+  BOOST_TEST(graph.vertices[graph.sends[0]].rank == 2u);
+  BOOST_TEST(graph.vertices[graph.sends[1]].rank == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_send_given_twice_is_refused) {
+  const auto send = attach_send({1, {}}, {leaf()});
+  BOOST_CHECK_THROW(plan({}, {{send, 0}, {send, 0}}, {}, false), c10::Error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

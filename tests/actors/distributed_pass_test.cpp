@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whole passes over nodes of one process that talk over loopback, as separate processes do.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include <troupe/troupe.hpp>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+struct pair_of_nodes {
+  static troupe::settings named(std::string name) {
+    troupe::settings result;
+    result.name = std::move(name);
+    result.deadline = 10s;
+    return result;
+  }
+
+  pair_of_nodes() : a(named("a")), b(named("b")) {
+    b.functions().add("times_weight", [this](troupe::call_arguments& arguments) {
+      return troupe::call_reply{{arguments.tensors.at(0) * weight}};
+    });
+    b.functions().add("both", [this](troupe::call_arguments& arguments) {
+      return troupe::call_reply{{arguments.tensors.at(0) * weight, arguments.tensors.at(0) + weight}};
+    });
+    b.functions().add("gradient", [this](troupe::call_arguments& arguments) {
+      return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(weight) : at::Tensor{}}};
+    });
+    b.functions().add("fail", [](troupe::call_arguments&) -> troupe::call_reply { throw std::runtime_error("no luck"); });
+    b.functions().add("fail_in_backward", [](troupe::call_arguments& arguments) {
+      auto x = arguments.tensors.at(0) * 2;
+      x.register_hook([](at::Tensor) -> at::Tensor { throw std::runtime_error("hook refuses"); });
+      return troupe::call_reply{{x}};
+    });
+    a.join("127.0.0.1", b.port());
+  }
+
+  at::Tensor weight = torch::tensor({2.0, 3.0}, torch::requires_grad());
+  troupe::node a;
+  troupe::node b;
+};
+
+bool same(const at::Tensor& x, const at::Tensor& y) {
+  return x.defined() && y.defined() && at::equal(x, y);
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(distributed_pass, pair_of_nodes)
+
+BOOST_AUTO_TEST_CASE(a_call_outside_any_context_joins_no_graph) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  BOOST_TEST(same(y, torch::tensor({2.0, 15.0})));
+  BOOST_TEST(!y.requires_grad());
+}
+
+BOOST_AUTO_TEST_CASE(gradients_cross_nodes_and_gather_in_the_context) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  BOOST_TEST(y.requires_grad());
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({2.0, 3.0})));
+  BOOST_TEST(same(a.peer("b").call("gradient").get().tensors.at(0), torch::tensor({1.0, 5.0})));
+  BOOST_TEST(!x.grad().defined());
+  BOOST_TEST(!weight.grad().defined());
+}
+
+BOOST_AUTO_TEST_CASE(several_round_trips_in_one_pass) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto y = x;
+  for (int i = 0; i < 4; ++i)
+    y = a.peer("b").call("times_weight", {y}).get().tensors.at(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({16.0, 81.0})));
+  auto at_weight = a.peer("b").call("gradient").get().tensors.at(0);
+  BOOST_TEST(same(at_weight, torch::tensor({4 * 8.0, 5 * 4 * 27.0})));
+}
+
+BOOST_AUTO_TEST_CASE(backward_completes_when_a_result_goes_unused) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto unused = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({2.0, 3.0})));
+  BOOST_TEST(same(a.peer("b").call("gradient").get().tensors.at(0), torch::tensor({1.0, 5.0})));
+}
+
+BOOST_AUTO_TEST_CASE(backward_completes_when_one_of_two_results_goes_unused) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto both = a.peer("b").call("both", {x}).get().tensors;
+  pass.backward({both.at(1).sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({1.0, 1.0})));
+}
+
+BOOST_AUTO_TEST_CASE(two_passes_with_a_kept_graph_accumulate) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0).sum();
+  troupe::backward_options keep;
+  keep.keep_graph = true;
+  pass.backward({y}, keep).get();
+  pass.backward({y}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({4.0, 6.0})));
+  BOOST_TEST(same(a.peer("b").call("gradient").get().tensors.at(0), torch::tensor({2.0, 10.0})));
+}
+
+BOOST_AUTO_TEST_CASE(a_throwing_function_names_node_function_and_reason) {
+  BOOST_CHECK_EXCEPTION(a.peer("b").call("fail").get(), troupe::error, [](const troupe::error& e) {
+    std::string text = e.what();
+    return e.code() == troupe::errc::function_failed && text.find("'fail'") != text.npos && text.find("'b'") != text.npos &&
+           text.find("no luck") != text.npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_hook_that_throws_ends_the_pass_and_leaves_the_context_usable) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto bad = a.peer("b").call("fail_in_backward", {x}).get().tensors.at(0);
+  auto good = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  BOOST_CHECK_EXCEPTION(pass.backward({(bad + good).sum()}).get(), troupe::error, [](const troupe::error& e) {
+    std::string text = e.what();
+    return text.find("'b'") != text.npos && text.find("hook refuses") != text.npos;
+  });
+  auto again = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  pass.backward({again.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({2.0, 3.0})));
+  BOOST_TEST(same(a.peer("b").call("gradient").get().tensors.at(0), torch::tensor({1.0, 5.0})));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_may_call_itself) {
+  a.functions().add("square", [](troupe::call_arguments& arguments) {
+    return troupe::call_reply{{arguments.tensors.at(0) * arguments.tensors.at(0)}};
+  });
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto y = a.self().call("square", {x}).get().tensors.at(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({2.0, 10.0})));
+}
+
+BOOST_AUTO_TEST_CASE(nested_calls_join_the_context) {
+  a.functions().add("double", [](troupe::call_arguments& arguments) {
+    return troupe::call_reply{{arguments.tensors.at(0) * 2}};
+  });
+  b.functions().add("through_a", [this](troupe::call_arguments& arguments) {
+    auto y = b.peer("a").call("double", {arguments.tensors.at(0) * weight}).get().tensors.at(0);
+    return troupe::call_reply{{y * weight}};
+  });
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto y = a.peer("b").call("through_a", {x}).get().tensors.at(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({8.0, 18.0})));
+}
+
+BOOST_AUTO_TEST_CASE(asynchronous_calls_run_in_the_order_in_which_they_were_made) {
+  std::vector<troupe::future<troupe::call_reply>> replies;
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  for (int i = 0; i < 16; ++i)
+    replies.push_back(a.peer("b").call("times_weight", {x * i}));
+  auto sum = torch::zeros({2});
+  for (auto& each : replies)
+    sum = sum + each.get().tensors.at(0);
+  pass.backward({sum.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({240.0, 360.0})));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_stops_fails_the_call_that_waits_for_it) {
+  auto other = std::make_unique<troupe::node>(named("c"));
+  std::promise<void> started;
+  std::promise<void> let_go;
+  other->functions().add("wait", [&](troupe::call_arguments&) {
+    started.set_value();
+    let_go.get_future().wait();
+    return troupe::call_reply{};
+  });
+  a.join("127.0.0.1", other->port());
+  auto reply = a.peer("c").call("wait");
+  started.get_future().wait();
+  std::thread stopper([&] { other->stop(); });
+  BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, [](const troupe::error& e) {
+    return e.code() == troupe::errc::peer_down && std::string(e.what()).find("'c'") != std::string::npos;
+  });
+  let_go.set_value();
+  stopper.join();
+}
+
+BOOST_AUTO_TEST_CASE(nested_contexts_on_one_thread_are_refused) {
+  troupe::context pass(a);
+  BOOST_CHECK_THROW(troupe::context{a}, troupe::error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

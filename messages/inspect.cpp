@@ -8,6 +8,7 @@
 #include <caf/binary_serializer.hpp>
 
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/framing.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 #include <troupe/messages/wire.hpp>
 
@@ -22,7 +23,7 @@ constexpr std::size_t kept_header_bytes = 16 * 1024;     // of a thread's header
 
 thread_local caf::error last_read_error;
 
-// Where a message keeps its tensors, and where its header describes them.
+// Where a message keeps its tensors. Its header describes them in a field of that name.
 template <class T>
 constexpr bool has_tensors = one_of<T, autograd_message, call_request, call_result, propagate_gradients>;
 
@@ -36,11 +37,6 @@ auto& tensors_in(T& x) {
     return x.tensors;
   }
 }
-
-wire::Tensors& tensors_part(wire::Autograd& header) { return *header.mutable_tensors(); }
-wire::Tensors& tensors_part(wire::CallRequest& header) { return *header.mutable_payload()->mutable_tensors(); }
-wire::Tensors& tensors_part(wire::CallResult& header) { return *header.mutable_payload()->mutable_tensors(); }
-wire::Tensors& tensors_part(wire::PropagateGradients& header) { return *header.mutable_gradients(); }
 
 // One header object a thread and type, so that a small message allocates nothing; its memory goes back after a big one.
 template <class Header>
@@ -101,7 +97,7 @@ caf::error write(caf::serializer& sink, const T& x) {
   std::uint64_t payload = 0;
   if constexpr (has_tensors<T>) {
     if (!tensors_in(x).empty()) {
-      payload = describe_tensors(tensors_in(x), tensors_part(*header), forms);
+      payload = describe_tensors(tensors_in(x), *header->mutable_tensors(), forms);
     }
   }
   std::size_t bytes = header->ByteSizeLong();
@@ -117,20 +113,21 @@ caf::error write(caf::serializer& sink, const T& x) {
   return write_tensors(forms, sink);
 }
 
-caf::error malformed(const char* name, const std::string& why) {
-  return make_error(errc::malformed_message, std::string{name} + ": " + why);
+// Only for errors: it builds the name anew.
+template <class T>
+caf::error malformed(const std::string& why) {
+  return make_error(errc::malformed_message, header_t<T>::default_instance().GetTypeName() + ": " + why);
 }
 
 template <class T>
 caf::error read(caf::deserializer& any_source, T& x) {
-  const char* name = typeid(T).name();
   auto* source = dynamic_cast<caf::binary_deserializer*>(&any_source);
   if (source == nullptr) {
-    return malformed(name, "only CAF's binary format can be read");
+    return malformed<T>("only CAF's binary format can be read");
   }
   std::size_t remaining = source->remaining();
   if (remaining < prefix_bytes) {
-    return malformed(name, "cut off after " + std::to_string(remaining) + " bytes");
+    return malformed<T>("cut off after " + std::to_string(remaining) + " bytes");
   }
   std::uint32_t header_bytes = 0;
   std::uint64_t payload = 0;
@@ -139,23 +136,26 @@ caf::error read(caf::deserializer& any_source, T& x) {
   std::memcpy(&payload, bytes + sizeof header_bytes, sizeof payload);
   remaining -= prefix_bytes;
   if (header_bytes > remaining || header_bytes > max_header_bytes || payload > remaining - header_bytes) {
-    return malformed(name, "claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) +
+    return malformed<T>("claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) +
                                " bytes, has " + std::to_string(remaining));
+  }
+  if (!fields_are_within({bytes + prefix_bytes, header_bytes})) {
+    return malformed<T>("the header is not one");
   }
   scratch<header_t<T>> header;
   header.was(header_bytes);
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes))) {
-    return malformed(name, "the header is not one");
+    return malformed<T>("the header is not one");
   }
   if (complaint bad = from_wire(*header, x)) {
-    return malformed(name, bad);
+    return malformed<T>(bad);
   }
   std::uint64_t claimed = 0;
   source->skip(prefix_bytes + header_bytes);
   if constexpr (has_tensors<T>) {
-    const wire::Tensors& described = tensors_part(*header);
+    const wire::Tensors& described = header->tensors();
     if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) {
-      return malformed(name, bad);
+      return malformed<T>(bad);
     }
     if (auto failed = read_tensors(described, *source, tensors_in(x))) {
       return failed;

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ops/clone.h>
+#include <ATen/ops/zeros.h>
 #include <caf/deserializer.hpp>
 #include <caf/serializer.hpp>
 #include <c10/core/GradMode.h>
@@ -26,7 +26,7 @@ constexpr std::uint32_t dimensions_mask = 0xffff;
 constexpr std::uint32_t strides_flag = 0x10000;
 
 at::IntArrayRef dimensions(const google::protobuf::RepeatedField<std::uint64_t>& from, int start, std::size_t count) {
-  // checked to be at most INT64_MAX, and the signed type may alias
+  // the signed type may alias; who reads them checks the sign
   return {reinterpret_cast<const std::int64_t*>(from.data()) + start, count};
 }
 
@@ -69,6 +69,17 @@ bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
   return true;
 }
 
+// Copying moves bytes, whatever they mean, so any dtype of that size will do: not every one can copy itself.
+at::ScalarType same_size(const at::Tensor& tensor) {
+  switch (tensor.element_size()) {
+    case 1: return at::ScalarType::Byte;
+    case 2: return at::ScalarType::Short;
+    case 4: return at::ScalarType::Int;
+    case 8: return at::ScalarType::Long;
+    default: return at::ScalarType::ComplexDouble;
+  }
+}
+
 // Walks the parallel arrays of a header. Each step yields one defined tensor.
 struct cursor {
   int tensor = 0;   // index into dtypes, shapes, payloads
@@ -91,26 +102,21 @@ std::string check_one(const wire::Tensors& header, int index, cursor& at, std::u
       ndim > header.sizes_size() - at.size || (strided && ndim > header.strides_size() - at.stride)) {
     return at_tensor(index, "has more dimensions than the header describes");
   }
-  // A tensor without elements may still have huge sizes elsewhere: the product of the others must not overflow either.
-  std::uint64_t elements = 1;
-  bool empty = false;
-  for (int d = 0; d < ndim; ++d) {
-    std::uint64_t size = header.sizes(at.size + d);
-    empty = empty || size == 0;
-    if (__builtin_mul_overflow(elements, std::max<std::uint64_t>(size, 1), &elements) ||
-        elements > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / 16) {
-      return at_tensor(index, "has more elements than a tensor can have");
-    }
+  auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
+  if (!shape_travels(sizes)) {
+    return at_tensor(index, "has negative sizes, or more elements than a tensor can have");
   }
-  bytes = empty ? 0 : elements * c10::elementSize(*dtype);
+  bytes = c10::elementSize(*dtype);
+  for (std::int64_t size : sizes) {
+    bytes *= static_cast<std::uint64_t>(size);  // at most 2^59 elements of at most 16 bytes
+  }
   if (bytes != header.payloads(at.tensor)) {
     return at_tensor(index, "has elements of " + std::to_string(bytes) + " bytes by its shape, " +
                                 std::to_string(header.payloads(at.tensor)) + " by the header");
   }
   if (strided) {
     auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
-    if (!strides_travel(strides) ||
-        !is_dense(dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim)), strides)) {
+    if (!strides_travel(strides) || !is_dense(sizes, strides)) {
       return at_tensor(index, "has strides that leave gaps or overlap");
     }
     at.stride += ndim;
@@ -141,11 +147,14 @@ at::Tensor travelling_form(const at::Tensor& tensor) {
     return tensor;
   }
   at::NoGradGuard no_grad;
-  if (lazy && !tensor._is_zerotensor()) {
+  if (tensor._is_zerotensor()) {
+    return at::zeros(tensor.sizes(), tensor.options());
+  }
+  if (lazy) {
     // resolving copies, and keeps the strides of a dense tensor
     return travelling_form(tensor.resolve_conj().resolve_neg());
   }
-  return tensor.clone(at::MemoryFormat::Contiguous);
+  return tensor.detach().view(same_size(tensor)).clone(at::MemoryFormat::Contiguous).view(tensor.scalar_type());
 }
 
 std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms) {

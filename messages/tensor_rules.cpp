@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/tensor_rules.hpp>
 
+#include <algorithm>
 #include <array>
+#include <sstream>
 
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/ScalarType.h>
@@ -76,6 +78,9 @@ std::string refusal(const at::Tensor& tensor) {
     return "has " + std::to_string(tensor.dim()) + " dimensions, at most " + std::to_string(max_tensor_dimensions) +
            " travel; reshape it";
   }
+  if (!shape_travels(tensor.sizes())) {
+    return "has sizes whose product overflows; reshape it";
+  }
   if (!tensor._is_zerotensor() && (!tensor.has_storage() || bytes_spanned(tensor) > tensor.storage().nbytes())) {
     return "has less storage than its shape says; it was resized or freed";
   }
@@ -87,6 +92,16 @@ std::string refusal(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+bool shape_travels(at::IntArrayRef sizes) noexcept {
+  std::int64_t product = 1;
+  for (std::int64_t size : sizes) {
+    if (size < 0 || __builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product)) {
+      return false;
+    }
+  }
+  return product < std::int64_t{1} << 59;
+}
 
 std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept {
   auto index = static_cast<std::size_t>(dtype);

@@ -27,6 +27,9 @@ void check_can_travel(const at::Tensor& tensor, std::string_view what);
 /// The same for all, each named `what[index]`, and for their sum of bytes.
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what);
 
+/// False for negative sizes, and for those whose product (a 0 counted as 1) has no place in 59 bits.
+bool shape_travels(at::IntArrayRef sizes) noexcept;
+
 /// Number of a dtype on the wire. None: it does not travel.
 std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept;
 

@@ -126,6 +126,24 @@ complaint take_values(const Header& from, attributes& xs) {
   return nullptr;
 }
 
+void put_joint(wire::Joint& to, const autograd_message& x) {
+  put_context(to, x.context);
+  put_message(to, x.message);
+  to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
+}
+
+template <class Header>
+complaint take_joint(const Header& from, autograd_message& x) {
+  const wire::Joint& joint = from.joint();
+  x.context = take_context(joint);
+  x.message = take_message(joint);
+  if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size()) {
+    return "requires_grad has not as many entries as there are tensors";
+  }
+  x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
+  return nullptr;
+}
+
 template <class Header, class Message>
 void put_address(Header& to, const Message& x) {
   to.set_name(x.name);
@@ -156,6 +174,11 @@ void put_members(Header& to, const std::vector<member>& xs) {
 
 template <class Header>
 complaint take_members(const Header& from, std::vector<member>& xs) {
+  for (const wire::Member& entry : from.members()) {
+    if (entry.id() == 0) {  // before anything is allocated: entries without fields are the cheapest to send
+      return "a member of a list has no id";
+    }
+  }
   xs.clear();
   xs.reserve(static_cast<std::size_t>(from.members_size()));
   for (const wire::Member& entry : from.members()) {
@@ -168,21 +191,9 @@ complaint take_members(const Header& from, std::vector<member>& xs) {
 
 }  // namespace
 
-void to_wire(const autograd_message& x, wire::Autograd& to) {
-  put_context(to, x.context);
-  put_message(to, x.message);
-  to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
-}
+void to_wire(const autograd_message& x, wire::Autograd& to) { put_joint(*to.mutable_joint(), x); }
 
-complaint from_wire(const wire::Autograd& from, autograd_message& x) {
-  x.context = take_context(from);
-  x.message = take_message(from);
-  if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size()) {
-    return "requires_grad has not as many entries as there are tensors";
-  }
-  x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
-  return nullptr;
-}
+complaint from_wire(const wire::Autograd& from, autograd_message& x) { return take_joint(from, x); }
 
 void to_wire(const hello& x, wire::Hello& to) {
   put_address(to, x);
@@ -254,7 +265,7 @@ void to_wire(const call_request& x, wire::CallRequest& to) {
   to.set_target_node(x.target.node.value);
   to.set_target_number(x.target.number);
   put_values(to, x.values);
-  to_wire(x.payload, *to.mutable_payload());
+  put_joint(*to.mutable_joint(), x.payload);
   to.set_deadline_ns(x.deadline_ns);
   to.set_span(x.span);
   to.set_completed(x.completed.value);
@@ -269,12 +280,12 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   if (complaint bad = take_values(from, x.values)) {
     return bad;
   }
-  return from_wire(from.payload(), x.payload);
+  return take_joint(from, x.payload);
 }
 
 void to_wire(const call_result& x, wire::CallResult& to) {
   put_values(to, x.values);
-  to_wire(x.payload, *to.mutable_payload());
+  put_joint(*to.mutable_joint(), x.payload);
   put(*to.mutable_participants(), x.participants);
 }
 
@@ -283,7 +294,7 @@ complaint from_wire(const wire::CallResult& from, call_result& x) {
   if (complaint bad = take_values(from, x.values)) {
     return bad;
   }
-  return from_wire(from.payload(), x.payload);
+  return take_joint(from, x.payload);
 }
 
 void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {

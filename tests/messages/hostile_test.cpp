@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <cstring>
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/generated/troupe.pb.h>
+
+#include "allocation_count.hpp"
+#include "samples.hpp"
+
+using namespace troupe;
+using testing::bytes;
+using testing::framed;
+
+namespace {
+
+constexpr std::size_t prefix = 12;
+
+std::size_t header_size(const bytes& wire) {
+  std::uint32_t size = 0;
+  std::memcpy(&size, wire.data(), 4);
+  return size;
+}
+
+// Reads and holds WI-1 and WI-2: an error or a message that can be shown and sent on, never much memory.
+template <class T>
+caf::error read(const bytes& wire) {
+  caf::error failed;
+  std::size_t used = 0;
+  T x{};
+  {
+    testing::allocation_count count;
+    failed = testing::decode(wire, x);
+    used = count.bytes();
+  }
+  std::size_t header = std::min(wire.size(), wire.size() < 4 ? 0 : header_size(wire));
+  BOOST_TEST(used <= 48 * header + wire.size() + 16 * 1024,
+             used << " bytes for a message of " << wire.size() << " with a header of " << header);
+  if (failed) {
+    BOOST_TEST(static_cast<int>(to_exception(failed).code()) == static_cast<int>(errc::malformed_message));
+  } else {
+    to_string(x);
+    testing::encoded(x);
+  }
+  return failed;
+}
+
+template <class T>
+std::vector<bytes> samples(std::uint64_t seeds) {
+  std::vector<bytes> wires;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    testing::generator random{seed};
+    T x = testing::make<T>(random);
+    wires.push_back(testing::encoded(x));
+  }
+  return wires;
+}
+
+void check_refused(const wire::Tensors& tensors, const char* why, std::size_t payload = 4096) {
+  wire::Autograd header;
+  *header.mutable_tensors() = tensors;
+  auto failed = read<autograd_message>(framed(header.SerializeAsString(), payload));
+  BOOST_TEST(caf::to_string(failed).find(why) != std::string::npos, caf::to_string(failed) << " lacks '" << why << "'");
+}
+
+// A float tensor whose header says what it is told.
+wire::Tensors described(const std::vector<std::uint64_t>& sizes, std::uint64_t payload,
+                        const std::vector<std::uint64_t>& strides = {}) {
+  wire::Tensors tensors;
+  tensors.add_kinds(1);
+  tensors.add_dtypes(11);
+  tensors.add_shapes(static_cast<std::uint32_t>(sizes.size()) | (strides.empty() ? 0 : 0x10000));
+  tensors.mutable_sizes()->Add(sizes.begin(), sizes.end());
+  tensors.mutable_strides()->Add(strides.begin(), strides.end());
+  tensors.add_payloads(payload);
+  return tensors;
+}
+
+constexpr std::uint64_t huge = std::uint64_t{1} << 62;
+constexpr auto minus_one = ~std::uint64_t{0};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_message_cut_at_any_byte_is_refused, T, testing::message_types) {
+  for (const bytes& wire : samples<T>(6)) {
+    for (std::size_t size = 0; size < wire.size(); ++size) {
+      BOOST_TEST(static_cast<bool>(read<T>(bytes(wire.begin(), wire.begin() + static_cast<std::ptrdiff_t>(size)))));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(any_byte_of_a_header_may_change, T, testing::message_types) {
+  testing::generator random{99};
+  for (bytes wire : samples<T>(6)) {
+    std::size_t end = prefix + header_size(wire);
+    bool all = end < 100;
+    for (std::size_t i = 0; i < end; ++i) {
+      char original = wire[i];
+      for (int draw = 1; draw < (all ? 256 : 25); ++draw) {
+        wire[i] = static_cast<char>(original ^ (all ? draw : static_cast<int>(1 + random() % 255)));
+        read<T>(wire);
+      }
+      wire[i] = original;
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(any_number_in_a_header_may_be_extreme, T, testing::message_types) {
+  static constexpr std::uint64_t extremes[] = {0,           1,          minus_one,       huge,         minus_one >> 1,
+                                               0xffffffff, 0x80000000, std::uint64_t{1} << 32, 0xf0000001, 0x7fffffff};
+  for (const bytes& wire : samples<T>(6)) {
+    std::size_t end = std::min(prefix + header_size(wire), std::size_t{600});
+    for (std::size_t width : {4u, 8u}) {
+      for (std::size_t i = 0; i + width <= end; ++i) {
+        for (std::uint64_t extreme : extremes) {
+          bytes changed = wire;
+          std::memcpy(changed.data() + i, &extreme, width);
+          read<T>(changed);
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(garbage_is_refused_or_read, T, testing::message_types) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    testing::generator random{seed};
+    std::string header(random() % 100, '\0');
+    for (char& c : header) {
+      c = static_cast<char>(random() % 4 == 0 ? random() : random() % 0x30);  // mostly tags of small fields
+    }
+    read<T>(framed(header, random() % 50));
+    bytes noise(random() % 60);
+    for (char& c : noise) {
+      c = static_cast<char>(random());
+    }
+    read<T>(noise);
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(nesting_without_end_is_refused, T, testing::message_types) {
+  BOOST_TEST(static_cast<bool>(read<T>(framed(std::string(100000, '\x0b')))));  // groups in groups
+  std::string nested;
+  for (int i = 0; i < 2000; ++i) {
+    std::string length;
+    for (std::size_t n = nested.size(); length.empty() || n > 0; n >>= 7) {
+      length += static_cast<char>((n & 0x7f) | (n > 0x7f ? 0x80 : 0));
+    }
+    nested = '\x2a' + length + nested;
+  }
+  read<T>(framed(nested));
+}
+
+// libprotobuf would reserve up to 50 MB for each of these texts (WI-2).
+BOOST_AUTO_TEST_CASE(lengths_beyond_the_message_reserve_nothing) {
+  std::string text = std::string("\x2a\xff\xff\xff\x17", 5) + "text";              // an attribute's, 50 MB
+  std::string outer = std::string("\x22\xff\xff\xff\x37", 5) + text;              // an attribute of 117 MB
+  std::string inner = std::string("\x22", 1) + static_cast<char>(text.size()) + text;
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(outer))));
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(inner))));
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(std::string("\x0a\xff\xff\xff\x17", 5) + "name"))));
+  std::string unknown = std::string("\x7a\xff\xff\xff\x17", 5) + "text";           // in a field to come
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(std::string("\x2a", 1) + static_cast<char>(unknown.size()) + unknown))));
+}
+
+// The cheapest entries on the wire that take memory here, a megabyte of them (WI-2).
+BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
+  auto many = [](const std::string& entry) {
+    std::string header;
+    while (header.size() < 1000000) {
+      header += entry;
+    }
+    return framed(header);
+  };
+  read<call_request>(many(std::string("\x22\x00", 2)));      // attributes without anything
+  read<call_result>(many(std::string("\x0a\x00", 2)));
+  read<call_request>(many(std::string("\x2a\x00", 2)));      // payloads, merged
+  read<welcome>(many(std::string("\x12\x00", 2)));           // members without anything
+  read<std::vector<member>>(many(std::string("\x0a\x00", 2)));
+  read<autograd_message>(many(std::string("\x30\x01", 2)));  // requires_grad, not packed
+  read<discover>(many(std::string("\x21") + std::string(8, 'x')));
+  read<farewell>(many("\x12\x01x"));
+  std::string distinct;
+  for (int i = 0; i < 100000; ++i) {  // attributes that are kept
+    std::string name{static_cast<char>(i), static_cast<char>(i >> 8), static_cast<char>(i >> 16)};
+    distinct += std::string("\x22\x07\x0a\x03", 4) + name + std::string("\x10\x01", 2);
+  }
+  BOOST_TEST(!read<call_request>(framed(distinct)));
+  wire::Autograd header;
+  for (int i = 0; i < 50000; ++i) {  // tensors of no dimension and no byte
+    header.mutable_tensors()->add_kinds(1);
+    header.mutable_tensors()->add_dtypes(0);
+    header.mutable_tensors()->add_shapes(1);
+    header.mutable_tensors()->add_sizes(0);
+    header.mutable_tensors()->add_payloads(0);
+  }
+  BOOST_TEST(!read<autograd_message>(framed(header.SerializeAsString())));
+  header.Clear();
+  for (int i = 0; i < 500000; ++i) {
+    header.mutable_tensors()->add_kinds(0);
+  }
+  BOOST_TEST(!read<autograd_message>(framed(header.SerializeAsString())));
+}
+
+BOOST_AUTO_TEST_CASE(shapes_no_tensor_has_are_refused) {
+  check_refused(described({minus_one}, 4), "negative sizes");
+  check_refused(described({2, minus_one - 1}, 4), "negative sizes");
+  check_refused(described({std::uint64_t{1} << 63}, 4), "negative sizes");
+  check_refused(described({huge}, 4), "more elements than a tensor can have");
+  check_refused(described({std::uint64_t{1} << 32, std::uint64_t{1} << 32}, 0), "more elements");
+  check_refused(described({0, huge, huge}, 0), "more elements");
+  check_refused(described(std::vector<std::uint64_t>(1025, 1), 4), "more dimensions");
+}
+
+BOOST_AUTO_TEST_CASE(payloads_that_do_not_fit_are_refused) {
+  check_refused(described({3}, 16), "12 bytes by its shape, 16 by the header");
+  check_refused(described({3}, 0), "12 bytes by its shape");
+  check_refused(described({1025}, 4100), "has 4100 bytes, the message has only 4096 left");
+  check_refused(described({std::uint64_t{1} << 50}, std::uint64_t{4} << 50), "the message has only 4096 left");
+}
+
+BOOST_AUTO_TEST_CASE(strides_that_leave_the_payload_are_refused) {
+  check_refused(described({2, 2}, 16, {4, 1}), "gaps or overlap");
+  check_refused(described({2, 2}, 16, {1, 1}), "gaps or overlap");
+  check_refused(described({2, 2}, 16, {0, 1}), "gaps or overlap");
+  check_refused(described({2, 2}, 16, {huge, 1}), "gaps or overlap");
+  check_refused(described({2, 2}, 16, {2, minus_one}), "gaps or overlap");
+  check_refused(described({1, 4}, 16, {minus_one, 1}), "gaps or overlap");
+}
+
+BOOST_AUTO_TEST_CASE(arrays_that_contradict_each_other_are_refused) {
+  auto tensors = described({4}, 16);
+  tensors.add_kinds(1);
+  check_refused(tensors, "speaks of 2 defined tensors, but has 1 dtypes");
+  tensors = described({4}, 16);
+  tensors.add_dtypes(1);
+  check_refused(tensors, "has 2 dtypes");
+  tensors = described({4}, 16);
+  tensors.add_payloads(1);
+  check_refused(tensors, "2 payloads");
+  tensors = described({4}, 16);
+  tensors.add_sizes(4);
+  check_refused(tensors, "more sizes or strides than its tensors");
+  tensors = described({4}, 16);
+  tensors.add_strides(1);
+  check_refused(tensors, "more sizes or strides than its tensors");
+  tensors = described({4}, 16);
+  tensors.set_shapes(0, 2);
+  check_refused(tensors, "more dimensions than the header describes");
+  tensors.set_shapes(0, 1 | 0x10000);
+  check_refused(tensors, "more dimensions than the header describes");
+  tensors.set_shapes(0, 0xfffe0001);
+  check_refused(tensors, "more dimensions than the header describes");
+}
+
+BOOST_AUTO_TEST_CASE(dtypes_and_kinds_that_are_not_known_are_refused) {
+  auto tensors = described({4}, 16);
+  for (std::uint32_t dtype : {22u, 100u, 0x7fffffffu, 0xffffffffu}) {
+    tensors.set_dtypes(0, dtype);
+    check_refused(tensors, "which is not known");
+  }
+  for (std::uint32_t kind : {2u, 3u, 0xffffffffu}) {
+    tensors.set_kinds(0, kind);
+    check_refused(tensors, "update this node");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bools_that_are_none_are_refused) {
+  autograd_message message;
+  message.tensors = {at::ones({100}, at::kBool)};
+  bytes wire = testing::encoded(message);
+  BOOST_TEST(!read<autograd_message>(wire));
+  wire.back() = 2;
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(wire)));
+}
+
+BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
+  wire::Hello greeting;
+  greeting.set_port(65536);
+  BOOST_TEST(static_cast<bool>(read<hello>(framed(greeting.SerializeAsString()))));
+  wire::ParticipantFailed failed;
+  failed.set_code(256);
+  BOOST_TEST(static_cast<bool>(read<participant_failed>(framed(failed.SerializeAsString()))));
+  wire::Discover discovery;
+  discovery.add_send_nodes(1);
+  BOOST_TEST(static_cast<bool>(read<discover>(framed(discovery.SerializeAsString()))));
+  wire::Autograd payload;
+  payload.mutable_joint()->add_requires_grad(true);
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
+  wire::CallRequest call;
+  call.add_values()->set_name("x");
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(call.SerializeAsString()))));
+  call.mutable_values(0)->set_truth(true);
+  BOOST_TEST(!read<call_request>(framed(call.SerializeAsString())));
+  *call.add_values() = call.values(0);
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(call.SerializeAsString()))));
+}
+
+BOOST_AUTO_TEST_CASE(the_allocation_count_counts) {
+  testing::allocation_count count;
+  delete[] new int[1000];
+  BOOST_TEST(count.bytes() >= 4000u);
+  at::Tensor tensor = at::empty({100000}, at::kByte);
+  BOOST_TEST(count.bytes() >= 104000u);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+
+#include <troupe/messages/generated/troupe.pb.h>
+
+#include "samples.hpp"
+
+using namespace troupe;
+using testing::framed;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_comes_back_as_it_was_sent, T, testing::message_types) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      testing::generator random{seed};
+      T sent = testing::make<T>(random);
+      testing::bytes wire = testing::encoded(sent);
+      T received = testing::make<T>(random);  // what was there must not show through
+      std::size_t left = 0;
+      auto failed = testing::decode(wire, received, &left);
+      BOOST_REQUIRE_MESSAGE(!failed, caf::to_string(failed));
+      BOOST_TEST(left == 0u);
+      BOOST_TEST(testing::same(sent, received), to_string(sent) << " came back as " << to_string(received));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_empty_message_comes_back_empty, T, testing::message_types) {
+  T sent{};
+  testing::generator random{1};
+  T received = testing::make<T>(random);
+  BOOST_REQUIRE(!testing::decode(testing::encoded(sent), received));
+  BOOST_TEST(testing::same(sent, received));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(messages_one_after_another_are_told_apart, T, testing::message_types) {
+  testing::generator random{2};
+  testing::bytes wire;
+  T first = testing::make<T>(random);
+  T second = testing::make<T>(random);
+  BOOST_REQUIRE(!testing::encode(wire, first));
+  BOOST_REQUIRE(!testing::encode(wire, second));
+  caf::binary_deserializer source{static_cast<caf::execution_unit*>(nullptr), wire};
+  T a;
+  T b;
+  BOOST_REQUIRE(!source(a, b));
+  BOOST_TEST(testing::same(a, first));
+  BOOST_TEST(testing::same(b, second));
+}
+
+BOOST_AUTO_TEST_CASE(fields_and_payload_of_a_newer_version_are_passed_over) {  // WI-3
+  wire::Heartbeat header;
+  header.set_from(5);
+  header.set_sent_ns(-7);
+  std::string unknown;
+  // of tag, then value
+  unknown += "\xf8\x07\x2a";                     // field 127, a number
+  unknown += std::string("\xfa\x07\x03", 3) + "abc";  // field 127, three bytes
+  unknown += std::string("\xf9\x07", 2) + std::string(8, 'x');
+  auto wire = framed(header.SerializeAsString() + unknown, 100);
+  heartbeat beat;
+  std::size_t left = 1;
+  auto failed = testing::decode(wire, beat, &left);
+  BOOST_REQUIRE_MESSAGE(!failed, caf::to_string(failed));
+  BOOST_TEST(left == 0u);
+  BOOST_TEST(beat.from.value == 5u);
+  BOOST_TEST(beat.sent_ns == -7);
+}
+
+BOOST_AUTO_TEST_CASE(fields_an_older_version_does_not_send_have_their_defaults) {
+  call_request call;
+  call.span = 9;
+  BOOST_REQUIRE(!testing::decode(framed(""), call));
+  BOOST_TEST(testing::same(call, call_request{}));
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_of_a_kind_to_come_is_refused_with_advice) {
+  wire::Autograd header;
+  header.mutable_tensors()->add_kinds(2);
+  autograd_message message;
+  auto failed = testing::decode(framed(header.SerializeAsString()), message);
+  BOOST_TEST(caf::to_string(failed).find("update this node") != std::string::npos, caf::to_string(failed));
+}
+
+BOOST_AUTO_TEST_CASE(why_a_message_could_not_be_read_is_kept_for_the_thread_until_asked) {
+  take_read_error();
+  hello greeting;
+  BOOST_TEST(static_cast<bool>(testing::decode({'x'}, greeting)));
+  BOOST_TEST(caf::to_string(take_read_error()).find("Hello: cut off after 1 bytes") != std::string::npos);
+  BOOST_TEST(!take_read_error());
+}
+
+BOOST_AUTO_TEST_CASE(a_large_tensor_is_written_without_growing_the_buffer_twice) {
+  autograd_message message;
+  message.tensors = {at::zeros({1 << 20}), at::zeros({1 << 20})};
+  auto wire = testing::encoded(message);
+  BOOST_TEST(wire.capacity() < wire.size() + 200);
+}

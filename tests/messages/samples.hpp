@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <caf/binary_deserializer.hpp>
+#include <caf/binary_serializer.hpp>
+
+#include <troupe/messages/inspect.hpp>
+#include <troupe/messages/messages.hpp>
+
+/// Random messages and tensors, and what it takes to compare them.
+namespace troupe::testing {
+
+using generator = std::mt19937_64;
+using bytes = std::vector<char>;
+
+/// Every message type; tests run once for each.
+using message_types =
+    std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell,
+               call_request, call_result, propagate_gradients, participant_quiet, participant_failed, discover,
+               discovered, prune, abort_pass, pass_aborted, release_context, context_released>;
+
+/// Every dtype that travels.
+const std::vector<at::ScalarType>& travelling_dtypes();
+
+/// The kinds of shape that make_tensor knows.
+enum class shape_kind {
+  zero_dim, vector, empty, matrix, transposed, channels_last, narrowed, every_second, expanded, offset, odd_stride_of_one,
+  seven_dims, empty_inside, count
+};
+const char* to_string(shape_kind kind);
+
+/// A tensor of that dtype and kind of shape with random bits (bools are bools).
+at::Tensor make_tensor(generator& random, at::ScalarType dtype, shape_kind kind);
+
+/// Any tensor that travels, small; now and then an undefined one.
+at::Tensor make_tensor(generator& random);
+
+/// The elements in row-major order, found by their strides.
+bytes elements_of(const at::Tensor& tensor);
+
+bool same(const at::Tensor& a, const at::Tensor& b);
+
+/// The members of a message, in order. A new member fails to compile here, so that no test forgets it.
+template <class M, class T>
+concept is = std::same_as<std::remove_const_t<M>, T>;
+auto members(is<node_id> auto& x) { auto& [a] = x; return std::tie(a); }
+auto members(is<pass_number> auto& x) { auto& [a] = x; return std::tie(a); }
+auto members(is<context_id> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<message_id> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<object_id> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<purse> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
+auto members(is<autograd_message> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
+auto members(is<hello> auto& x) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
+auto members(is<member> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
+auto members(is<welcome> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<heartbeat> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<heartbeat_seen> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
+auto members(is<farewell> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<call_request> auto& x) { auto& [a, b, c, d, e, f, g] = x; return std::tie(a, b, c, d, e, f, g); }
+auto members(is<call_result> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
+auto members(is<propagate_gradients> auto& x) {
+  auto& [a, b, c, d, e, f, g, h] = x;
+  return std::tie(a, b, c, d, e, f, g, h);
+}
+auto members(is<participant_quiet> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
+auto members(is<participant_failed> auto& x) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
+auto members(is<discover> auto& x) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
+auto members(is<discovered> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
+auto members(is<prune> auto& x) { auto& [a, b, c, d, e, f] = x; return std::tie(a, b, c, d, e, f); }
+auto members(is<abort_pass> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<pass_aborted> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
+auto members(is<release_context> auto& x) { auto& [a] = x; return std::tie(a); }
+auto members(is<context_released> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+
+template <class T>
+concept has_members = requires(T& x) { members(x); };
+
+void fill(generator& random, bool& x);
+void fill(generator& random, std::uint8_t& x);
+void fill(generator& random, std::uint16_t& x);
+void fill(generator& random, std::uint32_t& x);
+void fill(generator& random, std::uint64_t& x);
+void fill(generator& random, std::int64_t& x);
+void fill(generator& random, std::string& x);
+void fill(generator& random, attributes& x);
+void fill(generator& random, at::Tensor& x);
+void fill(generator& random, std::vector<bool>& x);
+template <class T>
+void fill(generator& random, std::vector<T>& xs);
+
+template <has_members T>
+void fill(generator& random, T& x) {
+  std::apply([&](auto&... parts) { (fill(random, parts), ...); }, members(x));
+  if constexpr (std::same_as<T, autograd_message>) {
+    x.requires_grad.resize(random() % 3 == 0 ? 0 : x.tensors.size());
+  } else if constexpr (std::same_as<T, member>) {
+    x.id.value |= 1;  // 0 is no node
+  }
+}
+
+template <class T>
+void fill(generator& random, std::vector<T>& xs) {
+  xs.resize(random() % 4);
+  for (T& x : xs) {
+    fill(random, x);
+  }
+}
+
+template <class T>
+T make(generator& random) {
+  T x;
+  fill(random, x);
+  return x;
+}
+
+bool same(const attributes& a, const attributes& b);
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b);
+
+template <class T>
+bool same(const T& a, const T& b) {
+  if constexpr (has_members<const T>) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (same(std::get<I>(members(a)), std::get<I>(members(b))) && ...);
+    }(std::make_index_sequence<std::tuple_size_v<decltype(members(a))>>{});
+  } else {
+    return a == b;
+  }
+}
+
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!same(static_cast<const T&>(a[i]), static_cast<const T&>(b[i]))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Writes as CAF does, onto what is there.
+template <class T>
+caf::error encode(bytes& to, T& x) {
+  caf::binary_serializer sink{static_cast<caf::execution_unit*>(nullptr), to};
+  return sink(x);
+}
+
+template <class T>
+bytes encoded(T& x) {
+  bytes to;
+  if (auto failed = encode(to, x)) {
+    throw std::runtime_error("not written: " + caf::to_string(failed));
+  }
+  return to;
+}
+
+/// A message of this header and so many zero bytes of payload, whoever wrote the header.
+bytes framed(const std::string& header, std::size_t payload = 0);
+
+/// Reads as CAF does; `left` is what was not read.
+template <class T>
+caf::error decode(const bytes& from, T& x, std::size_t* left = nullptr) {
+  caf::binary_deserializer source{static_cast<caf::execution_unit*>(nullptr), from.data(), from.size()};
+  auto failed = source(x);
+  if (left != nullptr) {
+    *left = source.remaining();
+  }
+  return failed;
+}
+
+}  // namespace troupe::testing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <ATen/ATen.h>
+
+#include "samples.hpp"
+
+using namespace troupe;
+using testing::shape_kind;
+
+namespace {
+
+at::Tensor sent_and_read(const at::Tensor& tensor) {
+  autograd_message sent;
+  sent.tensors = {tensor};
+  autograd_message received;
+  auto wire = testing::encoded(sent);
+  auto failed = testing::decode(wire, received);
+  BOOST_REQUIRE_MESSAGE(!failed, caf::to_string(failed));
+  BOOST_REQUIRE(received.tensors.size() == 1u);
+  return received.tensors.front();
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(every_dtype_and_shape_comes_back_bit_for_bit,
+                     boost::unit_test::data::xrange(testing::travelling_dtypes().size()) *
+                         boost::unit_test::data::xrange(static_cast<std::size_t>(shape_kind::count)),
+                     dtype_index, kind_index) {
+  auto dtype = testing::travelling_dtypes()[dtype_index];
+  auto kind = static_cast<shape_kind>(kind_index);
+  testing::generator random{dtype_index * 100 + kind_index};
+  at::Tensor sent = testing::make_tensor(random, dtype, kind);
+  at::Tensor received = sent_and_read(sent);
+  BOOST_TEST(testing::same(sent, received), c10::toString(dtype) << " " << testing::to_string(kind));
+  if (sent.is_non_overlapping_and_dense()) {
+    BOOST_TEST(sent.strides() == received.strides(), "strides of " << testing::to_string(kind));  // WI-4
+  } else {
+    BOOST_TEST(received.is_contiguous());
+  }
+  BOOST_TEST(received.storage_offset() == 0);
+  BOOST_TEST(received.storage().nbytes() == received.nbytes());
+  BOOST_TEST(reinterpret_cast<std::uintptr_t>(received.const_data_ptr()) % 64 == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(only_the_elements_of_a_view_are_sent) {
+  autograd_message message;
+  message.tensors = {at::zeros({1000, 1000}).narrow(1, 3, 1)};
+  BOOST_TEST(testing::encoded(message).size() < 4u * 1000 + 200);
+}
+
+BOOST_AUTO_TEST_CASE(an_undefined_tensor_stays_undefined_and_costs_next_to_nothing) {
+  autograd_message message;
+  message.tensors = {at::Tensor{}, at::ones({2}), at::Tensor{}};
+  autograd_message received;
+  BOOST_REQUIRE(!testing::decode(testing::encoded(message), received));
+  BOOST_TEST(testing::same(message.tensors, received.tensors));
+  auto before = testing::encoded(message).size();
+  message.tensors.emplace_back();
+  BOOST_TEST(testing::encoded(message).size() <= before + 4);
+}
+
+BOOST_AUTO_TEST_CASE(conjugate_and_negative_bits_are_resolved) {
+  at::Tensor complex = at::complex(at::randn({3, 4}), at::randn({3, 4}));
+  at::Tensor received = sent_and_read(complex.conj().transpose(0, 1));
+  BOOST_TEST(!received.is_conj());
+  BOOST_TEST(testing::same(received, at::conj_physical(complex).transpose(0, 1)));
+  at::Tensor negative = at::imag(complex.conj());
+  BOOST_REQUIRE(negative.is_neg());
+  BOOST_TEST(testing::same(sent_and_read(negative), at::imag(complex).neg()));
+  at::Tensor half = complex.to(at::kComplexHalf);
+  BOOST_TEST(testing::same(sent_and_read(half.conj()), half.conj().resolve_conj()));
+}
+
+BOOST_AUTO_TEST_CASE(a_lazy_zero_arrives_as_zeros) {
+  at::Tensor received = sent_and_read(at::_efficientzerotensor({2, 3}));
+  BOOST_TEST(!received._is_zerotensor());
+  BOOST_TEST(testing::same(received, at::zeros({2, 3})));
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_travels_detached) {
+  at::Tensor leaf = at::ones({2, 2}).requires_grad_();
+  BOOST_TEST(!sent_and_read(leaf).requires_grad());
+  at::Tensor gaps = (leaf * 2).narrow(1, 0, 1);
+  BOOST_TEST(!sent_and_read(gaps).requires_grad());
+  BOOST_TEST(testing::same(sent_and_read(gaps), gaps));
+}
+
+BOOST_AUTO_TEST_CASE(a_random_permutation_keeps_its_strides) {
+  testing::generator random{5};
+  for (int i = 0; i < 500; ++i) {
+    BOOST_TEST_CONTEXT("draw " << i) {
+      std::vector<std::int64_t> sizes(random() % 6);
+      std::vector<std::int64_t> order(sizes.size());
+      for (std::size_t d = 0; d < sizes.size(); ++d) {
+        sizes[d] = static_cast<std::int64_t>(random() % 4 + (random() % 8 != 0 ? 1 : 0));
+        order[d] = static_cast<std::int64_t>(d);
+      }
+      std::shuffle(order.begin(), order.end(), random);
+      at::Tensor tensor = at::randn(sizes).permute(order);
+      at::Tensor received = sent_and_read(tensor);
+      BOOST_TEST(testing::same(tensor, received));
+      BOOST_TEST(tensor.strides() == received.strides());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_written_of_a_message_that_can_not_travel) {  // WI-5
+  autograd_message message;
+  message.tensors = {at::ones({1000}), at::eye(2).to_sparse()};
+  testing::bytes wire;
+  auto failed = testing::encode(wire, message);
+  BOOST_TEST(static_cast<bool>(failed));
+  BOOST_TEST(caf::to_string(failed).find("to_dense()") != std::string::npos, caf::to_string(failed));
+  BOOST_TEST(wire.empty());
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+#include <caf/deep_to_string.hpp>
+
+#include <troupe/messages/errors.hpp>
+
+#include "samples.hpp"
+
+using namespace troupe;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_shows_itself_and_stays_short, T, testing::message_types) {
+  testing::generator random{11};
+  for (int i = 0; i < 50; ++i) {
+    std::string text = to_string(testing::make<T>(random));
+    BOOST_TEST(text.size() > 3u);
+    BOOST_TEST(text.size() < 4000u);
+    BOOST_TEST(text.back() == ')');
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_call_shows_shapes_and_never_elements) {
+  call_request call;
+  call.function = "forward";
+  call.values = {{"width", 2}};
+  call.payload.tensors = {at::full({2, 3}, 7777.0F), at::Tensor{}};
+  std::string text = to_string(call);
+  BOOST_TEST(text.find("function=\"forward\"") != std::string::npos, text);
+  BOOST_TEST(text.find("{width: 2}") != std::string::npos, text);
+  BOOST_TEST(text.find("[Float[2, 3], undefined]") != std::string::npos, text);
+  BOOST_TEST(text.find("7777") == std::string::npos, text);
+  BOOST_TEST(caf::deep_to_string(call) == text);
+}
+
+BOOST_AUTO_TEST_CASE(long_lists_and_texts_are_cut) {
+  farewell bye;
+  bye.reason.assign(100000, 'x');
+  BOOST_TEST(to_string(bye).size() < 200u);
+  pass_aborted aborted;
+  aborted.sent_to.resize(1000);
+  BOOST_TEST(to_string(aborted).find("1000 in all") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(control_characters_are_not_shown) {
+  farewell bye;
+  bye.reason = "a\x1b[31m\nb";
+  BOOST_TEST(to_string(bye).find("\"a.[31m.b\"") != std::string::npos, to_string(bye));
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_shows_the_text_of_its_code) {
+  participant_failed failed;
+  failed.code = static_cast<std::uint8_t>(errc::peer_down);
+  BOOST_TEST(to_string(failed).find(to_text(errc::peer_down)) != std::string::npos);
+}

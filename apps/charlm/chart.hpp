@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::apps::charlm {
+
+/// A line of a chart.
+struct chart_series {
+  std::string name;
+  std::string colour;  // "#1f5fa8"
+  double width = 2;
+  bool dots = false;  // also a dot at each point
+  std::vector<std::pair<double, double>> points;
+};
+
+/// A horizontal line across a chart.
+struct chart_level {
+  std::string name;
+  std::string colour;
+  double value = 0;
+};
+
+/// A line chart as an SVG image of 860 x 480.
+///   CH-1  every finite point of a series lies inside the axes; what is not finite is left out.
+///   CH-2  ticks are 1, 2 or 5 times a power of ten apart, and each is labelled.
+struct chart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<chart_series> series;
+  std::vector<chart_level> levels;
+
+  std::string to_svg() const;
+};
+
+/// Numbers 1, 2 or 5 times a power of ten apart, about `wanted` of them, that lie in [low, high].
+std::vector<double> ticks(double low, double high, int wanted);
+
+/// At most `most` points: the means of equal stretches.
+std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most);
+
+}  // namespace troupe::apps::charlm

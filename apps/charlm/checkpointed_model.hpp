@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "apps/charlm/run_state.hpp"
+#include "apps/charlm/vocabulary.hpp"
+
+namespace troupe::apps::charlm {
+
+class whole_model;
+
+/// All stages of a checkpoint in this process.
+struct checkpointed_model {
+  run_state state;
+  vocabulary words;
+  std::shared_ptr<whole_model> model;
+
+  /// Of a run's folder. Throws when there is none, or it is damaged or of another program.
+  static checkpointed_model read(const std::string& folder);
+};
+
+}  // namespace troupe::apps::charlm

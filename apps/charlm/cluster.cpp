@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/cluster.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "apps/cluster_file.hpp"
+#include "apps/ready_line.hpp"
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr auto glance = std::chrono::milliseconds(20);
+constexpr auto time_to_come_up = std::chrono::seconds(60);
+constexpr auto time_to_leave = std::chrono::milliseconds(700);
+
+std::string describe(const process_group::exited& end) { return end.name + " (pid " + std::to_string(end.pid) + ") " + end.how; }
+
+/// A stage's own lines, without the one that says it is ready.
+process_group::line_sink quiet_lines() {
+  return [print = lines_with_names()](const std::string& name, const std::string& line) {
+    if (!ready_line::parse(line))
+      print(name, line);
+  };
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signal& stop) {
+  stage_nodes nodes;
+  nodes.processes_ = std::make_unique<process_group>(quiet_lines());
+  const auto address = "127.0.0.1:" + std::to_string(driver.port());
+  for (std::size_t i = 1; i <= count; ++i) {
+    const auto name = "stage" + std::to_string(i);
+    std::vector<std::string> command{own_program(), "node", "--name", name, "--join", address, "--until-left", driver.name(), "--threads", "1"};
+    if (driver.options().trace)
+      command.push_back("--trace");
+    nodes.processes_->start(name, command);
+    nodes.names_.push_back(name);
+  }
+  const auto deadline = clock::now() + time_to_come_up;
+  for (const auto& name : nodes.names_)
+    while (!has(driver.peers(), name) && !stop.requested()) {
+      if (const auto end = nodes.processes_->poll_for(glance))
+        throw std::runtime_error("expected node " + end->name + " to come up, but " + describe(*end) + "; what it wrote stands above");
+      if (clock::now() >= deadline)
+        throw std::runtime_error("expected node " + name + " to come up within " + std::to_string(time_to_come_up.count()) +
+                                 " s, but it has not joined");
+    }
+  return nodes;
+}
+
+stage_nodes stage_nodes::join(node& driver, const std::string& path) {
+  const auto file = cluster_file::read(path);
+  stage_nodes nodes;
+  for (const auto& each : file.nodes) {
+    if (each.port == 0)
+      throw std::runtime_error(path + ": node " + each.name + " has no port; to join it, its port has to stand in the file");
+    if (!has(driver.peers(), each.name)) {
+      const auto came = driver.join(each.host, each.port);
+      if (came != each.name)
+        throw std::runtime_error(path + ": expected node " + each.name + " at " + each.host + ":" + std::to_string(each.port) +
+                                 ", but node " + came + " is there");
+    }
+    nodes.names_.push_back(each.name);
+  }
+  return nodes;
+}
+
+std::vector<peer> stage_nodes::peers(node& driver) const {
+  std::vector<peer> all;
+  for (const auto& name : names_)
+    all.push_back(driver.peer(name));
+  return all;
+}
+
+std::optional<std::string> stage_nodes::lost(std::chrono::milliseconds patience) {
+  if (!processes_)
+    return {};
+  const auto end = processes_->poll_for(patience);
+  if (!end)
+    return {};
+  return describe(*end);
+}
+
+void stage_nodes::stop() {
+  if (processes_)
+    processes_->stop_all(time_to_leave);
+}
+
+}  // namespace troupe::apps::charlm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/generation.hpp"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+
+#include <torch/torch.h>
+
+#include "apps/charlm/model.hpp"
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+/// The first index at which the probabilities sum to more than `point`, a number in [0, 1).
+std::int64_t pick(const at::Tensor& probabilities, double point) {
+  const auto* p = probabilities.const_data_ptr<double>();
+  double sum = 0;
+  for (std::int64_t i = 0; i < probabilities.numel(); ++i)
+    if ((sum += p[i]) > point)
+      return i;
+  return probabilities.argmax().item<std::int64_t>();
+}
+
+}  // namespace
+
+std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how) {
+  if (how.temperature < 0)
+    throw std::runtime_error("--temperature is expected to be 0 or more, but is " + std::to_string(how.temperature));
+  const torch::NoGradGuard no_graph;
+  auto tokens = words.encode(how.prompt);
+  if (tokens.empty())
+    tokens.push_back(0);
+  const auto begin = tokens.size();
+  std::mt19937_64 random{how.seed};
+  for (std::int64_t i = 0; i < how.length; ++i) {
+    const auto seen = std::min<std::int64_t>(static_cast<std::int64_t>(tokens.size()), shape.context);
+    const auto window = at::tensor(at::ArrayRef<std::int64_t>(tokens).slice(tokens.size() - static_cast<std::size_t>(seen)), at::kLong).unsqueeze(0);
+    const at::Tensor logits = model.forward(window)[0][seen - 1].to(at::kDouble);
+    if (how.temperature == 0) {
+      tokens.push_back(logits.argmax().item<std::int64_t>());
+      continue;
+    }
+    const auto point = static_cast<double>(random() >> 11) * 0x1p-53;
+    tokens.push_back(pick(at::softmax(logits / how.temperature, 0).contiguous(), point));
+  }
+  return words.decode({tokens.begin() + static_cast<std::ptrdiff_t>(begin), tokens.end()});
+}
+
+}  // namespace troupe::apps::charlm

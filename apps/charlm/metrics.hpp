@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::apps::charlm {
+
+/// What one step did.
+struct step_metrics {
+  std::int64_t step = 0;  // from 1
+  double loss = 0;        // nats a character
+  double learning_rate = 0;
+  double gradient_norm = 0;  // before clipping
+  double tokens_per_second = 0;
+  double seconds = 0;  // of the run
+};
+
+/// The losses of a run, kept in memory and in a file of one JSON object a line.
+///   MX-1  a line is written with one call and at once: another process never reads half of it, unless the disk is full.
+///   MX-2  a run that continues from a step drops what was written of later steps.
+///   MX-3  a line that can't be written throws std::runtime_error with the file and the reason.
+class metrics {
+ public:
+  using points = std::vector<std::pair<double, double>>;
+
+  /// `last_step`: that a run continues from; -1 starts a new file.
+  metrics(std::string path, std::int64_t last_step);
+  ~metrics();
+  metrics(const metrics&) = delete;
+  metrics& operator=(const metrics&) = delete;
+
+  void add(const step_metrics& step);
+  void add_validation(std::int64_t step, double loss, double seconds);
+
+  /// (step, loss) in order.
+  const points& losses() const noexcept { return losses_; }
+  const points& validation_losses() const noexcept { return validation_losses_; }
+
+ private:
+  void write(const std::string& line);
+
+  std::string path_;
+  int descriptor_ = -1;
+  points losses_;
+  points validation_losses_;
+};
+
+/// The chart of both losses with the trigram model's as the baseline, as SVG.
+std::string loss_chart(const metrics& of, double trigram_loss);
+
+}  // namespace troupe::apps::charlm

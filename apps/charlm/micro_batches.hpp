@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/charlm/corpus.hpp"
+
+namespace troupe::apps::charlm {
+
+/// A part of a batch, and its share of the batch's mean loss.
+struct micro_batch {
+  batch windows;
+  double share = 1;
+};
+
+/// How many windows each of `count` micro-batches gets. The first and the last get about half of the others' where there are at
+/// least four: while they run, one stage waits for the other. Throws std::runtime_error when there are fewer windows than parts.
+std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
+
+/// The batch in parts of those sizes, in order.
+std::vector<micro_batch> cut(const batch& whole, const std::vector<std::int64_t>& sizes);
+
+}  // namespace troupe::apps::charlm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/model.hpp"
+
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+
+#include <torch/torch.h>
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+/// Parameters drawn from a stream of their own by name, so that the same one is drawn whatever else a process holds.
+class initial_values {
+ public:
+  explicit initial_values(std::uint64_t seed) : seed_(seed) {}
+
+  at::Tensor normal(const std::string& name, at::IntArrayRef shape, double deviation) const {
+    auto hash = seed_ ^ 0xcbf29ce484222325u;
+    for (const auto c : name)
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(hash);
+    return at::empty(shape).normal_(0, deviation, generator);
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+/// x + attention(norm(x)), then x + mlp(norm(x)).
+class block : public torch::nn::Module {
+ public:
+  block(const model_shape& shape, const std::string& name, const initial_values& draw) : heads_(shape.heads) {
+    const auto w = shape.width;
+    const auto into_residual = 0.02 / std::sqrt(2.0 * static_cast<double>(shape.blocks));
+    const auto weight = [&](const std::string& part, at::IntArrayRef size, double deviation) {
+      return register_parameter(part, draw.normal(name + "." + part, size, deviation));
+    };
+    norm1_weight_ = register_parameter("norm1_weight", at::ones(w));
+    norm1_bias_ = register_parameter("norm1_bias", at::zeros(w));
+    attention_weight_ = weight("attention_weight", {3 * w, w}, 0.02);
+    attention_bias_ = register_parameter("attention_bias", at::zeros(3 * w));
+    projection_weight_ = weight("projection_weight", {w, w}, into_residual);
+    projection_bias_ = register_parameter("projection_bias", at::zeros(w));
+    norm2_weight_ = register_parameter("norm2_weight", at::ones(w));
+    norm2_bias_ = register_parameter("norm2_bias", at::zeros(w));
+    up_weight_ = weight("up_weight", {4 * w, w}, 0.02);
+    up_bias_ = register_parameter("up_bias", at::zeros(4 * w));
+    down_weight_ = weight("down_weight", {w, 4 * w}, into_residual);
+    down_bias_ = register_parameter("down_bias", at::zeros(w));
+  }
+
+  at::Tensor forward(const at::Tensor& x) {
+    const auto windows = x.size(0), length = x.size(1), width = x.size(2);
+    const auto normed = at::layer_norm(x, {width}, norm1_weight_, norm1_bias_);
+    const auto parts = at::linear(normed, attention_weight_, attention_bias_)
+                         .view({windows, length, 3, heads_, width / heads_})
+                         .permute({2, 0, 3, 1, 4})
+                         .unbind(0);
+    const auto mixed = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, /*is_causal=*/true);
+    const auto joined = mixed.transpose(1, 2).reshape({windows, length, width});
+    const auto y = x + at::linear(joined, projection_weight_, projection_bias_);
+    const auto wide = at::linear(at::layer_norm(y, {width}, norm2_weight_, norm2_bias_), up_weight_, up_bias_);
+    return y + at::linear(at::gelu(wide, "tanh"), down_weight_, down_bias_);
+  }
+
+ private:
+  std::int64_t heads_;
+  at::Tensor norm1_weight_, norm1_bias_, attention_weight_, attention_bias_, projection_weight_, projection_bias_;
+  at::Tensor norm2_weight_, norm2_bias_, up_weight_, up_bias_, down_weight_, down_bias_;
+};
+
+}  // namespace
+
+stage::stage(const model_shape& shape, stage_place place, std::uint64_t seed) : shape_(shape), place_(place) {
+  shape.check();
+  if (place.count < 1 || place.index < 0 || place.index >= place.count || place.count > shape.blocks)
+    throw std::runtime_error("expected a stage of 1 to " + std::to_string(shape.blocks) + " (one for each block), but it is number " +
+                             std::to_string(place.index) + " of " + std::to_string(place.count));
+  const initial_values draw{seed};
+  const auto w = shape.width;
+  if (place.index == 0) {
+    token_table_ = register_parameter("token_table", draw.normal("token_table", {shape.vocabulary, w}, 0.02));
+    place_table_ = register_parameter("place_table", draw.normal("place_table", {shape.context, w}, 0.02));
+  }
+  const auto begin = shape.blocks * place.index / place.count;
+  const auto end = shape.blocks * (place.index + 1) / place.count;
+  for (auto i = begin; i < end; ++i) {
+    const auto name = "block" + std::to_string(i);
+    blocks_.push_back(register_module(name, std::make_shared<block>(shape, name, draw)));
+  }
+  if (place.index + 1 == place.count) {
+    norm_weight_ = register_parameter("norm_weight", at::ones(w));
+    norm_bias_ = register_parameter("norm_bias", at::zeros(w));
+    head_weight_ = register_parameter("head_weight", draw.normal("head_weight", {shape.vocabulary, w}, 0.02));
+    head_bias_ = register_parameter("head_bias", at::zeros(shape.vocabulary));
+  }
+}
+
+void stage::check_input(const at::Tensor& input) const {
+  const auto first = place_.index == 0;
+  const auto fits = input.defined() && input.dim() == (first ? 2 : 3) && input.scalar_type() == (first ? at::kLong : at::kFloat) &&
+                    input.size(1) >= 1 && input.size(1) <= shape_.context && (first || input.size(2) == shape_.width);
+  if (fits)
+    return;
+  std::ostringstream text;
+  text << "stage " << place_.index + 1 << " of " << place_.count << " expected ";
+  if (first)
+    text << "int64 tokens [windows, 1 to " << shape_.context << "]";
+  else
+    text << "float32 hidden values [windows, 1 to " << shape_.context << ", " << shape_.width << "]";
+  text << ", but got ";
+  if (input.defined())
+    text << input.scalar_type() << " " << input.sizes();
+  else
+    text << "an undefined tensor";
+  throw std::runtime_error(text.str());
+}
+
+at::Tensor stage::forward(const at::Tensor& input) {
+  check_input(input);
+  auto x = input;
+  if (place_.index == 0)
+    x = at::embedding(token_table_, input) + place_table_.narrow(0, 0, input.size(1));
+  for (const auto& each : blocks_)
+    x = static_cast<block&>(*each).forward(x);
+  if (place_.index + 1 == place_.count)
+    x = at::linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);
+  return x;
+}
+
+whole_model::whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed) {
+  for (std::int64_t i = 0; i < stages; ++i)
+    stages_.push_back(std::make_shared<stage>(shape, stage_place{i, stages}, seed));
+}
+
+at::Tensor whole_model::forward(at::Tensor x) {
+  for (const auto& each : stages_)
+    x = each->forward(x);
+  return x;
+}
+
+std::vector<at::Tensor> whole_model::parameters() const {
+  std::vector<at::Tensor> all;
+  for (const auto& each : stages_)
+    for (const auto& parameter : each->parameters())
+      all.push_back(parameter);
+  return all;
+}
+
+at::Tensor character_loss(const at::Tensor& logits, const at::Tensor& targets, double scale) {
+  const auto loss = at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), targets.reshape({-1}), {}, at::Reduction::Mean, -1);
+  return scale == 1 ? loss : loss * scale;
+}
+
+}  // namespace troupe::apps::charlm

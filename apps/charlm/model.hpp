@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/nn/module.h>
+
+#include "apps/charlm/model_shape.hpp"
+
+namespace troupe::apps::charlm {
+
+/// Stage `index` of `count`: the blocks are dealt evenly in order; the first stage has the embedding too, the last one the
+/// final norm and the head.
+struct stage_place {
+  std::int64_t index = 0;
+  std::int64_t count = 1;
+};
+
+/// One stage of the transformer: tokens [windows, context] of int64 in at the first, hidden [windows, context, width] between
+/// stages, logits [windows, context, vocabulary] out at the last.
+///   ST-1  stages made with one seed have the same parameters however many there are: `count` of them in a row are the whole model.
+///   ST-2  an input of another shape or dtype throws std::runtime_error with the shape that was expected.
+class stage : public torch::nn::Module {
+ public:
+  stage(const model_shape& shape, stage_place place, std::uint64_t seed);
+
+  at::Tensor forward(const at::Tensor& input);
+
+ private:
+  void check_input(const at::Tensor& input) const;
+
+  model_shape shape_;
+  stage_place place_;
+  at::Tensor token_table_;
+  at::Tensor place_table_;
+  std::vector<std::shared_ptr<torch::nn::Module>> blocks_;
+  at::Tensor norm_weight_, norm_bias_, head_weight_, head_bias_;
+};
+
+/// All stages in this process.
+class whole_model {
+ public:
+  whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed);
+
+  at::Tensor forward(at::Tensor tokens);
+  const std::vector<std::shared_ptr<stage>>& stages() const noexcept { return stages_; }
+  std::vector<at::Tensor> parameters() const;
+
+ private:
+  std::vector<std::shared_ptr<stage>> stages_;
+};
+
+/// Mean cross entropy in nats over the targets that are not negative, times `scale`.
+at::Tensor character_loss(const at::Tensor& logits, const at::Tensor& targets, double scale = 1);
+
+}  // namespace troupe::apps::charlm

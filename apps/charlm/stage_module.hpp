@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <troupe/actors/node.hpp>
+#include <troupe/actors/remote_module.hpp>
+
+#include "apps/charlm/model.hpp"
+
+namespace troupe::apps::charlm {
+
+inline constexpr const char* stage_type = "charlm.stage";
+
+/// What a node needs to make a stage of stage_type: the model's shape, which stage of how many, the seed of its first parameters.
+attributes stage_attributes(const model_shape& shape, stage_place place, std::uint64_t seed);
+
+/// Registers stage_type on a node. Its methods: `forward`, and `evaluate`, the same without a graph.
+void add_stage_type(node& here);
+
+/// The parameters of a stage by name, the stage's own.
+named_tensors parameters_of(const stage& of);
+
+}  // namespace troupe::apps::charlm

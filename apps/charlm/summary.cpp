@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/summary.hpp"
+
+#include <cstdio>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/charlm/progress.hpp"
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+std::string fixed(double value, int digits) {
+  char out[40];
+  std::snprintf(out, sizeof out, "%.*f", digits, value);
+  return out;
+}
+
+std::string threads_text(int threads) { return std::to_string(threads) + (threads == 1 ? " thread" : " threads"); }
+
+}  // namespace
+
+std::string run_summary::to_json(const run_state& of) const {
+  const nlohmann::ordered_json model{{"vocabulary", of.shape.vocabulary}, {"blocks", of.shape.blocks}, {"width", of.shape.width},
+                                     {"heads", of.shape.heads}, {"context", of.shape.context}};
+  const nlohmann::ordered_json all{
+    {"validation_loss", validation_loss},
+    {"trigram_loss", trigram_loss},
+    {"tokens_per_second", tokens_per_second},
+    {"single_process_tokens_per_second", single_process.tokens_per_second},
+    {"single_process_threads", single_process.threads},
+    {"gradients_verified", verified_steps > 0},
+    {"verified_steps", verified_steps},
+    {"verified_parameters", verified_parameters},
+    {"seconds", seconds},
+    {"training_seconds", of.seconds},
+    {"steps", of.step},
+    {"stages", of.stages},
+    {"nodes", of.nodes},
+    {"model", model},
+    {"batch", of.how.batch},
+    {"micro_batches", of.how.micro_batches},
+    {"seed", of.how.seed},
+    {"text", of.text_origin},
+    {"text_fingerprint", of.text_fingerprint},
+  };
+  return all.dump(2) + "\n";
+}
+
+std::vector<std::string> run_summary::lines(const run_state& of, const std::string& folder, const std::string& sample) const {
+  std::vector<std::string> out{"", "a sample:"};
+  std::istringstream text(sample);
+  for (std::string line; std::getline(text, line);)
+    out.push_back("  | " + line);
+  out.push_back("");
+  out.push_back("validation loss  " + fixed(validation_loss, 3) + " nats per character after " + std::to_string(of.step) +
+                " steps; a trigram model of the same text has " + fixed(trigram_loss, 3));
+  auto speed = "throughput       " + grouped(tokens_per_second) + " tokens/s with " + std::to_string(of.stages + 1) + " processes";
+  if (single_process.tokens_per_second > 0)
+    speed += "; " + grouped(single_process.tokens_per_second) + " with one, libtorch's own engine and " +
+             threads_text(single_process.threads) + " (ratio " + fixed(tokens_per_second / single_process.tokens_per_second, 2) + ")";
+  out.push_back(speed);
+  out.push_back(verified_steps > 0 ? "gradients        verified bit for bit in " + std::to_string(verified_steps) +
+                                       (verified_steps == 1 ? " step" : " steps")
+                                   : "gradients        not verified");
+  out.push_back("time             " + clock_text(seconds) + " in all, " + clock_text(of.seconds) + " of training");
+  out.push_back("files            " + folder + "/: summary.json, metrics.jsonl, loss.svg, trace.json, checkpoint/");
+  out.push_back("more text        troupe generate --out " + folder);
+  return out;
+}
+
+}  // namespace troupe::apps::charlm

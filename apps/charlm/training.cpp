@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/training.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include <troupe/actors/node.hpp>
+
+#include "apps/charlm/cluster.hpp"
+#include "apps/charlm/corpus.hpp"
+#include "apps/charlm/generation.hpp"
+#include "apps/charlm/gradient_check.hpp"
+#include "apps/charlm/metrics.hpp"
+#include "apps/charlm/modules.hpp"
+#include "apps/charlm/pipeline.hpp"
+#include "apps/charlm/progress.hpp"
+#include "apps/charlm/run_folder.hpp"
+#include "apps/charlm/run_state.hpp"
+#include "apps/charlm/single_process.hpp"
+#include "apps/charlm/summary.hpp"
+#include "apps/charlm/training_plan.hpp"
+#include "apps/charlm/trigram.hpp"
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+
+std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
+
+std::string fixed(double value, int digits) {
+  char out[40];
+  std::snprintf(out, sizeof out, "%.*f", digits, value);
+  return out;
+}
+
+/// One run.
+class training {
+ public:
+  training(const train_options& options, const stop_signal& stop)
+      : options_(options), stop_(stop), progress_(progress::on_stdout()), folder_(options.out) {}
+
+  int run();
+
+ private:
+  void prepare();
+  void prepare_folder();
+  void start_nodes();
+  void load();
+  void verified_steps();
+  void steps();
+  void one_step(const std::function<void(const context&)>& look = {});
+  void verify(const batch& windows, const context& pass);
+  void validate();
+  void save();
+  void finish();
+  bool ended() const { return stop_.requested() || state_.finished(); }
+  int interrupted();
+  [[noreturn]] void rethrow_with_node(const std::exception& failure);
+
+  const train_options& options_;
+  const stop_signal& stop_;
+  clock::time_point begun_ = clock::now();
+  progress progress_;
+  run_folder folder_;
+  run_state state_;
+  std::unique_ptr<vocabulary> vocabulary_;
+  std::unique_ptr<corpus> corpus_;
+  std::unique_ptr<metrics> metrics_;
+  batch validation_;
+  double trigram_ = 0;
+  single_process_speed single_process_;
+  std::unique_ptr<node> driver_;
+  std::unique_ptr<stage_nodes> nodes_;
+  std::unique_ptr<pipeline> pipeline_;
+  std::unique_ptr<whole_model> replica_;
+  std::int64_t saved_step_ = -1;
+  std::int64_t verified_steps_ = 0;
+  std::int64_t verified_parameters_ = 0;
+  std::int64_t timed_steps_ = 0;
+  double timed_seconds_ = 0;
+  double recent_loss_ = 0;
+  double seconds_before_ = 0;  // of a run that is continued
+  clock::time_point training_begun_;
+};
+
+void training::prepare() {
+  if (options_.resume && !folder_.has_checkpoint())
+    throw std::runtime_error("expected a checkpoint to continue from in " + folder_.checkpoint() +
+                             ", but there is none; leave --resume out to start a run, or name its folder with --out");
+  state_ = options_.resume ? continued_state(options_, folder_.checkpoint()) : planned_state(options_);
+  const auto source = text::read(state_.text_origin);
+  vocabulary_ = std::make_unique<vocabulary>(vocabulary::of(source.characters));
+  if (options_.resume) {
+    if (source.fingerprint() != state_.text_fingerprint)
+      throw std::runtime_error("the checkpoint in " + folder_.checkpoint() + " is of another text (fingerprint " + state_.text_fingerprint +
+                               ") than " + state_.text_origin + " (" + source.fingerprint() +
+                               "); name the text it was trained on with --data, or start anew in another folder with --out");
+    if (state_.finished())
+      throw std::runtime_error("the run in " + folder_.path().string() + " is finished (" + std::to_string(state_.step) +
+                               " steps); give more --steps or --seconds than before to train on");
+  }
+  state_.text_fingerprint = source.fingerprint();
+  state_.characters = to_utf8(vocabulary_->characters());
+  state_.shape.vocabulary = vocabulary_->size();
+  state_.shape.check();
+  state_.how.check();
+  if (state_.stages < 1 || state_.stages > state_.shape.blocks)
+    throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) + " (the blocks), but is " +
+                             std::to_string(state_.stages));
+  corpus_ = std::make_unique<corpus>(source, *vocabulary_, state_.shape.context);
+  validation_ = corpus_->validation_windows();
+  trigram_ = trigram_loss(*corpus_, vocabulary_->size());
+  replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed);
+  progress_.message("text: " + grouped(static_cast<double>(source.characters.size())) + " characters, " +
+                    std::to_string(vocabulary_->size()) + " different, from " + source.origin + "; a trigram model scores " +
+                    fixed(trigram_, 3) + " nats per character");
+  std::int64_t parameters = 0;
+  for (const auto& each : replica_->parameters())
+    parameters += each.numel();
+  progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
+  // A checkpoint holds each parameter and two of AdamW's for it; there are two while one is saved.
+  folder_.expect_room(static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 + 16'000'000);
+  prepare_folder();
+}
+
+void training::prepare_folder() {
+  if (options_.resume) {
+    progress_.message("continuing the run in " + folder_.path().string() + " from step " + std::to_string(state_.step));
+  } else if (const auto where = folder_.set_aside()) {
+    progress_.message("the run that was in " + folder_.path().string() + " is now in " + *where + " (--resume would have continued it)");
+  }
+  metrics_ = std::make_unique<metrics>(folder_.metrics(), options_.resume ? state_.step : -1);
+  saved_step_ = options_.resume ? state_.step : -1;
+}
+
+void training::start_nodes() {
+  settings mine;
+  mine.name = "driver";
+  mine.port = options_.port;
+  mine.trace = options_.trace;
+  driver_ = std::make_unique<node>(mine);
+  add_charlm_modules(*driver_);
+  const auto own = options_.cluster.empty();
+  nodes_ = std::make_unique<stage_nodes>(own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), stop_)
+                                             : stage_nodes::join(*driver_, options_.cluster));
+  if (stop_.requested())
+    return;
+  if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
+    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " + options_.cluster + ", one for each stage, but " +
+                             std::to_string(nodes_->names().size()) + " are there; set --stages");
+  state_.nodes.clear();
+  for (const auto& name : nodes_->names())
+    state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
+  progress_.message("cluster: driver," + state_.nodes + (own ? " (processes on loopback)" : ""));
+}
+
+void training::load() {
+  pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how);
+  if (options_.resume)
+    pipeline_->optimiser().load(folder_.checkpoint());
+}
+
+void training::verify(const batch& windows, const context& pass) {
+  const auto came = pipeline_->gradients(pass);
+  const auto expected = single_process_gradients(*replica_, windows, pipeline_->cuts());
+  verified_parameters_ = 0;
+  for (std::size_t s = 0; s < came.size(); ++s) {
+    if (const auto text = first_difference(came[s], expected[s]))
+      throw std::runtime_error("step " + std::to_string(state_.step + 1) + ", " + nodes_->names()[s] + ": " + *text);
+    verified_parameters_ += static_cast<std::int64_t>(expected[s].size());
+  }
+  ++verified_steps_;
+}
+
+void training::verified_steps() {
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(1);
+  for (std::int64_t i = 0; i < options_.verify_steps && !ended(); ++i) {
+    copy_parameters(pipeline_->parameters(), *replica_);
+    const auto windows = corpus_->training_batch(state_.how.seed, state_.step, state_.how.batch);
+    one_step([&](const context& pass) { verify(windows, pass); });
+  }
+  at::set_num_threads(threads);
+  if (verified_steps_ > 0)
+    progress_.message("verified: in " + std::to_string(verified_steps_) + (verified_steps_ == 1 ? " step" : " steps") + " the gradients of all " +
+                      std::to_string(verified_parameters_) + " parameters have the bits that libtorch's own engine computes in one process");
+}
+
+void training::one_step(const std::function<void(const context&)>& look) {
+  const auto begin = clock::now();
+  const auto begin_ns = now_ns();
+  const auto rate = state_.how.rate_at(state_.step, state_.fraction());
+  const auto windows = corpus_->training_batch(state_.how.seed, state_.step, state_.how.batch);
+  const auto result = pipeline_->train_step(windows, rate, look);
+  if (!std::isfinite(result.loss))
+    throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " + fixed(result.loss, 3) +
+                             "; try a smaller --learning-rate");
+  driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, now_ns());
+  const auto seconds = seconds_since(begin);
+  const auto tokens = static_cast<double>(state_.how.batch * state_.shape.context);
+  if (!look)
+    ++timed_steps_, timed_seconds_ += seconds;
+  ++state_.step;
+  state_.seconds = seconds_before_ + seconds_since(training_begun_);
+  recent_loss_ = recent_loss_ == 0 ? result.loss : 0.9 * recent_loss_ + 0.1 * result.loss;
+  metrics_->add({state_.step, result.loss, rate, result.gradient_norm, tokens / seconds, state_.seconds});
+
+  progress_report now;
+  now.step = state_.step;
+  now.fraction = state_.fraction();
+  now.loss = recent_loss_;
+  if (!metrics_->validation_losses().empty())
+    now.validation_loss = metrics_->validation_losses().back().second;
+  now.tokens_per_second = timed_steps_ > 0 ? static_cast<double>(timed_steps_) * tokens / timed_seconds_ : tokens / seconds;
+  now.seconds_left = state_.planned_steps > 0
+                       ? static_cast<double>(state_.planned_steps - state_.step) * (timed_steps_ > 0 ? timed_seconds_ / static_cast<double>(timed_steps_) : seconds)
+                       : state_.planned_seconds - state_.seconds;
+  progress_.report(now);
+}
+
+void training::validate() {
+  metrics_->add_validation(state_.step, pipeline_->evaluate(validation_), state_.seconds);
+}
+
+void training::save() {
+  if (saved_step_ == state_.step)
+    return;
+  pipeline_->optimiser().save(folder_.checkpoint(), state_.to_attributes());
+  saved_step_ = state_.step;
+}
+
+void training::steps() {
+  training_begun_ = clock::now();
+  seconds_before_ = state_.seconds;
+  verified_steps();
+  while (!ended()) {
+    one_step();
+    if (state_.step % options_.validate_every == 0 && !ended())
+      validate();
+    if (state_.step % options_.checkpoint_every == 0 && !ended())
+      save();
+  }
+  progress_.finish();
+}
+
+void training::finish() {
+  save();
+  const auto validation_loss = pipeline_->evaluate(validation_);
+  if (metrics_->validation_losses().empty() || metrics_->validation_losses().back().first != static_cast<double>(state_.step))
+    metrics_->add_validation(state_.step, validation_loss, state_.seconds);
+  copy_parameters(pipeline_->parameters(), *replica_);
+  generation_settings drawn;
+  drawn.length = options_.sample;
+  drawn.seed = state_.how.seed;
+  const auto first = vocabulary_->characters().find(U'\n') != std::u32string::npos ? U'\n' : vocabulary_->characters()[0];
+  drawn.prompt = {first};
+  const auto sample = to_utf8(generate(*replica_, state_.shape, *vocabulary_, drawn));
+  write_whole_file(folder_.chart(), loss_chart(*metrics_, trigram_));
+  if (options_.trace)
+    write_whole_file(folder_.trace(), driver_->collect_trace(nodes_->names()));
+  const auto tokens = static_cast<double>(timed_steps_ * state_.how.batch * state_.shape.context);
+  run_summary summary;
+  summary.validation_loss = validation_loss;
+  summary.trigram_loss = trigram_;
+  summary.tokens_per_second = timed_seconds_ > 0 ? tokens / timed_seconds_ : 0;
+  summary.single_process = single_process_;
+  summary.verified_steps = verified_steps_;
+  summary.verified_parameters = verified_parameters_;
+  summary.seconds = seconds_since(begun_);
+  write_whole_file(folder_.summary(), summary.to_json(state_));
+  for (const auto& line : summary.lines(state_, folder_.path().string(), sample))
+    progress_.message(line);
+}
+
+int training::interrupted() {
+  progress_.finish();
+  auto text = "stopped by a signal at step " + std::to_string(state_.step);
+  if (pipeline_ && state_.step > 0)
+    save();
+  if (saved_step_ >= 0)
+    text += "; the checkpoint of step " + std::to_string(saved_step_) + " is in " + folder_.checkpoint() + "; continue with: troupe train --resume --out " +
+            folder_.path().string();
+  progress_.message(text);
+  return 128 + stop_.number();
+}
+
+void training::rethrow_with_node(const std::exception& failure) {
+  progress_.finish();
+  const auto lost = nodes_ ? nodes_->lost(std::chrono::milliseconds(150)) : std::nullopt;
+  std::string text = lost ? "lost node " + *lost : std::string(failure.what());
+  text += lost || state_.step > 0 ? " (at step " + std::to_string(state_.step) + ")" : "";
+  if (saved_step_ >= 0)
+    text += "; the checkpoint of step " + std::to_string(saved_step_) + " in " + folder_.checkpoint() +
+            " is whole, continue with: troupe train --resume --out " + folder_.path().string();
+  if (nodes_)
+    nodes_->stop();
+  throw std::runtime_error(text);
+}
+
+int training::run() {
+  prepare();
+  const auto stopped = [&] { return stop_.requested(); };
+  try {
+    start_nodes();
+    if (!stopped() && options_.single_process_seconds > 0) {
+      progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 0) +
+                        " s, while the stages are idle ...");
+      const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
+      const auto time = std::chrono::milliseconds(static_cast<std::int64_t>(options_.single_process_seconds * 1000));
+      single_process_ = measure_single_process(state_.shape, state_.how, *corpus_, threads, time, stopped);
+      if (!stopped())
+        progress_.message("one process: " + grouped(single_process_.with_one_thread) + " tokens/s with one thread, " +
+                          grouped(single_process_.with_all_threads) + " with " + std::to_string(threads));
+    }
+    if (!stopped())
+      load();
+    at::set_num_threads(1);
+    if (!stopped())
+      steps();
+    const auto status = stopped() ? interrupted() : (finish(), 0);
+    pipeline_.reset();
+    nodes_->stop();
+    driver_->stop();
+    return status;
+  } catch (const std::exception& failure) {
+    rethrow_with_node(failure);
+  }
+}
+
+}  // namespace
+
+int train(const train_options& options, const stop_signal& stop) { return training{options, stop}.run(); }
+
+}  // namespace troupe::apps::charlm

@@ -63,22 +63,34 @@ struct fixture {
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   caf::scoped_actor self{system};
+  std::vector<caf::actor> all;
 
+  ~fixture() {  // a system waits for its last actor
+    for (auto& actor : all)
+      self->send_exit(actor, caf::exit_reason::user_shutdown);
+    scheduler.run();
+  }
+
+  template <class Actor>
+  Actor keep(Actor spawned) {
+    all.push_back(caf::actor_cast<caf::actor>(spawned));
+    return spawned;
+  }
   source_actor says(double value) {
-    return system.spawn([value]() -> source_actor::behavior_type { return {[value](ask_atom) { return value; }}; });
+    return keep(system.spawn([value]() -> source_actor::behavior_type { return {[value](ask_atom) { return value; }}; }));
   }
   source_actor fails() {
-    return system.spawn([]() -> source_actor::behavior_type {
+    return keep(system.spawn([]() -> source_actor::behavior_type {
       return {[](ask_atom) -> caf::result<double> { return make_error(troupe::errc::stopping, "the node is stopping"); }};
-    });
+    }));
   }
   source_actor never_answers() {
-    return system.spawn([](source_actor::pointer own) -> source_actor::behavior_type {
+    return keep(system.spawn([](source_actor::pointer own) -> source_actor::behavior_type {
       return {[own](ask_atom) -> caf::result<double> { return own->make_response_promise<double>(); }};
-    });
+    }));
   }
   total_actor total(std::vector<source_actor> sources) {
-    return system.spawn(make_total<total_actor::stateful_pointer<total_state>>, std::move(sources), std::chrono::milliseconds(100));
+    return keep(system.spawn(make_total<total_actor::stateful_pointer<total_state>>, std::move(sources), std::chrono::milliseconds(100)));
   }
 };
 

@@ -38,21 +38,48 @@ std::string shapes_of(const variable_list& gradients) {
   return text.str();
 }
 
+// The parts of a task that grow with its graph. The last one of a thread is kept for the next, unless it is large: short passes
+// would otherwise spend their time in the allocator.
+struct workspace {
+  static constexpr std::size_t most_to_keep = std::size_t{8} << 20;
+
+  static workspace take() { return std::exchange(spare, workspace()); }
+
+  void give_back() noexcept {
+    slots.clear();
+    inputs.clear();
+    ready.clear();
+    if (graph.memory() + slots.capacity() * sizeof(at::Tensor) <= most_to_keep) {
+      spare = std::move(*this);
+    }
+  }
+
+  plan graph;
+  std::vector<at::Tensor> slots;
+  ready_queue ready;
+  variable_list inputs;
+
+  static thread_local workspace spare;
+};
+
+thread_local workspace workspace::spare;
+
 }  // namespace
 
-struct graph_task::implementation {
+struct graph_task::implementation : workspace {
   enum class delivery : std::uint8_t { waiting, delivered, dropped };
 
   explicit implementation(graph_task_settings given)
-      : settings(std::move(given)),
-        graph(settings.roots, settings.sends, settings.inputs, settings.capture),
-        slots(graph.slot_count),
+      : workspace(take()),
+        settings(std::move(given)),
         captures(settings.capture ? settings.inputs.size() : 0),
         deliveries(settings.sends.size(), delivery::waiting),
         delivered(settings.sends.size()),
         evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
+    graph = plan(settings.roots, settings.sends, settings.inputs, settings.capture, std::move(graph));
+    slots.resize(graph.slot_count);
     validate(settings.roots, settings.root_gradients,
              [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
     if (!settings.sends.empty()) {
@@ -63,6 +90,8 @@ struct graph_task::implementation {
       home_state.emplace();
     }
   }
+
+  ~implementation() { give_back(); }
 
   void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
 
@@ -78,11 +107,7 @@ struct graph_task::implementation {
   std::vector<message_id> reach(std::vector<std::uint32_t> unvisited);
 
   graph_task_settings settings;
-  plan graph;
-  std::vector<at::Tensor> slots;
   std::optional<serial_sums> sums;
-  ready_queue ready;
-  variable_list inputs;
   std::vector<at::Tensor> captures;
   std::vector<delivery> deliveries;
   std::vector<variable_list> delivered;

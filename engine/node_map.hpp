@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace torch::autograd {
@@ -32,6 +34,18 @@ class node_map {
     }
     return {found.index, fresh};
   }
+
+  /// Forgets every function, and keeps the memory unless little of it was used.
+  void clear() {
+    if (slots_.size() > 16 * (size_ + 1)) {
+      *this = node_map();
+      return;
+    }
+    std::fill(slots_.begin(), slots_.end(), slot());
+    size_ = 0;
+  }
+
+  std::size_t memory() const noexcept { return slots_.capacity() * sizeof(slot); }
 
   /// The number of the function, or `otherwise`.
   std::uint32_t find(const torch::autograd::Node* function, std::uint32_t otherwise) const {

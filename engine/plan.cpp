@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include <c10/util/Exception.h>
 
@@ -25,7 +26,16 @@ std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs
 }  // namespace
 
 plan::plan(const torch::autograd::edge_list& root_edges, const std::vector<send_source>& send_sources,
-           const torch::autograd::edge_list& inputs, bool capturing) {
+           const torch::autograd::edge_list& inputs, bool capturing, plan&& spare)
+    : vertices(std::move(spare.vertices)),
+      edges(std::move(spare.edges)),
+      roots(std::move(spare.roots)),
+      numbers_(std::move(spare.numbers_)),
+      unexpanded_(std::move(spare.unexpanded_)) {
+  vertices.clear();
+  edges.clear();
+  roots.clear();
+  numbers_.clear();
   const std::uint64_t lowest = lowest_topological_number(inputs);
   roots.reserve(root_edges.size());
   for (const auto& root : root_edges) {
@@ -59,6 +69,10 @@ plan::plan(const torch::autograd::edge_list& root_edges, const std::vector<send_
   if (!inputs.empty()) {
     prune(inputs, capturing);
   }
+}
+
+std::size_t plan::memory() const noexcept {
+  return vertices.capacity() * sizeof(vertex) + edges.capacity() * sizeof(edge) + numbers_.memory();
 }
 
 std::uint32_t plan::add(torch::autograd::Node* function, std::uint32_t rank) {

@@ -57,9 +57,19 @@ class plan {
     std::uint32_t output;
   };
 
+  /// Nothing to run.
+  plan() = default;
+
   /// `inputs` empty: everything executes. `capturing`: the inputs are answers, else functions to run.
+  /// `spare`: a plan that is done with, whose memory is used again.
   plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
-       const torch::autograd::edge_list& inputs, bool capturing);
+       const torch::autograd::edge_list& inputs, bool capturing, plan&& spare);
+  plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
+       const torch::autograd::edge_list& inputs, bool capturing)
+      : plan(roots, sends, inputs, capturing, plan()) {}
+
+  /// Bytes that a spare plan of this size holds on to.
+  std::size_t memory() const noexcept;
 
   std::vector<vertex> vertices;
   std::vector<edge> edges;

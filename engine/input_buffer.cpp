@@ -31,7 +31,7 @@ void accumulate(at::Tensor& buffer, at::Tensor&& value) {
     return;
   }
   if (c10::GradMode::is_enabled()) {
-    buffer = buffer + value;
+    buffer = buffer.is_sparse() && !value.is_sparse() ? value + buffer : buffer + value;
   } else if (buffer.is_sparse() || buffer.is_sparse_csr()) {
     // The dense operand has to come first.
     if (is_ours_to_change(value)) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <queue>
+#include <random>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/node_map.hpp>
+#include <troupe/engine/ready_queue.hpp>
+
+using namespace troupe::engine;
+
+BOOST_AUTO_TEST_SUITE(ready_queues)
+
+BOOST_AUTO_TEST_CASE(the_highest_rank_comes_first_and_in_it_the_latest_function) {
+  ready_queue queue;
+  queue.push({5, 0, 0});
+  queue.push({1, 2, 1});
+  queue.push({9, 1, 2});
+  queue.push({7, 2, 3});
+  std::vector<std::uint32_t> order;
+  while (!queue.empty()) {
+    order.push_back(queue.pop());
+  }
+  BOOST_TEST(order == (std::vector<std::uint32_t>{3, 1, 2, 0}));
+}
+
+// RQ-1
+BOOST_AUTO_TEST_CASE(ties_come_out_as_from_the_queue_that_libtorch_uses) {
+  using pair = std::pair<std::uint64_t, std::uint32_t>;
+  const auto later = [](const pair& a, const pair& b) { return a.first < b.first; };
+  std::mt19937 random(3);
+  ready_queue ours;
+  std::priority_queue<pair, std::vector<pair>, decltype(later)> theirs(later);
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    if (random() % 3 != 0 || theirs.empty()) {
+      const std::uint64_t sequence = random() % 4;
+      ours.push({sequence, 0, i});
+      theirs.emplace(sequence, i);
+    } else {
+      BOOST_REQUIRE(ours.pop() == theirs.top().second);
+      theirs.pop();
+    }
+  }
+  BOOST_TEST(ours.size() == theirs.size());
+}
+
+BOOST_AUTO_TEST_CASE(a_map_numbers_functions_by_address_and_can_be_used_again) {
+  std::vector<std::uint64_t> memory(20'000);
+  const auto address = [&](std::size_t i) { return reinterpret_cast<const torch::autograd::Node*>(&memory[i]); };
+  node_map map;
+  BOOST_TEST(map.find(address(0), 77) == 77u);
+  for (const std::size_t count : {20'000, 3, 3, 5000}) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto [index, fresh] = map.insert(address(i));
+      BOOST_REQUIRE(fresh);
+      index = i;
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      BOOST_REQUIRE(!map.insert(address(i)).fresh);
+      BOOST_REQUIRE(map.find(address(i), 77) == (i));
+    }
+    BOOST_TEST((count == memory.size() || map.find(address(count), 77) == 77u));
+    map.clear();
+    BOOST_TEST(map.find(address(0), 77) == 77u);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -204,8 +204,7 @@ BOOST_AUTO_TEST_CASE(large_half_precision_gradients_do_not_overflow_the_norm) {
   auto leaf = at::zeros({100}, at::kHalf).requires_grad_();
   gradient_table table;
   table.accumulate(leaf, at::full({100}, 60000, at::kHalf));
-  BOOST_TEST(local_optimizer({}, {}, {{"p", leaf}}).norms(table).sums[0] == 100 * 60000.0 * 60000.0 * (59968.0 / 60000) * (59968.0 / 60000),
-             boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(local_optimizer({}, {}, {{"p", leaf}}).norms(table).sums[0] == 100 * 60000.0 * 60000.0);
 }
 
 BOOST_AUTO_TEST_CASE(a_parameter_of_two_modules_is_stepped_once) {

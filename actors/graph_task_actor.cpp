@@ -166,6 +166,14 @@ struct shell {
       drop_buffers();
   }
 
+  void hand_out_gradients() {
+    auto& task = state.terms->task;
+    table_ptr table;
+    if (task && !state.part->over() && !task->leaves.empty())
+      table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
+    std::exchange(state.take_promise, std::nullopt)->deliver(std::move(table));
+  }
+
   void burst_returned(burst& work) {
     state.terms->task = std::move(work.state);
     state.sent_to.insert(work.sent_to.begin(), work.sent_to.end());
@@ -176,8 +184,12 @@ struct shell {
     }
     if (work.what != burst::kind::run)
       return walk_returned(work);
-    if (!work.failure)
-      return act(state.part->burst_ended(std::move(work.carried)));
+    if (!work.failure) {
+      act(state.part->burst_ended(std::move(work.carried)));
+      if (state.take_promise && !state.part->away())
+        hand_out_gradients();
+      return;
+    }
     auto was_over = state.part->over();
     act(state.part->burst_failed());
     if (!was_over)
@@ -204,7 +216,7 @@ graph_task_state::~graph_task_state() {
 
 template <class Self>
 graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_terms_ptr terms) {
-  self->link_to(terms->owner->address());
+  self->link_to(here->face());
   auto& state = self->state;
   state.here = here;
   state.terms = std::move(terms);
@@ -217,6 +229,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     self->delayed_send(graph_task_actor{self}, state.terms->deadline, deadline_atom::value);
   }
   using aborted_promise = caf::typed_response_promise<pass_aborted>;
+  using table_promise = caf::typed_response_promise<table_ptr>;
   using discovered_promise = caf::typed_response_promise<discovered>;
   return {
     [=](start_atom) {
@@ -275,11 +288,12 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       else if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
         sh.fail(errc::peer_down, text);
     },
-    [=](take_atom) -> table_ptr {
-      auto& task = self->state.terms->task;
-      if (!task || self->state.part->away() || self->state.part->over() || task->leaves.empty())
-        return nullptr;
-      return std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
+    [=](take_atom) -> table_promise {
+      auto promise = self->template make_response_promise<table_promise>();
+      self->state.take_promise = promise;
+      if (!self->state.part->away())
+        shell(self).hand_out_gradients();
+      return promise;
     },
     [=](deadline_atom) {
       shell sh(self);

@@ -28,7 +28,8 @@ class company;
 /// (participant) and, on the node that called backward, the pass's (initiator). This is their shell: it unpacks, asks, sends.
 ///   GA-1  one burst is away at a time; gradients that arrive meanwhile wait for the next.
 ///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.
-///   GA-3  after an abort its buffers are gone before the answer leaves.
+///   GA-3  the gradients it hands out are those of all bursts: the last one may still be away when the pass is complete.
+///   GA-4  after an abort its buffers are gone before the answer leaves.
 using graph_task_actor = caf::typed_actor<
   caf::reacts_to<start_atom>,                                  // the initiator's: the roots are ready
   caf::reacts_to<propagate_gradients>,
@@ -39,7 +40,7 @@ using graph_task_actor = caf::typed_actor<
   caf::replies_to<abort_pass>::with<pass_aborted>,
   caf::reacts_to<burst_ptr>,                                   // back from a worker
   caf::reacts_to<peer_down>,
-  caf::replies_to<take_atom>::with<table_ptr>,                 // the pass is complete: hands out its gradients, once
+  caf::replies_to<take_atom>::with<table_ptr>,                 // the pass is complete: hands out its gradients, once (null: none)
   caf::reacts_to<deadline_atom>,
   caf::reacts_to<close_atom>>;                                 // the context is gone: stop, free everything
 
@@ -73,6 +74,7 @@ struct graph_task_state {
   std::set<node_id> sent_to;
   std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
   std::optional<caf::typed_response_promise<discovered>> discover_promise;
+  std::optional<caf::typed_response_promise<table_ptr>> take_promise;
   bool closed = false;
 };
 

@@ -18,10 +18,9 @@
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/input_buffer.hpp>
-#include <troupe/engine/plan.hpp>
-#include <troupe/engine/ready_queue.hpp>
-#include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/reach_walk.hpp>
 #include <troupe/engine/serial_sums.hpp>
+#include <troupe/engine/workspace.hpp>
 
 namespace troupe::engine {
 
@@ -37,32 +36,6 @@ std::string shapes_of(const variable_list& gradients) {
   }
   return text.str();
 }
-
-// The parts of a task that grow with its graph. The last one of a thread is kept for the next, unless it is large: short passes
-// would otherwise spend their time in the allocator.
-struct workspace {
-  static constexpr std::size_t most_to_keep = std::size_t{8} << 20;
-
-  static workspace take() { return std::exchange(spare, workspace()); }
-
-  void give_back() noexcept {
-    slots.clear();
-    inputs.clear();
-    ready.clear();
-    if (graph.memory() + slots.capacity() * sizeof(at::Tensor) <= most_to_keep) {
-      spare = std::move(*this);
-    }
-  }
-
-  plan graph;
-  std::vector<at::Tensor> slots;
-  ready_queue ready;
-  variable_list inputs;
-
-  static thread_local workspace spare;
-};
-
-thread_local workspace workspace::spare;
 
 }  // namespace
 
@@ -104,7 +77,6 @@ struct graph_task::implementation : workspace {
   void skip_outputs(std::uint32_t source);
   void abandon() noexcept;
   void fail(std::uint32_t index);
-  std::vector<message_id> reach(std::vector<std::uint32_t> unvisited);
 
   graph_task_settings settings;
   std::optional<serial_sums> sums;
@@ -116,7 +88,7 @@ struct graph_task::implementation : workspace {
   bool seeded;
   bool abandoned = false;
   std::string failed;
-  std::vector<bool> visited;
+  reach_walk reach;
   std::thread::id home;
   std::optional<at::ThreadLocalState> home_state;
 };
@@ -251,29 +223,6 @@ void graph_task::implementation::fail(std::uint32_t index) {
   abandon();
 }
 
-std::vector<message_id> graph_task::implementation::reach(std::vector<std::uint32_t> unvisited) {
-  visited.resize(graph.vertices.size(), false);
-  std::vector<message_id> recvs;
-  while (!unvisited.empty()) {
-    const std::uint32_t at = unvisited.back();
-    unvisited.pop_back();
-    if (at == plan::none || visited[at]) {
-      continue;
-    }
-    visited[at] = true;
-    const plan::vertex& vertex = graph.vertices[at];
-    if (vertex.edge_count == 0) {
-      if (const auto* recv = dynamic_cast<const recv_backward*>(vertex.function)) {
-        recvs.push_back(recv->message);
-      }
-    }
-    for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
-      unvisited.push_back(graph.edges[vertex.first_edge + i].vertex);
-    }
-  }
-  return recvs;
-}
-
 graph_task::graph_task(graph_task_settings settings) : implementation_(std::make_unique<implementation>(std::move(settings))) {}
 graph_task::~graph_task() = default;
 graph_task::graph_task(graph_task&&) noexcept = default;
@@ -354,7 +303,7 @@ std::vector<message_id> graph_task::reach_from_roots() {
   for (const plan::edge& root : implementation_->graph.roots) {
     start.push_back(root.vertex);
   }
-  return implementation_->reach(std::move(start));
+  return implementation_->reach(implementation_->graph, std::move(start));
 }
 
 std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size_t>& sends) {
@@ -362,7 +311,7 @@ std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size
   for (const std::size_t send : sends) {
     start.push_back(implementation_->graph.sends.at(send));
   }
-  return implementation_->reach(std::move(start));
+  return implementation_->reach(implementation_->graph, std::move(start));
 }
 
 std::vector<at::Tensor> graph_task::take_captures() { return std::move(implementation_->captures); }

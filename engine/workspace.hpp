@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/engine/plan.hpp>
+#include <troupe/engine/ready_queue.hpp>
+
+namespace troupe::engine {
+
+/// The parts of a graph task that grow with its graph. The last one of a thread is kept for the next task, unless it is large:
+/// short passes would otherwise spend their time in the allocator.
+struct workspace {
+  /// Empty, with the memory that an earlier task of this thread gave back.
+  static workspace take();
+
+  /// Frees the tensors and keeps the memory for the next task of this thread.
+  void give_back() noexcept;
+
+  plan graph;
+  std::vector<at::Tensor> slots;  // inputs of all functions
+  ready_queue ready;
+  std::vector<at::Tensor> inputs;  // of the function that runs
+};
+
+}  // namespace troupe::engine

@@ -20,15 +20,13 @@ namespace {
 /// Takes a value out, so that what is left is the user's.
 attribute take(attributes& values, const char* name) {
   auto found = values.extract(name);
-  if (found.empty())
-    throw error(errc::misuse, std::string("the call carries no value '") + name + "'");
+  if (found.empty()) throw error(errc::misuse, std::string("the call carries no value '") + name + "'");
   return std::move(found.mapped());
 }
 
 std::string take_text(attributes& values, const char* name) {
   auto value = take(values, name);
-  if (auto* text = std::get_if<std::string>(&value.value))
-    return std::move(*text);
+  if (auto* text = std::get_if<std::string>(&value.value)) return std::move(*text);
   throw error(errc::misuse, std::string("the call's value '") + name + "' is not a text");
 }
 
@@ -39,8 +37,7 @@ node_id take_owner(attributes& values) {
 }
 
 std::string describe(const at::Tensor& tensor) {
-  if (!tensor.defined())
-    return "undefined";
+  if (!tensor.defined()) return "undefined";
   std::ostringstream text;
   text << tensor.sizes() << " " << tensor.scalar_type();
   return text.str();
@@ -48,8 +45,7 @@ std::string describe(const at::Tensor& tensor) {
 
 const engine::gradient_table& gradients_of(const call_arguments& arguments) {
   static const engine::gradient_table none;
-  if (!arguments.context)
-    throw error(errc::misuse, "gradients are gathered in a context, and this call came outside any");
+  if (!arguments.context) throw error(errc::misuse, "gradients are gathered in a context, and this call came outside any");
   return arguments.gradients == nullptr ? none : *arguments.gradients;
 }
 
@@ -101,18 +97,15 @@ call_reply set_parameters(object_store& objects, call_arguments& arguments) {
     const auto name = get<std::string>(arguments.values, std::to_string(i));
     at::Tensor to;
     for (const auto& [known, parameter] : parameters)
-      if (known == name)
-        to = parameter;
-    if (!to.defined())
-      throw error(errc::misuse, "the module has no parameter '" + name + "'; nothing was written");
+      if (known == name) to = parameter;
+    if (!to.defined()) throw error(errc::misuse, "the module has no parameter '" + name + "'; nothing was written");
     if (!value.defined() || !value.sizes().equals(to.sizes()) || value.scalar_type() != to.scalar_type())
       throw error(errc::misuse, "parameter '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
                                   "; nothing was written");
     copies.emplace_back(std::move(to), value);
   }
   at::NoGradGuard no_grad;
-  for (auto& [to, from] : copies)
-    to.copy_(from);
+  for (auto& [to, from] : copies) to.copy_(from);
   return {};
 }
 
@@ -123,8 +116,7 @@ call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
   const std::string module_prefix = "module.";
   const std::string option_prefix = "option.";
   for (const auto& [name, value] : arguments.values)
-    if (name.starts_with(option_prefix))
-      settings.values.emplace(name.substr(option_prefix.size()), value);
+    if (name.starts_with(option_prefix)) settings.values.emplace(name.substr(option_prefix.size()), value);
   for (std::size_t i = 0; arguments.values.contains(module_prefix + std::to_string(i)); ++i)
     modules.push_back(objects.find_module({objects.here(), number_from(arguments.values, module_prefix + std::to_string(i))}));
   auto made = std::make_shared<local_optimizer>(settings, std::move(modules));

@@ -20,8 +20,8 @@ namespace troupe {
 struct checkpoint_part {
   std::string node;
   std::string save;
-  std::string optimizer;             // optimizer_settings::type
-  attributes options;                // of the optimizer, all of them
+  std::string optimizer;  // optimizer_settings::type
+  attributes options;     // of the optimizer, all of them
   named_tensors parameters;
   std::vector<parameter_state> states;  // one for each parameter
 };

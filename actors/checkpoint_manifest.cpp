@@ -2,8 +2,8 @@
 #include <troupe/actors/checkpoint.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -26,8 +26,7 @@ constexpr std::uint32_t manifest_version = 1;
 
 std::string hex16(std::uint64_t number) {
   std::string text(16, '0');
-  for (std::size_t i = 16; i-- > 0; number >>= 4)
-    text[i] = "0123456789abcdef"[number & 15];
+  for (std::size_t i = 16; i-- > 0; number >>= 4) text[i] = "0123456789abcdef"[number & 15];
   return text;
 }
 
@@ -37,10 +36,8 @@ bool is_hex16(const std::string& text) {
 
 /// The save that a file name of a part (finished or not) speaks of, or nothing.
 std::string save_of(std::string name) {
-  if (name.ends_with(".part"))
-    name.resize(name.size() - 5);
-  if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.')
-    return {};
+  if (name.ends_with(".part")) name.resize(name.size() - 5);
+  if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.') return {};
   std::string save = name.substr(name.size() - 19, 16);
   return is_hex16(save) ? save : std::string{};
 }
@@ -50,13 +47,11 @@ void remove_where(const std::string& folder, const std::function<bool(const std:
   std::vector<fs::path> found;
   try {
     for (const auto& one : fs::directory_iterator(folder, ignored))
-      if (auto save = save_of(one.path().filename().string()); !save.empty() && unwanted(save))
-        found.push_back(one.path());
+      if (auto save = save_of(one.path().filename().string()); !save.empty() && unwanted(save)) found.push_back(one.path());
   } catch (const std::exception&) {
     // What is left now goes with the next save.
   }
-  for (const auto& path : found)
-    fs::remove(path, ignored);
+  for (const auto& path : found) fs::remove(path, ignored);
 }
 
 checkpoint_file::Value to_proto(const attribute& from) {
@@ -77,12 +72,18 @@ checkpoint_file::Value to_proto(const attribute& from) {
 
 attribute from_proto(const checkpoint_file::Value& from) {
   switch (from.value_case()) {
-    case checkpoint_file::Value::kTruth: return from.truth();
-    case checkpoint_file::Value::kInteger: return std::int64_t{from.integer()};
-    case checkpoint_file::Value::kReal: return from.real();
-    case checkpoint_file::Value::kText: return from.text();
-    case checkpoint_file::Value::kBinary: return from.binary();
-    case checkpoint_file::Value::VALUE_NOT_SET: break;
+    case checkpoint_file::Value::kTruth:
+      return from.truth();
+    case checkpoint_file::Value::kInteger:
+      return std::int64_t{from.integer()};
+    case checkpoint_file::Value::kReal:
+      return from.real();
+    case checkpoint_file::Value::kText:
+      return from.text();
+    case checkpoint_file::Value::kBinary:
+      return from.binary();
+    case checkpoint_file::Value::VALUE_NOT_SET:
+      break;
   }
   return {};
 }
@@ -97,8 +98,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
                                          "; this program reads format " + std::to_string(manifest_version));
   checkpoint_manifest to;
   to.save = from.save();
-  if (!is_hex16(to.save))
-    damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
+  if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
   for (const auto& part : from.parts()) {
     part_entry entry{part.node(), part.file(), {part.bytes(), 0}};
     // A part lies in the folder; the manifest can't lead elsewhere.
@@ -111,8 +111,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
     std::from_chars(digits.data(), digits.data() + digits.size(), entry.digest.sum, 16);
     to.parts.push_back(std::move(entry));
   }
-  for (const auto& [name, value] : from.about())
-    to.about.emplace(name, from_proto(value));
+  for (const auto& [name, value] : from.about()) to.about.emplace(name, from_proto(value));
   return to;
 }
 
@@ -121,11 +120,11 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
 const part_entry& checkpoint_manifest::part(const std::string& node) const {
   std::string names;
   for (const auto& one : parts) {
-    if (one.node == node)
-      return one;
+    if (one.node == node) return one;
     names += (names.empty() ? "'" : ", '") + one.node + "'";
   }
-  throw error(errc::function_failed, "the checkpoint has no part of node '" + node + "'; it has " + (names.empty() ? "none" : names));
+  throw error(errc::function_failed,
+              "the checkpoint has no part of node '" + node + "'; it has " + (names.empty() ? "none" : names));
 }
 
 std::string new_save_id() {
@@ -155,8 +154,7 @@ void write_manifest(const std::string& folder, const checkpoint_manifest& manife
     entry.set_bytes(part.digest.bytes);
     entry.set_checksum(hex16(part.digest.sum));
   }
-  for (const auto& [name, value] : manifest.about)
-    (*to.mutable_about())[name] = to_proto(value);
+  for (const auto& [name, value] : manifest.about) (*to.mutable_about())[name] = to_proto(value);
   google::protobuf::util::JsonPrintOptions print;
   print.add_whitespace = true;
   std::string text;
@@ -172,8 +170,7 @@ void write_manifest(const std::string& folder, const checkpoint_manifest& manife
 checkpoint_manifest read_manifest(const std::string& folder) {
   const auto path = fs::path(folder) / manifest_name;
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw error(errc::function_failed, "no checkpoint in '" + folder + "': can't open '" + path.string() + "'");
+  if (!file) throw error(errc::function_failed, "no checkpoint in '" + folder + "': can't open '" + path.string() + "'");
   std::ostringstream text;
   text << file.rdbuf();
   checkpoint_file::Manifest from;

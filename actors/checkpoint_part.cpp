@@ -9,8 +9,9 @@
 
 #include <troupe/messages/errors.hpp>
 
-// A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `slot_names`; `steps` (-1: the optimizer
-// has not seen the parameter) and `slots` (a list of slots for each parameter; an empty tensor stands for one it does not keep).
+// A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `slot_names`; `steps` (-1: the
+// optimizer has not seen the parameter) and `slots` (a list of slots for each parameter; an empty tensor stands for one it does
+// not keep).
 namespace troupe {
 
 namespace {
@@ -28,10 +29,8 @@ T read(torch::serialize::InputArchive& from, const std::string& key) {
 }
 
 double to_number(const attribute& from) {
-  if (const auto* truth = std::get_if<bool>(&from.value))
-    return *truth ? 1 : 0;
-  if (const auto* integer = std::get_if<std::int64_t>(&from.value))
-    return static_cast<double>(*integer);
+  if (const auto* truth = std::get_if<bool>(&from.value)) return *truth ? 1 : 0;
+  if (const auto* integer = std::get_if<std::int64_t>(&from.value)) return static_cast<double>(*integer);
   return std::get<double>(from.value);
 }
 
@@ -93,8 +92,7 @@ std::vector<parameter_state> read_states(torch::serialize::InputArchive& from, s
   for (std::size_t p = 0; p < parameters; ++p) {
     states[p].present = steps[p] != unseen;
     states[p].step = states[p].present ? steps[p] : 0;
-    for (std::size_t i = p * slots; i < (p + 1) * slots; ++i)
-      states[p].slots.push_back(kept[i] ? tensors[i] : at::Tensor());
+    for (std::size_t i = p * slots; i < (p + 1) * slots; ++i) states[p].slots.push_back(kept[i] ? tensors[i] : at::Tensor());
   }
   return states;
 }
@@ -135,7 +133,8 @@ checkpoint_part read_part(const std::string& path, const file_digest& expected, 
   if (found != expected)
     throw error(errc::function_failed,
                 "'" + path + "' is damaged or of another save: it has " + std::to_string(found.bytes) + " bytes" +
-                  (found.bytes == expected.bytes ? " with another checksum than" : ", not the " + std::to_string(expected.bytes) + " that") +
+                  (found.bytes == expected.bytes ? " with another checksum than"
+                                                 : ", not the " + std::to_string(expected.bytes) + " that") +
                   " checkpoint.json says");
   try {
     torch::serialize::InputArchive from;
@@ -150,8 +149,7 @@ checkpoint_part read_part(const std::string& path, const file_digest& expected, 
     auto names = read<string_list>(from, "names");
     auto values = read<std::vector<at::Tensor>>(from, "values");
     TORCH_CHECK(names.size() == values.size(), "it has ", names.size(), " names for ", values.size(), " parameters");
-    for (std::size_t i = 0; i < names.size(); ++i)
-      part.parameters.emplace_back(std::move(names[i]), std::move(values[i]));
+    for (std::size_t i = 0; i < names.size(); ++i) part.parameters.emplace_back(std::move(names[i]), std::move(values[i]));
     part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
     return part;
   } catch (const c10::Error& failed) {

@@ -19,9 +19,7 @@ namespace troupe {
 
 namespace {
 
-std::string reason_text(int reason) {
-  return std::generic_category().message(reason);
-}
+std::string reason_text(int reason) { return std::generic_category().message(reason); }
 
 }  // namespace
 
@@ -33,16 +31,14 @@ void checksum::update(const void* data, std::size_t size) noexcept {
   };
   for (; size > 0 && length_ % 8 != 0; --size) {
     pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
-    if (length_ % 8 == 0)
-      mix(std::exchange(pending_, 0));
+    if (length_ % 8 == 0) mix(std::exchange(pending_, 0));
   }
   for (; size >= 8; size -= 8, bytes += 8, length_ += 8) {
     std::uint64_t word;
     std::memcpy(&word, bytes, 8);
     mix(word);
   }
-  for (; size > 0; --size)
-    pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
+  for (; size > 0; --size) pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
 }
 
 std::uint64_t checksum::value() const noexcept {
@@ -53,8 +49,7 @@ std::uint64_t checksum::value() const noexcept {
 
 file_digest file_digest::of(const std::string& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (!file)
-    throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
+  if (!file) throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
   std::vector<char> chunk(std::size_t{1} << 20);
   file_digest result;
   checksum sum;
@@ -62,35 +57,30 @@ file_digest file_digest::of(const std::string& path) {
     sum.update(chunk.data(), got);
     result.bytes += got;
   }
-  if (std::ferror(file.get()) != 0)
-    throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
+  if (std::ferror(file.get()) != 0) throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
   result.sum = sum.value();
   return result;
 }
 
 durable_file::durable_file(std::string path) : path_(std::move(path)), partial_(path_ + ".part") {
   descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0)
-    throw error(errc::function_failed, "can't create '" + path_ + "': " + reason_text(errno));
+  if (descriptor_ < 0) throw error(errc::function_failed, "can't create '" + path_ + "': " + reason_text(errno));
 }
 
 durable_file::~durable_file() {
-  if (descriptor_ < 0)
-    return;
+  if (descriptor_ < 0) return;
   close();
   ::unlink(partial_.c_str());
 }
 
 void durable_file::write(const void* data, std::size_t size) noexcept {
-  if (failure_ != 0)
-    return;
+  if (failure_ != 0) return;
   sum_.update(data, size);
   bytes_ += size;
   const char* next = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = ::write(descriptor_, next, size);
-    if (written < 0 && errno == EINTR)
-      continue;
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       failure_ = written < 0 ? errno : ENOSPC;
       return;
@@ -101,13 +91,10 @@ void durable_file::write(const void* data, std::size_t size) noexcept {
 }
 
 file_digest durable_file::commit() {
-  if (failure_ == 0 && ::fsync(descriptor_) != 0)
-    failure_ = errno;
-  if (failure_ != 0)
-    fail("write", failure_);
+  if (failure_ == 0 && ::fsync(descriptor_) != 0) failure_ = errno;
+  if (failure_ != 0) fail("write", failure_);
   close();
-  if (std::rename(partial_.c_str(), path_.c_str()) != 0)
-    fail("rename the finished file to", errno);
+  if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("rename the finished file to", errno);
   // The new name itself is safe only once its folder is on the disk.
   std::string folder = std::filesystem::path(path_).parent_path().string();
   const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,8 +106,7 @@ file_digest durable_file::commit() {
 }
 
 void durable_file::close() noexcept {
-  if (descriptor_ >= 0)
-    ::close(std::exchange(descriptor_, -1));
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 void durable_file::fail(const char* action, int reason) {

@@ -23,12 +23,10 @@ class lent_gradients {
  public:
   explicit lent_gradients(named_tensors& parameters) : parameters_(parameters) {
     before_.reserve(parameters.size());
-    for (auto& [name, parameter] : parameters)
-      before_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+    for (auto& [name, parameter] : parameters) before_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
   }
   ~lent_gradients() {
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
-      parameters_[i].second.mutable_grad() = std::move(before_[i]);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].second.mutable_grad() = std::move(before_[i]);
   }
   lent_gradients(const lent_gradients&) = delete;
   lent_gradients& operator=(const lent_gradients&) = delete;
@@ -41,10 +39,8 @@ class lent_gradients {
 /// In double whatever the dtype: a zero-dim tensor on the gradient's device.
 at::Tensor sum_of_squares(const at::Tensor& gradient) {
   auto values = gradient.detach();
-  if (values.is_sparse())
-    values = values.coalesce().values();
-  if (values.is_complex())
-    values = at::view_as_real(values.resolve_conj());
+  if (values.is_sparse()) values = values.coalesce().values();
+  if (values.is_complex()) values = at::view_as_real(values.resolve_conj());
   return values.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).square_().sum();
 }
 
@@ -73,18 +69,15 @@ local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector
                                     (parameter.defined() ? "not a leaf; give the module's own tensor" : "undefined"));
       if (!names.insert(prefix + name).second)
         throw error(errc::misuse, "optimizer: two parameters are called '" + prefix + name + "'");
-      if (seen.insert(parameter.unsafeGetTensorImpl()).second)
-        parameters_.emplace_back(prefix + name, parameter);
+      if (seen.insert(parameter.unsafeGetTensorImpl()).second) parameters_.emplace_back(prefix + name, parameter);
     }
     counts_.push_back(parameters_.size() - before);
   };
-  for (std::size_t i = 0; i < modules_.size(); ++i)
-    take(std::to_string(i) + "/", modules_[i]->parameters());
+  for (std::size_t i = 0; i < modules_.size(); ++i) take(std::to_string(i) + "/", modules_[i]->parameters());
   take("", local);
 
   std::vector<at::Tensor> tensors;
-  for (const auto& [name, parameter] : parameters_)
-    tensors.push_back(parameter);
+  for (const auto& [name, parameter] : parameters_) tensors.push_back(parameter);
   optimizer_ = kind_.make(std::move(tensors), settings.values);
 }
 
@@ -102,8 +95,7 @@ squared_norms local_optimizer::norms(const engine::gradient_table& gradients) co
   // Read only now, so that a device computes all of them before anyone waits.
   for (const auto& [i, sum] : sums) {
     result.sums[i] = sum.item<double>();
-    if (!std::isfinite(result.sums[i]) && result.not_finite.empty())
-      result.not_finite = parameters_[i].first;
+    if (!std::isfinite(result.sums[i]) && result.not_finite.empty()) result.not_finite = parameters_[i].first;
   }
   return result;
 }
@@ -114,8 +106,7 @@ void local_optimizer::step(const engine::gradient_table& gradients, double scale
   lent_gradients lent(parameters_);
   for (auto& [name, parameter] : parameters_) {
     auto gradient = gradients.find(parameter);
-    if (!gradient.defined())
-      continue;
+    if (!gradient.defined()) continue;
     gradient = gradient.detach();
     parameter.mutable_grad() = scale == 1 ? gradient : gradient.mul(scale);
   }
@@ -132,8 +123,7 @@ void local_optimizer::set_learning_rate(double rate) {
 file_digest local_optimizer::save(const std::string& path, const std::string& node, const std::string& save_id) const {
   std::lock_guard lock(mutex_);
   checkpoint_part part{node, save_id, kind_.name(), kind_.options(*optimizer_), parameters_, {}};
-  for (const auto& [name, parameter] : parameters_)
-    part.states.push_back(kind_.state(*optimizer_, parameter));
+  for (const auto& [name, parameter] : parameters_) part.states.push_back(kind_.state(*optimizer_, parameter));
   return write_part(path, part);
 }
 
@@ -157,7 +147,8 @@ void local_optimizer::check(const std::string& path, const checkpoint_part& part
       misfit(path, "parameter '" + name + "' is " + describe(saved) + " there and " + describe(parameter) + " here");
     for (const auto& slot : part.states[i].slots)
       if (slot.defined() && !slot.sizes().equals(parameter.sizes()))
-        misfit(path, "the optimizer's state of parameter '" + name + "' is " + describe(slot) + ", the parameter " + describe(parameter));
+        misfit(path, "the optimizer's state of parameter '" + name + "' is " + describe(slot) + ", the parameter " +
+                       describe(parameter));
   }
   if (part.parameters.size() != parameters_.size()) {
     const auto& longer = part.parameters.size() > common ? part.parameters : parameters_;
@@ -177,8 +168,7 @@ void local_optimizer::apply(const std::string& save_id) {
     auto& parameter = parameters_[i].second;
     parameter.copy_(part.parameters[i].second);
     for (auto& slot : part.states[i].slots)
-      if (slot.defined())
-        slot = slot.to(parameter.device());
+      if (slot.defined()) slot = slot.to(parameter.device());
     kind_.set_state(*optimizer_, parameter, std::move(part.states[i]));
   }
   kind_.set_options(*optimizer_, part.options);

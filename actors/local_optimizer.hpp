@@ -47,7 +47,8 @@ class local_optimizer {
   /// Writes parameters and state to `path`.
   file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
 
-  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits; throws troupe::error naming the first that does not.
+  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits; throws troupe::error naming the first that
+  /// does not.
   void stage(const std::string& path, const file_digest& digest, const std::string& save_id);
   /// Overwrites parameters, state and options with what was staged from that save.
   void apply(const std::string& save_id);

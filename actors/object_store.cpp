@@ -12,9 +12,7 @@ namespace troupe {
 object_store::object_store(node_id here, std::string node_name)
     : here_(here), node_name_(std::move(node_name)), tether_(std::make_shared<node_tether>(nullptr)) {}
 
-object_store::~object_store() {
-  close();
-}
+object_store::~object_store() { close(); }
 
 void object_store::add_module_type(const std::string& type, module_maker make) {
   std::lock_guard lock(mutex_);
@@ -29,8 +27,7 @@ std::shared_ptr<module> object_store::make_module(const std::string& type, const
     auto found = types_.find(type);
     if (found == types_.end()) {
       std::string known;
-      for (const auto& [name, maker] : types_)
-        known += (known.empty() ? "'" : ", '") + name + "'";
+      for (const auto& [name, maker] : types_) known += (known.empty() ? "'" : ", '") + name + "'";
       throw error(errc::unknown_function, "node '" + node_name_ + "' has no module type '" + type + "'; it has " +
                                             (known.empty() ? "none (register one with add_module_type)" : known));
     }
@@ -42,13 +39,9 @@ std::shared_ptr<module> object_store::make_module(const std::string& type, const
   return made;
 }
 
-object_id object_store::add(node_id owner, std::shared_ptr<module> object) {
-  return insert(owner, std::move(object));
-}
+object_id object_store::add(node_id owner, std::shared_ptr<module> object) { return insert(owner, std::move(object)); }
 
-object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> object) {
-  return insert(owner, std::move(object));
-}
+object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> object) { return insert(owner, std::move(object)); }
 
 object_id object_store::insert(node_id owner, object held) {
   std::lock_guard lock(mutex_);
@@ -70,9 +63,7 @@ std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
   return *held;
 }
 
-std::shared_ptr<module> object_store::find_module(object_id id) const {
-  return find<module>(id, "a module");
-}
+std::shared_ptr<module> object_store::find_module(object_id id) const { return find<module>(id, "a module"); }
 
 std::shared_ptr<local_optimizer> object_store::find_optimizer(object_id id) const {
   return find<local_optimizer>(id, "an optimizer");
@@ -109,9 +100,7 @@ void object_store::open(node& here) {
   tether_ = std::make_shared<node_tether>(&here);
 }
 
-void object_store::close() {
-  tether()->cut();
-}
+void object_store::close() { tether()->cut(); }
 
 std::shared_ptr<node_tether> object_store::tether() const {
   std::lock_guard lock(mutex_);

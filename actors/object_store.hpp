@@ -29,8 +29,7 @@ class node_tether {
   template <class F>
   void with_node(F&& use) {
     std::lock_guard lock(mutex_);
-    if (here_ != nullptr)
-      use(*here_);
+    if (here_ != nullptr) use(*here_);
   }
   void cut() {
     std::lock_guard lock(mutex_);
@@ -42,7 +41,8 @@ class node_tether {
   node* here_;
 };
 
-/// Modules and optimizers that live on a node, each on behalf of an owner, and the module types it can make. Safe to use from any thread.
+/// Modules and optimizers that live on a node, each on behalf of an owner, and the module types it can make. Safe to use from
+/// any thread.
 ///   OS-1  an object is found from add to drop; whoever found it may finish with it afterwards.
 ///   OS-2  no id is given twice, also not by two runs of a node.
 ///   OS-3  user code (a maker, a destructor) runs without the store's lock.

@@ -38,13 +38,11 @@ class traced {
 /// All parts read and check first, then all take over.
 void load_parts(optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
   std::set<std::string> there;
-  for (const auto& part : manifest.parts)
-    there.insert(part.node);
+  for (const auto& part : manifest.parts) there.insert(part.node);
   if (const auto wanted = parts.names(); wanted != there) {
     const auto list = [](const std::set<std::string>& names) {
       std::string text;
-      for (const auto& name : names)
-        text += (text.empty() ? "'" : ", '") + name + "'";
+      for (const auto& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
       return text;
     };
     throw error(errc::function_failed, "the checkpoint in '" + folder + "' is of nodes " + list(there) +
@@ -72,16 +70,18 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
   } catch (...) {
     parts.local().discard();
     try {
-      parts.everywhere("troupe.optimizer.discard", [](const optimizer_parts::group&) { return attributes{}; }, nothing);
+      parts.everywhere(
+        "troupe.optimizer.discard", [](const optimizer_parts::group&) { return attributes{}; }, nothing);
     } catch (const std::exception&) {
       // The first error is the one to tell; a part that stays in memory goes with the next load.
     }
     throw;
   }
-  parts.everywhere("troupe.optimizer.apply", [&](const optimizer_parts::group&) { return save; }, [&] {
-    if (parts.has_local())
-      parts.local().apply(manifest.save);
-  });
+  parts.everywhere(
+    "troupe.optimizer.apply", [&](const optimizer_parts::group&) { return save; },
+    [&] {
+      if (parts.has_local()) parts.local().apply(manifest.save);
+    });
 }
 
 }  // namespace
@@ -109,7 +109,10 @@ std::optional<double> optimizer::step(const context& pass, std::optional<double>
     scale = std::min(1.0, *clip_norm / (*norm + 1e-6));
   }
   all.everywhere(
-    "troupe.optimizer.step", [&](const optimizer_parts::group&) { return attributes{{"scale", scale}}; },
+    "troupe.optimizer.step",
+    [&](const optimizer_parts::group&) {
+      return attributes{{"scale", scale}};
+    },
     [&] { all.local().step(*gradients, scale); });
   return norm;
 }
@@ -117,7 +120,10 @@ std::optional<double> optimizer::step(const context& pass, std::optional<double>
 void optimizer::set_learning_rate(double rate) {
   auto& all = implementation_->parts;
   all.everywhere(
-    "troupe.optimizer.set_rate", [&](const optimizer_parts::group&) { return attributes{{"rate", rate}}; },
+    "troupe.optimizer.set_rate",
+    [&](const optimizer_parts::group&) {
+      return attributes{{"rate", rate}};
+    },
     [&] { all.local().set_learning_rate(rate); });
 }
 
@@ -127,12 +133,9 @@ void optimizer::save(const std::string& folder, const attributes& about) {
   const auto where = fs::absolute(folder).lexically_normal();
   std::error_code failed;
   fs::create_directories(where, failed);
-  if (failed)
-    throw error(errc::function_failed, "can't make the folder '" + where.string() + "': " + failed.message());
+  if (failed) throw error(errc::function_failed, "can't make the folder '" + where.string() + "': " + failed.message());
   checkpoint_manifest manifest{new_save_id(), {}, about};
-  const auto entry_for = [&](const std::string& node) {
-    return part_entry{node, part_file_name(node, manifest.save), {}};
-  };
+  const auto entry_for = [&](const std::string& node) { return part_entry{node, part_file_name(node, manifest.save), {}}; };
   const auto path_of = [&](const part_entry& part) { return (where / part.file).string(); };
   try {
     auto own = entry_for(all.here().name());
@@ -142,15 +145,13 @@ void optimizer::save(const std::string& folder, const attributes& about) {
         return attributes{{"path", path_of(entry_for(one.where.name()))}, {"save", manifest.save}};
       },
       [&] {
-        if (all.has_local())
-          own.digest = all.local().save(path_of(own), own.node, manifest.save);
+        if (all.has_local()) own.digest = all.local().save(path_of(own), own.node, manifest.save);
       });
     for (std::size_t g = 0; g < replies.size(); ++g) {
       manifest.parts.push_back(entry_for(all.groups()[g].where.name()));
       manifest.parts.back().digest = {number_from(replies[g].values, "bytes"), number_from(replies[g].values, "sum")};
     }
-    if (all.has_local())
-      manifest.parts.push_back(std::move(own));
+    if (all.has_local()) manifest.parts.push_back(std::move(own));
     write_manifest(where.string(), manifest);
   } catch (...) {
     remove_parts(where.string(), manifest.save);

@@ -14,8 +14,10 @@
 
 namespace troupe {
 
-/// Steps parameters where they live: one libtorch optimizer on every node that holds some of them. Not for several threads at once.
-///   OP-1  a step gives the bits that one libtorch optimizer over all parameters gives; a clipped one too, where the gradients are
+/// Steps parameters where they live: one libtorch optimizer on every node that holds some of them. Not for several threads at
+/// once.
+///   OP-1  a step gives the bits that one libtorch optimizer over all parameters gives; a clipped one too, where the gradients
+///   are
 ///         scaled by min(1, clip / (norm + 1e-6)) with the norm in double, summed in the order modules, then local.
 ///   OP-2  gradients that are not finite are refused by a clipped step before anything is changed.
 ///   OP-3  a checkpoint that does not fit is refused before any node changes anything.
@@ -27,15 +29,15 @@ class optimizer {
   ~optimizer();
 
   /// Steps every parameter with the gradient the context gathered for it; parameters without one stay as they are. The context
-  /// must be open on this thread. `clip_norm`: scales all gradients so that their norm over all nodes is at most this. Returns the
-  /// norm before clipping when clipping, otherwise nothing. Blocks; throws troupe::error.
+  /// must be open on this thread. `clip_norm`: scales all gradients so that their norm over all nodes is at most this. Returns
+  /// the norm before clipping when clipping, otherwise nothing. Blocks; throws troupe::error.
   std::optional<double> step(const context& pass, std::optional<double> clip_norm = {});
 
   /// Changes the learning rate on every node.
   void set_learning_rate(double rate);
 
-  /// Writes, on each node, its parameters and optimizer state to `folder`, which all nodes must share, and makes these files its
-  /// checkpoint: all of them or none (see checkpoint.hpp). A folder holds one optimizer's checkpoint.
+  /// Writes, on each node, its parameters and optimizer state to `folder`, which all nodes must share, and makes these files
+  /// its checkpoint: all of them or none (see checkpoint.hpp). A folder holds one optimizer's checkpoint.
   void save(const std::string& folder, const attributes& about);
   /// Reads it back, learning rate included, and returns `about`. Throws when nodes, names, shapes or dtypes do not fit.
   attributes load(const std::string& folder);

@@ -29,9 +29,13 @@ struct adam_options {
   static constexpr std::array<option<O>, 6> all{{
     {"lr", false, [](const O& o) { return o.lr(); }, [](O& o, double x) { o.lr(x); }},
     {"beta1", false, [](const O& o) { return std::get<0>(o.betas()); },
-     [](O& o, double x) { o.betas({x, std::get<1>(o.betas())}); }},
+     [](O& o, double x) {
+       o.betas({x, std::get<1>(o.betas())});
+     }},
     {"beta2", false, [](const O& o) { return std::get<1>(o.betas()); },
-     [](O& o, double x) { o.betas({std::get<0>(o.betas()), x}); }},
+     [](O& o, double x) {
+       o.betas({std::get<0>(o.betas()), x});
+     }},
     {"eps", false, [](const O& o) { return o.eps(); }, [](O& o, double x) { o.eps(x); }},
     {"weight_decay", false, [](const O& o) { return o.weight_decay(); }, [](O& o, double x) { o.weight_decay(x); }},
     {"amsgrad", true, [](const O& o) { return o.amsgrad() ? 1.0 : 0.0; }, [](O& o, double x) { o.amsgrad(x != 0); }},
@@ -72,12 +76,9 @@ struct sgd_state {
 
 /// A number or a flag as the option wants it; throws with what was expected.
 double checked(const std::string& kind, const char* name, bool flag, const attribute& given) {
-  if (const auto* x = std::get_if<bool>(&given.value); x != nullptr && flag)
-    return *x ? 1.0 : 0.0;
-  if (const auto* x = std::get_if<double>(&given.value); x != nullptr && !flag)
-    return *x;
-  if (const auto* x = std::get_if<std::int64_t>(&given.value); x != nullptr && !flag)
-    return static_cast<double>(*x);
+  if (const auto* x = std::get_if<bool>(&given.value); x != nullptr && flag) return *x ? 1.0 : 0.0;
+  if (const auto* x = std::get_if<double>(&given.value); x != nullptr && !flag) return *x;
+  if (const auto* x = std::get_if<std::int64_t>(&given.value); x != nullptr && !flag) return static_cast<double>(*x);
   throw error(errc::misuse, "optimizer '" + kind + "': option '" + name + "' is " + (flag ? "true or false" : "a number") +
                               ", a value of another type was given");
 }
@@ -114,8 +115,7 @@ class kind_of final : public optimizer_kind {
 
   parameter_state state(const torch::optim::Optimizer& of, const at::Tensor& parameter) const override {
     auto found = of.state().find(parameter.unsafeGetTensorImpl());
-    if (found == of.state().end())
-      return {};
+    if (found == of.state().end()) return {};
     return StateTable::read(static_cast<const State&>(*found->second));
   }
 
@@ -133,18 +133,15 @@ class kind_of final : public optimizer_kind {
   void assign(Options& to, const attributes& options) const {
     for (const auto& [name, value] : options) {
       const option<Options>* found = nullptr;
-      for (const auto& one : OptionTable::all)
-        found = name == one.name ? &one : found;
-      if (found == nullptr)
-        refuse(name);
+      for (const auto& one : OptionTable::all) found = name == one.name ? &one : found;
+      if (found == nullptr) refuse(name);
       found->write(to, checked(name_, found->name, found->flag, value));
     }
   }
 
   [[noreturn]] void refuse(const std::string& option) const {
     std::string known;
-    for (const auto& one : OptionTable::all)
-      known += (known.empty() ? "" : ", ") + std::string(one.name);
+    for (const auto& one : OptionTable::all) known += (known.empty() ? "" : ", ") + std::string(one.name);
     throw error(errc::misuse, "optimizer '" + name_ + "' has no option '" + option + "'; it has " + known);
   }
 
@@ -164,8 +161,7 @@ const optimizer_kind& optimizer_kind::find(const std::string& name) {
   static const adam_kind<Adam, AdamOptions, AdamParamState> adam{"adam", {}};
   static const adam_kind<AdamW, AdamWOptions, AdamWParamState> adamw{"adamw", {}};
   for (const optimizer_kind* one : std::initializer_list<const optimizer_kind*>{&sgd, &adam, &adamw})
-    if (one->name() == name)
-      return *one;
+    if (one->name() == name) return *one;
   throw error(errc::misuse, "no optimizer is called '" + name + "'; there are sgd, adam and adamw");
 }
 

@@ -33,7 +33,8 @@ class optimizer_kind {
   virtual const std::vector<std::string>& slots() const noexcept = 0;
 
   /// Throws troupe::error (misuse) for an option that it does not have, or of another type.
-  virtual std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters, const attributes& options) const = 0;
+  virtual std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters,
+                                                        const attributes& options) const = 0;
 
   /// All options as they are now.
   virtual attributes options(const torch::optim::Optimizer& of) const = 0;

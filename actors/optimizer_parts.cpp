@@ -31,8 +31,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
       continue;
     }
     auto found = std::find_if(groups_.begin(), groups_.end(), [&](const group& one) { return one.where.id() == where.id(); });
-    if (found == groups_.end())
-      found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
+    if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
     found->modules.push_back(i);
   }
   // First, so that wrong settings are refused before anything is made elsewhere.
@@ -41,8 +40,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   std::vector<future<call_reply>> replies;
   for (const auto& one : groups_) {
     attributes values{{value_names::type, settings.type}, {value_names::owner, to_attribute(here_.id().value)}};
-    for (const auto& [name, value] : settings.values)
-      values.emplace("option." + name, value);
+    for (const auto& [name, value] : settings.values) values.emplace("option." + name, value);
     for (std::size_t i = 0; i < one.modules.size(); ++i)
       values.emplace("module." + std::to_string(i), to_attribute(modules_[one.modules[i]].id().number));
     replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
@@ -53,12 +51,10 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     try {
       groups_[g].take(replies[g].get());
     } catch (const std::exception&) {
-      if (!failure)
-        failure = std::current_exception();
+      if (!failure) failure = std::current_exception();
     }
   }
-  if (failure)
-    std::rethrow_exception(failure);
+  if (failure) std::rethrow_exception(failure);
 }
 
 bool optimizer_parts::has_local() const {
@@ -68,10 +64,8 @@ bool optimizer_parts::has_local() const {
 
 std::set<std::string> optimizer_parts::names() const {
   std::set<std::string> result;
-  for (const auto& one : groups_)
-    result.insert(one.where.name());
-  if (has_local())
-    result.insert(here_.name());
+  for (const auto& one : groups_) result.insert(one.where.name());
+  if (has_local()) result.insert(here_.name());
   return result;
 }
 
@@ -84,24 +78,20 @@ std::vector<call_reply> optimizer_parts::everywhere(const char* function, const 
     try {
       run();
     } catch (...) {
-      if (!failure)
-        failure = std::current_exception();
+      if (!failure) failure = std::current_exception();
     }
   };
   attempt([&] {
-    for (const auto& one : groups_)
-      futures.push_back(one.object->call(function, {}, values(one)));
+    for (const auto& one : groups_) futures.push_back(one.object->call(function, {}, values(one)));
     meanwhile();
   });
-  for (const auto& one : futures)
-    attempt([&] { replies.push_back(one.get()); });
-  if (failure)
-    std::rethrow_exception(failure);
+  for (const auto& one : futures) attempt([&] { replies.push_back(one.get()); });
+  if (failure) std::rethrow_exception(failure);
   return replies;
 }
 
-void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& places,
-                             const std::vector<std::size_t>& counts, const double* sums) const {
+void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& places, const std::vector<std::size_t>& counts,
+                             const double* sums) const {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     // What comes after the modules are local parameters.
     to[i < places.size() ? places[i] : modules_.size()].assign(sums, sums + counts[i]);
@@ -134,8 +124,7 @@ double optimizer_parts::norm(const engine::gradient_table& gradients) {
   spread(sums, mine_, local_->counts(), own.sums.data());
   double total = 0;
   for (const auto& one : sums)
-    for (const double sum : one)
-      total += sum;
+    for (const double sum : one) total += sum;
   return std::sqrt(total);
 }
 

@@ -14,7 +14,8 @@
 
 namespace troupe {
 
-/// The parts of an optimizer: one local_optimizer on every other node that holds modules, and one here. Not for several threads.
+/// The parts of an optimizer: one local_optimizer on every other node that holds modules, and one here. Not for several
+/// threads.
 class optimizer_parts {
  public:
   /// The modules of one other node, and the optimizer over them that lives there.

@@ -38,22 +38,16 @@ remote_module peer::create(const std::string& type, attributes values) const {
 
 remote_module::remote_module(peer where, object_id id) : lifetime_(std::make_shared<lifetime>(std::move(where), id)) {}
 
-const peer& remote_module::where() const noexcept {
-  return lifetime_->where();
-}
+const peer& remote_module::where() const noexcept { return lifetime_->where(); }
 
-object_id remote_module::id() const noexcept {
-  return lifetime_->id();
-}
+object_id remote_module::id() const noexcept { return lifetime_->id(); }
 
 future<call_reply> remote_module::call(const std::string& method, std::vector<at::Tensor> tensors, attributes values) const {
   values[value_names::method] = method;
   return lifetime_->call("troupe.method", std::move(tensors), std::move(values));
 }
 
-named_tensors remote_module::parameters() const {
-  return named(lifetime_->call("troupe.parameters").get());
-}
+named_tensors remote_module::parameters() const { return named(lifetime_->call("troupe.parameters").get()); }
 
 void remote_module::set_parameters(const named_tensors& values) const {
   std::vector<at::Tensor> tensors;

@@ -118,9 +118,16 @@ BOOST_AUTO_TEST_CASE(another_file_is_not_taken_for_a_part) {
 
 BOOST_AUTO_TEST_CASE(the_manifest_keeps_every_value_to_the_bit) {
   temporary_folder folder;
-  const attributes about{{"steps", std::int64_t{1} << 62}, {"rate", 0.1}, {"tiny", std::numeric_limits<double>::denorm_min()},
-                         {"infinite", HUGE_VAL}, {"on", true}, {"off", false}, {"name", "a \"quoted\"\n text"},
-                         {"bytes", std::string("\0\xff\x80z", 4)}, {"empty", ""}, {"\xc3\xa4", 1}};
+  const attributes about{{"steps", std::int64_t{1} << 62},
+                         {"rate", 0.1},
+                         {"tiny", std::numeric_limits<double>::denorm_min()},
+                         {"infinite", HUGE_VAL},
+                         {"on", true},
+                         {"off", false},
+                         {"name", "a \"quoted\"\n text"},
+                         {"bytes", std::string("\0\xff\x80z", 4)},
+                         {"empty", ""},
+                         {"\xc3\xa4", 1}};
   write_manifest(folder.path(), {save_id, {{"a b", part_file_name("a b", save_id), {42, ~std::uint64_t{0}}}}, about});
   const auto read = read_manifest(folder.path());
   BOOST_TEST(read.save == save_id);
@@ -185,7 +192,8 @@ BOOST_AUTO_TEST_CASE(a_manifest_can_not_lead_out_of_its_folder) {
   temporary_folder folder;
   write_sample(folder);
   replace(folder / "checkpoint.json", "\"file\": \"", "\"file\": \"../");
-  BOOST_TEST(contains(text_of<error>([&] { read_manifest(folder.path()); }), "is damaged: the part of node 'stage1' is called '../"));
+  BOOST_TEST(
+    contains(text_of<error>([&] { read_manifest(folder.path()); }), "is damaged: the part of node 'stage1' is called '../"));
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_of_another_format_says_which) {

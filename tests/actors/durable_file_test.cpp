@@ -81,8 +81,7 @@ BOOST_AUTO_TEST_CASE(a_place_that_can_not_be_written_to_is_named) {
 
 BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_stream_is_cut) {
   std::string bytes;
-  for (int i = 0; i < 1000; ++i)
-    bytes += static_cast<char>(i * 37 % 251);
+  for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i * 37 % 251);
   checksum whole;
   whole.update(bytes.data(), bytes.size());
   for (std::size_t first = 0; first < 40; ++first)
@@ -108,8 +107,7 @@ BOOST_AUTO_TEST_CASE(the_checksum_tells_every_flipped_bit_and_every_cut) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     sums.insert(sum(flipped));
   }
-  for (std::size_t size = 0; size < bytes.size(); ++size)
-    sums.insert(sum(bytes.substr(0, size)));
+  for (std::size_t size = 0; size < bytes.size(); ++size) sums.insert(sum(bytes.substr(0, size)));
   sums.insert(sum(bytes + '\0'));
   BOOST_TEST(sums.size() == 1 + bytes.size() * 8 + bytes.size() + 1);
 }

@@ -36,9 +36,7 @@ class linear : public module {
   at::Tensor bias;
 };
 
-inline attributes layer(int in, int out, int seed) {
-  return {{"in", in}, {"out", out}, {"seed", seed}};
-}
+inline attributes layer(int in, int out, int seed) { return {{"in", in}, {"out", out}, {"seed", seed}}; }
 
 inline settings named_settings(const std::string& name) {
   settings result;
@@ -62,8 +60,7 @@ struct linear_cluster {
 
   /// Returns once every call made so far on the stages has run there.
   void settle() {
-    for (const auto* name : {"stage1", "stage2"})
-      driver.peer(name).call("troupe.drop").get();
+    for (const auto* name : {"stage1", "stage2"}) driver.peer(name).call("troupe.drop").get();
   }
 };
 

@@ -4,9 +4,9 @@
 #include <functional>
 #include <limits>
 
+#include <torch/torch.h>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <torch/torch.h>
 
 #include <actors/temporary_folder.hpp>
 #include <troupe/messages/errors.hpp>
@@ -34,22 +34,19 @@ const sizes usual{{8, 5}, {5}, {}, {3, 2, 2}};
 std::vector<at::Tensor> leaves(const sizes& shapes, int seed = 1) {
   torch::manual_seed(seed);
   std::vector<at::Tensor> result;
-  for (const auto& shape : shapes)
-    result.push_back(at::randn(shape).requires_grad_());
+  for (const auto& shape : shapes) result.push_back(at::randn(shape).requires_grad_());
   return result;
 }
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& from) {
   std::vector<at::Tensor> result;
-  for (const auto& one : from)
-    result.push_back(one.detach().clone().requires_grad_());
+  for (const auto& one : from) result.push_back(one.detach().clone().requires_grad_());
   return result;
 }
 
 named_tensors named(const std::vector<at::Tensor>& tensors) {
   named_tensors result;
-  for (const auto& one : tensors)
-    result.emplace_back("p" + std::to_string(result.size()), one);
+  for (const auto& one : tensors) result.emplace_back("p" + std::to_string(result.size()), one);
   return result;
 }
 
@@ -77,9 +74,7 @@ struct pairing {
   optimizer_settings ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
 };
-std::ostream& operator<<(std::ostream& out, const pairing& of) {
-  return out << of.name;
-}
+std::ostream& operator<<(std::ostream& out, const pairing& of) { return out << of.name; }
 
 using namespace torch::optim;
 const std::vector<pairing> pairings{
@@ -105,8 +100,7 @@ const std::vector<pairing> pairings{
 };
 
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
+  for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
 }
 
 void step(local_optimizer& ours, const std::vector<at::Tensor>& parameters, int number, double scale = 1) {
@@ -141,17 +135,14 @@ BOOST_AUTO_TEST_CASE(clipping_by_the_norm_agrees_with_libtorchs) {
   const auto table = table_of(mine, gradients);
   local_optimizer ours({"sgd", {{"lr", 1}}}, {}, named(mine));
   double total = 0;
-  for (const double sum : ours.norms(table).sums)
-    total += sum;
+  for (const double sum : ours.norms(table).sums) total += sum;
   const double scale = std::min(1.0, 0.5 / (std::sqrt(total) + 1e-6));
-  for (std::size_t i = 0; i < others.size(); ++i)
-    others[i].mutable_grad() = gradients[i].clone();
+  for (std::size_t i = 0; i < others.size(); ++i) others[i].mutable_grad() = gradients[i].clone();
   const double norm = torch::nn::utils::clip_grad_norm_(others, 0.5);
   BOOST_TEST(std::abs(std::sqrt(total) - norm) < 1e-5 * norm);
   SGD(others, SGDOptions(1)).step();
   ours.step(table, scale);
-  for (std::size_t i = 0; i < mine.size(); ++i)
-    BOOST_TEST(at::allclose(mine[i], others[i], 1e-5, 1e-6));
+  for (std::size_t i = 0; i < mine.size(); ++i) BOOST_TEST(at::allclose(mine[i], others[i], 1e-5, 1e-6));
 }
 
 BOOST_DATA_TEST_CASE(gradients_and_grad_are_after_a_step_what_they_were, data::make(pairings), both) {  // LO-2
@@ -232,30 +223,32 @@ BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there
   BOOST_TEST(contains(refusal({"adam", {{"lr", "fast"}}}), "option 'lr' is a number"));
   BOOST_TEST(contains(refusal({"adam", {{"amsgrad", 1}}}), "option 'amsgrad' is true or false"));
   BOOST_TEST(contains(refusal({"adam", {{"lr", -1}}}), "Invalid learning rate: -1"));
-  BOOST_TEST(contains(text_of<error>([] { local_optimizer({}, {}, named(leaves(usual))).set_learning_rate(-1); }), "learning rate is -1"));
+  BOOST_TEST(contains(text_of<error>([] { local_optimizer({}, {}, named(leaves(usual))).set_learning_rate(-1); }),
+                      "learning rate is -1"));
 }
 
 BOOST_AUTO_TEST_CASE(tensors_that_are_no_leaves_are_refused_by_name) {
   const auto leaf = at::ones({2}).requires_grad_();
   BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", leaf * 2}}); }), "'w' is not a leaf"));
   BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", {}}}); }), "'w' is undefined"));
-  BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", leaf}, {"w", leaf}}); }), "two parameters are called 'w'"));
+  BOOST_TEST(contains(text_of<error>([&] {
+                        local_optimizer refused({}, {}, {{"w", leaf}, {"w", leaf}});
+                      }),
+                      "two parameters are called 'w'"));
 }
 
 BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_saved, data::make(pairings), both) {  // OP-4
   temporary_folder folder;
   auto first = leaves(usual);
   local_optimizer saving(both.ours, {}, named(first));
-  for (int number = 0; number < 3; ++number)
-    step(saving, first, number);
+  for (int number = 0; number < 3; ++number) step(saving, first, number);
   saving.set_learning_rate(0.005);
   const auto digest = saving.save(folder / "a.pt", "n", save_id);
 
   // Another start, steps of its own, another rate: all of it is overwritten.
   auto second = leaves(usual, 2);
   local_optimizer loading(both.ours, {}, named(second));
-  for (int number = 0; number < 2; ++number)
-    step(loading, second, number);
+  for (int number = 0; number < 2; ++number) step(loading, second, number);
   loading.stage(folder / "a.pt", digest, save_id);
   loading.apply(save_id);
   require_same(first, second);
@@ -301,8 +294,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothin
   BOOST_TEST(contains(refusal({}, {{"p0", at::zeros({2, 3})}, {"bias", at::zeros({3})}}),
                       "its parameter 1 is called 'bias', the model's 'p1'"));
   BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}}))), "it has 1 parameters and the model 2; 'p1' is only in the model"));
-  BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}, {3}, {3}}))), "3 parameters and the model 2; 'p2' is only in the checkpoint"));
-  BOOST_TEST(contains(refusal({"adam", {}}, named(leaves({{2, 3}, {3}}))), "written with optimizer 'adam', this one is 'adamw'"));
+  BOOST_TEST(
+    contains(refusal({}, named(leaves({{2, 3}, {3}, {3}}))), "3 parameters and the model 2; 'p2' is only in the checkpoint"));
+  BOOST_TEST(
+    contains(refusal({"adam", {}}, named(leaves({{2, 3}, {3}}))), "written with optimizer 'adam', this one is 'adamw'"));
 }
 
 BOOST_AUTO_TEST_CASE(what_was_staged_is_applied_only_for_its_save_and_once) {

@@ -47,7 +47,8 @@ BOOST_AUTO_TEST_CASE(an_object_is_found_until_it_is_dropped_and_may_be_finished_
 BOOST_AUTO_TEST_CASE(an_object_of_the_other_kind_is_refused) {
   object_store store(here, "stage1");
   const auto made = store.add(alice, std::make_shared<noted_module>());
-  const auto optimizer = store.add(alice, std::make_shared<local_optimizer>(optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
+  const auto optimizer =
+    store.add(alice, std::make_shared<local_optimizer>(optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
   BOOST_TEST((made != optimizer));
   BOOST_TEST(contains(text_of<error>([&] { store.find_optimizer(made); }), "not an optimizer"));
   BOOST_TEST(contains(text_of<error>([&] { store.find_module(optimizer); }), "not a module"));
@@ -56,8 +57,7 @@ BOOST_AUTO_TEST_CASE(an_object_of_the_other_kind_is_refused) {
 BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
   object_store store(here, "stage1");
   int gone = 0;
-  for (int i = 0; i < 3; ++i)
-    store.add(alice, std::make_shared<noted_module>([&] { ++gone; }));
+  for (int i = 0; i < 3; ++i) store.add(alice, std::make_shared<noted_module>([&] { ++gone; }));
   const auto kept = store.add(bob, std::make_shared<noted_module>());
   BOOST_TEST(store.drop_owned_by(alice) == 3u);
   BOOST_TEST(gone == 3);
@@ -84,7 +84,8 @@ BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3
 
 BOOST_AUTO_TEST_CASE(an_unknown_type_is_refused_with_the_types_there_are) {
   object_store store(here, "stage1");
-  BOOST_TEST(contains(text_of<error>([&] { store.make_module("block", {}); }), "node 'stage1' has no module type 'block'; it has none"));
+  BOOST_TEST(
+    contains(text_of<error>([&] { store.make_module("block", {}); }), "node 'stage1' has no module type 'block'; it has none"));
   store.add_module_type("head", [](const attributes&) { return std::make_shared<noted_module>(); });
   store.add_module_type("nothing", [](const attributes&) { return nullptr; });
   try {
@@ -106,15 +107,12 @@ BOOST_AUTO_TEST_CASE(ids_stay_unique_when_many_threads_add_and_drop) {  // OS-2
     threads.emplace_back([&store, &mine] {
       for (int i = 0; i < 500; ++i) {
         mine.push_back(store.add(alice, std::make_shared<noted_module>()));
-        if (i % 2 == 1)
-          store.drop(mine[mine.size() - 2]);
+        if (i % 2 == 1) store.drop(mine[mine.size() - 2]);
       }
     });
-  for (auto& thread : threads)
-    thread.join();
+  for (auto& thread : threads) thread.join();
   std::set<object_id> all;
-  for (const auto& mine : ids)
-    all.insert(mine.begin(), mine.end());
+  for (const auto& mine : ids) all.insert(mine.begin(), mine.end());
   BOOST_TEST(all.size() == 2000u);
   BOOST_TEST(store.size() == 1000u);
 }

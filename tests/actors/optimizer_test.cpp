@@ -7,9 +7,9 @@
 #include <memory>
 #include <optional>
 
+#include <torch/torch.h>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <torch/torch.h>
 
 #include <actors/linear_cluster.hpp>
 #include <actors/size_limit.hpp>
@@ -45,8 +45,7 @@ struct model {
   }
 
   at::Tensor loss(at::Tensor hidden) {
-    for (const auto& one : modules)
-      hidden = one.call("forward", {hidden}).get().tensors.at(0);
+    for (const auto& one : modules) hidden = one.call("forward", {hidden}).get().tensors.at(0);
     return (hidden * scale).square().sum();
   }
 
@@ -59,8 +58,7 @@ struct model {
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> result;
     for (const auto& one : modules)
-      for (const auto& [name, parameter] : one.parameters())
-        result.push_back(parameter);
+      for (const auto& [name, parameter] : one.parameters()) result.push_back(parameter);
     result.push_back(scale.detach().clone());
     return result;
   }
@@ -73,49 +71,45 @@ struct single_process {
 
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> result;
-    for (const auto& one : layers)
-      result.insert(result.end(), {one.weight, one.bias});
+    for (const auto& one : layers) result.insert(result.end(), {one.weight, one.bias});
     result.push_back(scale);
     return result;
   }
 
   void backward(int number) {
     auto hidden = input_at(number);
-    for (const auto& one : layers)
-      hidden = one.forward(hidden);
+    for (const auto& one : layers) hidden = one.forward(hidden);
     (hidden * scale).square().sum().backward();
   }
 
   /// The norm as the optimizer's contract says it (OP-1); scales the gradients.
   double clip(double limit) {
     double total = 0;
-    for (const auto& parameter : parameters())
-      total += parameter.grad().to(at::kDouble).square().sum().item<double>();
+    for (const auto& parameter : parameters()) total += parameter.grad().to(at::kDouble).square().sum().item<double>();
     const double norm = std::sqrt(total);
-    for (auto& parameter : parameters())
-      parameter.mutable_grad() = parameter.grad().mul(std::min(1.0, limit / (norm + 1e-6)));
+    for (auto& parameter : parameters()) parameter.mutable_grad() = parameter.grad().mul(std::min(1.0, limit / (norm + 1e-6)));
     return norm;
   }
 };
 
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   BOOST_REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i)
-    BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
+  for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
 }
 
 struct pairing {
   optimizer_settings ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
 };
-std::ostream& operator<<(std::ostream& out, const pairing& of) {
-  return out << of.ours.type;
-}
+std::ostream& operator<<(std::ostream& out, const pairing& of) { return out << of.ours.type; }
 using namespace torch::optim;
 const std::vector<pairing> pairings{
   {{"sgd", {{"lr", 0.01}, {"momentum", 0.9}}}, [](auto p) { return std::make_unique<SGD>(p, SGDOptions(0.01).momentum(0.9)); }},
   {{"adam", {{"lr", 0.01}}}, [](auto p) { return std::make_unique<Adam>(p, AdamOptions(0.01)); }},
-  {{"adamw", {{"lr", 0.01}, {"beta2", 0.95}}}, [](auto p) { return std::make_unique<AdamW>(p, AdamWOptions(0.01).betas({0.9, 0.95})); }},
+  {{"adamw", {{"lr", 0.01}, {"beta2", 0.95}}},
+   [](auto p) {
+     return std::make_unique<AdamW>(p, AdamWOptions(0.01).betas({0.9, 0.95}));
+   }},
 };
 
 const optimizer_settings adamw{"adamw", {{"lr", 0.01}}};
@@ -162,8 +156,7 @@ BOOST_AUTO_TEST_CASE(parameters_that_the_context_did_not_touch_stay_as_they_are)
   pass.backward({spread.modules[0].call("forward", {input_at(0)}).get().tensors.at(0).sum()}).get();
   spread.steps->step(pass, 1.0);
   const auto after = spread.parameters();
-  for (std::size_t i = 0; i < after.size(); ++i)
-    BOOST_TEST(at::equal(before[i], after[i]) == (i >= 2));
+  for (std::size_t i = 0; i < after.size(); ++i) BOOST_TEST(at::equal(before[i], after[i]) == (i >= 2));
 }
 
 BOOST_AUTO_TEST_CASE(gradients_that_are_not_finite_are_refused_by_name_before_anything_changes) {  // OP-2
@@ -187,8 +180,7 @@ BOOST_AUTO_TEST_CASE(the_learning_rate_changes_on_every_node) {
   spread.steps->set_learning_rate(0.1);
   spread.step(1);
   const auto after = spread.parameters();
-  for (std::size_t i = 0; i < after.size(); ++i)
-    BOOST_TEST(!at::equal(after[i], before[i]));
+  for (std::size_t i = 0; i < after.size(); ++i) BOOST_TEST(!at::equal(after[i], before[i]));
   BOOST_CHECK_THROW(spread.steps->set_learning_rate(-1), error);
 }
 
@@ -198,8 +190,14 @@ BOOST_AUTO_TEST_CASE(misuse_is_refused) {
   std::optional<context> pass(std::in_place, cluster.driver);
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, 0.0); }), "clip_norm is 0"));
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, std::nan("")); }), "expected a number above 0"));
-  BOOST_TEST(contains(text_of<error>([&] { optimizer refused(cluster.driver, {"lion", {}}, spread.modules); }), "no optimizer is called 'lion'"));
-  BOOST_TEST(contains(text_of<error>([&] { optimizer refused(cluster.driver, {"sgd", {{"beta1", 1}}}, spread.modules); }), "'sgd' has no option 'beta1'"));
+  BOOST_TEST(contains(text_of<error>([&] {
+                        optimizer refused(cluster.driver, {"lion", {}}, spread.modules);
+                      }),
+                      "no optimizer is called 'lion'"));
+  BOOST_TEST(contains(text_of<error>([&] {
+                        optimizer refused(cluster.driver, {"sgd", {{"beta1", 1}}}, spread.modules);
+                      }),
+                      "'sgd' has no option 'beta1'"));
 }
 
 BOOST_AUTO_TEST_CASE(an_optimizer_that_goes_is_dropped_on_every_node) {
@@ -220,19 +218,16 @@ BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, d
   {
     linear_cluster cluster;
     model spread(cluster, both.ours);
-    for (int number = 0; number < 3; ++number)
-      spread.step(number, 1.0);
+    for (int number = 0; number < 3; ++number) spread.step(number, 1.0);
     spread.steps->save(folder / "deep/run", {{"steps", 3}, {"text", "x"}});
-    for (int number = 3; number < 5; ++number)
-      spread.step(number, 1.0);
+    for (int number = 3; number < 5; ++number) spread.step(number, 1.0);
     expected = spread.parameters();
   }
   linear_cluster cluster;
   model spread(cluster, both.ours, 50);
   spread.step(0);
   BOOST_TEST((spread.steps->load(folder / "deep/run") == attributes{{"steps", 3}, {"text", "x"}}));
-  for (int number = 3; number < 5; ++number)
-    spread.step(number, 1.0);
+  for (int number = 3; number < 5; ++number) spread.step(number, 1.0);
   require_same(spread.parameters(), expected);
 }
 
@@ -244,7 +239,8 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_before_any_node_ch
   model other(cluster, adamw, 50, 7);
   const auto before = other.parameters();
   const auto text = text_of<error>([&] { other.steps->load(folder.path()); });
-  BOOST_TEST(contains(text, "is a checkpoint of another model: parameter '0/weight' is [5, 6] Float there and [7, 6] Float here"));
+  BOOST_TEST(
+    contains(text, "is a checkpoint of another model: parameter '0/weight' is [5, 6] Float there and [7, 6] Float here"));
   BOOST_TEST(contains(text, "stage1"));
   require_same(other.parameters(), before);
 }
@@ -278,7 +274,8 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_other_nodes_is_refused_by_name) {
   spread.steps->save(folder.path(), {});
   optimizer fewer(cluster.driver, adamw, {spread.modules[0], spread.modules[2]}, {{"scale", spread.scale}});
   const auto text = text_of<error>([&] { fewer.load(folder.path()); });
-  BOOST_TEST(contains(text, "is of nodes 'driver', 'stage1', 'stage2', and this optimizer has parameters on 'driver', 'stage1'"));
+  BOOST_TEST(
+    contains(text, "is of nodes 'driver', 'stage1', 'stage2', and this optimizer has parameters on 'driver', 'stage1'"));
   BOOST_TEST(contains(text_of<error>([&] { fewer.load(folder / "nowhere"); }), "no checkpoint in '"));
 }
 
@@ -309,7 +306,8 @@ BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_made_is_named) {
   linear_cluster cluster;
   model spread(cluster, adamw);
   write_text(folder / "file", "");
-  BOOST_TEST(contains(text_of<error>([&] { spread.steps->save(folder / "file/run", {}); }), "can't make the folder '" + (folder / "file/run") + "'"));
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->save(folder / "file/run", {}); }),
+                      "can't make the folder '" + (folder / "file/run") + "'"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -74,7 +74,8 @@ BOOST_AUTO_TEST_CASE(parameters_that_do_not_fit_are_refused_and_none_is_written)
     return text;
   };
   const std::pair<std::string, at::Tensor> good{"bias", at::ones({3})};
-  BOOST_TEST(contains(refusal({good, {"weight", at::ones({3, 5})}}), "parameter 'weight' is [3, 4] Float, the value given [3, 5] Float"));
+  BOOST_TEST(contains(refusal({good, {"weight", at::ones({3, 5})}}),
+                      "parameter 'weight' is [3, 4] Float, the value given [3, 5] Float"));
   BOOST_TEST(contains(refusal({good, {"weight", at::ones({3, 4}, at::kDouble)}}), "the value given [3, 4] Double"));
   BOOST_TEST(contains(refusal({good, {"weight", {}}}), "the value given undefined"));
   BOOST_TEST(contains(refusal({good, {"wieght", at::ones({3, 4})}}), "no parameter 'wieght'"));
@@ -95,8 +96,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_context_come_by_name_and_undefined_where_the
   BOOST_TEST(gradients.at(0).first == "weight");
   BOOST_TEST(at::equal(gradients.at(0).second, same.weight.grad()));
   BOOST_TEST(at::equal(gradients.at(1).second, same.bias.grad()));
-  for (const auto& [name, gradient] : other.gradients(pass))
-    BOOST_TEST(!gradient.defined());
+  for (const auto& [name, gradient] : other.gradients(pass)) BOOST_TEST(!gradient.defined());
 }
 
 BOOST_AUTO_TEST_CASE(gradients_are_asked_for_on_the_thread_of_the_context) {

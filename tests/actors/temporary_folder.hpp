@@ -16,8 +16,7 @@ class temporary_folder {
  public:
   temporary_folder() {
     auto pattern = (std::filesystem::temp_directory_path() / "troupe-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw std::runtime_error("can't make a temporary folder");
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("can't make a temporary folder");
     path_ = pattern;
   }
   ~temporary_folder() {
@@ -32,8 +31,7 @@ class temporary_folder {
 
   std::set<std::string> files() const {
     std::set<std::string> names;
-    for (const auto& one : std::filesystem::directory_iterator(path_))
-      names.insert(one.path().filename().string());
+    for (const auto& one : std::filesystem::directory_iterator(path_)) names.insert(one.path().filename().string());
     return names;
   }
 
@@ -46,9 +44,7 @@ inline std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-inline void write_text(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
+inline void write_text(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
 /// What `run` threw as T, as text; empty if nothing.
 template <class T, class F>
@@ -61,8 +57,6 @@ std::string text_of(F&& run) {
   return {};
 }
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace troupe::test

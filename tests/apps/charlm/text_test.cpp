@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "apps/charlm/text.hpp"
+#include "apps/charlm/vocabulary.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe::apps::charlm;
+using troupe::apps::test::says;
+using troupe::apps::test::temporary_folder;
+
+BOOST_AUTO_TEST_SUITE(text_of_a_run)
+
+BOOST_AUTO_TEST_CASE(a_missing_text_is_named_with_what_to_do) {  // TX-1
+  BOOST_CHECK_EXCEPTION(text::read("no/such/file"), std::runtime_error, says({"no/such/file", "there is none", "--data"}));
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_text_is_named_with_what_to_do) {  // TX-1
+  const temporary_folder folder;
+  const auto path = folder.write("empty.txt", "");
+  BOOST_CHECK_EXCEPTION(text::read(path), std::runtime_error, says({path, "empty", "--data"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_binary_file_is_named_with_the_place_of_its_first_nul) {  // TX-1
+  const temporary_folder folder;
+  const auto path = folder.write("program", std::string("abc\0def", 7));
+  BOOST_CHECK_EXCEPTION(text::read(path), std::runtime_error, says({path, "byte 3", "binary", "--data"}));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_named_with_its_place_and_how_to_convert_it) {  // TX-1
+  for (const std::string bad : {"ab\xE4" "c", "ab\xC0\x80", "ab\xED\xA0\x80", "ab\xF5\x80\x80\x80", "ab\xE2\x82"})
+    BOOST_CHECK_EXCEPTION(text::parse(bad, "here"), std::runtime_error, says({"here", "byte 2", "UTF-8", "iconv"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_is_its_regular_files_in_the_order_of_their_names) {  // TX-2
+  const temporary_folder folder;
+  folder.write("b", "second");
+  folder.write("a", "first ");
+  std::filesystem::create_symlink("a", folder.path() / "c");
+  BOOST_TEST((text::read(folder.path()).characters == U"first second"));
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_without_files_is_refused) {  // TX-1
+  const temporary_folder folder;
+  BOOST_CHECK_EXCEPTION(text::read(folder.path()), std::runtime_error, says({folder.path(), "holds none"}));
+}
+
+BOOST_AUTO_TEST_CASE(characters_are_code_points_and_come_back_as_the_same_bytes) {
+  const std::string bytes = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x8E\xAD";
+  const auto characters = from_utf8(bytes);
+  BOOST_TEST((characters == std::u32string{U'a', 0xE4, 0x20AC, 0x1F3AD}));
+  BOOST_TEST(to_utf8(characters) == bytes);
+}
+
+BOOST_AUTO_TEST_CASE(fingerprints_tell_texts_apart) {  // TX-2
+  BOOST_TEST(text::parse("one", "x").fingerprint() == text::parse("one", "y").fingerprint());
+  BOOST_TEST(text::parse("one", "x").fingerprint() != text::parse("eno", "x").fingerprint());
+  BOOST_TEST(text::parse("one", "x").fingerprint().size() == 16u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(vocabulary_of_a_text)
+
+BOOST_AUTO_TEST_CASE(tokens_are_numbered_in_the_order_of_the_characters) {
+  const auto words = vocabulary::of(U"cabba");
+  BOOST_TEST(words.size() == 3);
+  BOOST_TEST(words.encode(U"abc") == (std::vector<std::int64_t>{0, 1, 2}), boost::test_tools::per_element());
+  BOOST_TEST((words.decode({2, 0}) == U"ca"));
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_character_is_named_with_its_place) {  // VO-1
+  BOOST_CHECK_EXCEPTION(vocabulary::of(U"ab").encode(U"aaz"), std::runtime_error, says({"'z'", "U+007A", "at 2"}));
+}
+
+BOOST_AUTO_TEST_CASE(characters_out_of_order_are_no_vocabulary) {
+  BOOST_CHECK_THROW(vocabulary{U"ba"}, std::runtime_error);
+  BOOST_CHECK_THROW(vocabulary{U"aa"}, std::runtime_error);
+  BOOST_CHECK_THROW(vocabulary{U""}, std::runtime_error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "support/program.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe::apps::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto time_to_end = 2s;
+
+/// 24,000 characters that are easy to learn.
+std::string some_text() {
+  std::string text;
+  for (int line = 0; text.size() < 24'000; ++line)
+    text += "line " + std::to_string(line * 37 % 100) + " of a text that repeats itself\n";
+  return text;
+}
+
+/// A folder with a text, and runs of `troupe train` on it that take a second or two.
+struct small_run {
+  temporary_folder folder;
+  std::string data = folder.write("text.txt", some_text());
+  std::string out = folder.path() / "run";
+
+  std::vector<std::string> command(std::vector<std::string> more = {}) const {
+    std::vector<std::string> all{"train",   "--data", data,        "--out", out,       "--blocks", "2",  "--width",          "16",
+                                 "--heads", "2",      "--context", "16",    "--batch", "8",        "--micro-batches", "4", "--sample", "20"};
+    all.insert(all.end(), more.begin(), more.end());
+    if (std::find(all.begin(), all.end(), "--single-process-seconds") == all.end())
+      all.insert(all.end(), {"--single-process-seconds", "0"});
+    return all;
+  }
+  std::filesystem::path file(const std::string& name) const { return std::filesystem::path(out) / name; }
+  nlohmann::json summary() const { return nlohmann::json::parse(content_of(file("summary.json"))); }
+};
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(parent) + "/task")) {
+    std::ifstream in(thread.path() / "children");
+    for (pid_t pid; in >> pid;)
+      found.push_back(pid);
+  }
+  return found;
+}
+
+pid_t stage_of(pid_t parent, const std::string& name) {
+  for (const auto pid : children_of(parent))
+    if (content_of("/proc/" + std::to_string(pid) + "/cmdline").find(name) != std::string::npos)
+      return pid;
+  return -1;
+}
+
+/// Looks again and again until it is there or the program has ended.
+bool appears(const std::filesystem::path& path, program& of) {
+  while (!std::filesystem::exists(path))
+    if (of.how_it_ends(5ms) != "still runs")
+      return std::filesystem::exists(path);
+  return true;
+}
+
+/// The losses by step, as they were written.
+std::vector<std::string> losses(const std::filesystem::path& metrics) {
+  std::vector<std::string> found;
+  std::istringstream in(content_of(metrics));
+  for (std::string line; std::getline(in, line);) {
+    const auto fields = nlohmann::json::parse(line);
+    if (fields.contains("loss"))
+      found.push_back(fields["step"].dump() + " " + fields["loss"].dump() + " " + fields["gradient_norm"].dump());
+  }
+  return found;
+}
+
+/// Nothing but whole files: no partial one, no lock.
+void check_no_litter(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const auto name = entry.path().filename().string();
+    BOOST_TEST((name[0] != '.' && name.find("partial") == std::string::npos && name.find("tmp") == std::string::npos), entry.path());
+  }
+}
+
+void check_fails(const std::vector<std::string>& command, const std::vector<std::string>& words) {
+  program run(command);
+  BOOST_TEST(run.how_it_ends() == "exited with 1");
+  const auto lines = run.lines();
+  BOOST_TEST_REQUIRE(!lines.empty());
+  BOOST_TEST(std::count_if(lines.begin(), lines.end(), [](auto& line) { return line.starts_with("troupe: "); }) == 1, run.text());
+  for (const auto& word : words)
+    BOOST_TEST(lines.back().find(word) != std::string::npos, "expected '" << word << "' in: " << run.text());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_all_files) {  // TN-4
+  const small_run run;
+  program training(run.command({"--steps", "60", "--validate-every", "20", "--single-process-seconds", "0.3"}));
+  BOOST_TEST(training.how_it_ends() == "exited with 0");
+  const auto text = training.text();
+  BOOST_TEST(text.find("verified: in 3 steps") != std::string::npos, text);
+  const auto summary = run.summary();
+  BOOST_TEST(summary["gradients_verified"] == true);
+  BOOST_TEST(summary["verified_parameters"] == 30);
+  BOOST_TEST(summary["steps"] == 60);
+  BOOST_TEST(summary["validation_loss"].get<double>() < 3.5);
+  BOOST_TEST(summary["tokens_per_second"].get<double>() > 0);
+  BOOST_TEST(summary["single_process_tokens_per_second"].get<double>() > 0);
+  BOOST_TEST(losses(run.file("metrics.jsonl")).size() == 60u);
+  BOOST_TEST(content_of(run.file("loss.svg")).find("</svg>") != std::string::npos);
+  for (const char* part : {"checkpoint/checkpoint.json", "trace.json"})
+    BOOST_TEST(std::filesystem::exists(run.file(part)), part);
+  check_no_litter(run.out);
+
+  const auto trace = nlohmann::json::parse(content_of(run.file("trace.json")));
+  std::string rows;
+  for (const auto& event : trace["traceEvents"])
+    if (event["name"] == "process_name")
+      rows += event["args"]["name"].get<std::string>() + " ";
+  for (const char* node : {"driver", "stage1", "stage2"})
+    BOOST_TEST(rows.find(node) != std::string::npos, rows);
+
+  const std::vector<std::string> generate{"generate", "--out", run.out, "--prompt", "line", "--length", "50", "--seed", "3"};
+  program once(generate);
+  BOOST_TEST(once.how_it_ends() == "exited with 0");
+  program twice(generate);
+  BOOST_TEST(twice.how_it_ends() == "exited with 0");
+  BOOST_TEST(once.text() == twice.text());
+  BOOST_TEST(once.text().starts_with("line"), once.text());
+  BOOST_TEST(once.text().size() == 55u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_bits) {  // TN-2, TN-3
+  const small_run straight;
+  const std::vector<std::string> steps{"--steps", "400", "--checkpoint-every", "20"};
+  program whole(straight.command(steps));
+
+  const small_run broken;
+  program training(broken.command(steps));
+  BOOST_TEST_REQUIRE(appears(broken.file("checkpoint/checkpoint.json"), training), training.text());
+  const auto children = children_of(training.pid());
+  const auto victim = stage_of(training.pid(), "stage2");
+  BOOST_TEST_REQUIRE(victim > 0);
+  kill(victim, SIGKILL);
+  BOOST_TEST(training.how_it_ends(time_to_end) == "exited with 1");
+  const auto said = training.lines().back();
+  for (const auto& word : {std::string("lost node stage2"), std::to_string(victim), std::string("killed by signal 9"), std::string("--resume")})
+    BOOST_TEST(said.find(word) != std::string::npos, training.text());
+  for (const auto pid : children)
+    BOOST_TEST(is_gone(pid));
+  check_no_litter(broken.out);
+
+  const auto done = losses(broken.file("metrics.jsonl")).size();
+  program again(broken.command({"--steps", "400", "--checkpoint-every", "20", "--resume"}));
+  BOOST_TEST(again.how_it_ends() == "exited with 0", again.text());
+  const auto from = again.line_with("continuing the run");
+  const auto step = std::stoul(from.substr(from.rfind(' ') + 1));
+  BOOST_TEST((step % 20 == 0 && step + 21 > done), from << ", but " << done << " steps were done");
+  BOOST_TEST(whole.how_it_ends() == "exited with 0", whole.text());
+  BOOST_TEST(losses(broken.file("metrics.jsonl")) == losses(straight.file("metrics.jsonl")), boost::test_tools::per_element());
+  BOOST_TEST(broken.summary()["validation_loss"] == straight.summary()["validation_loss"]);
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time) {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const small_run run;
+    program training(run.command({"--steps", "1000000", "--checkpoint-every", "1000000"}));
+    BOOST_TEST_REQUIRE(!training.line_with("verified").empty(), training.text());
+    const auto children = children_of(training.pid());
+    BOOST_TEST(children.size() == 2u);
+    training.signal(number);
+    BOOST_TEST(training.how_it_ends(time_to_end) == "exited with " + std::to_string(128 + number), training.text());
+    for (const auto pid : children)
+      BOOST_TEST(is_gone(pid));
+    BOOST_TEST(!training.line_with("continue with: troupe train --resume").empty(), training.text());
+    const auto saved = nlohmann::json::parse(content_of(run.file("checkpoint/checkpoint.json")));
+    BOOST_TEST(saved.dump().find("\"step\"") != std::string::npos);
+    check_no_litter(run.out);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_while_the_nodes_come_up_ends_every_process_in_time) {
+  const small_run run;
+  program training(run.command({"--steps", "10"}));
+  BOOST_TEST_REQUIRE(!training.line_with("model: ").empty(), training.text());
+  training.signal(SIGINT);
+  BOOST_TEST(training.how_it_ends(time_to_end) == "exited with 130", training.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_driver_that_is_killed_leaves_no_process_behind) {
+  const small_run run;
+  program training(run.command({"--steps", "1000000"}));
+  BOOST_TEST_REQUIRE(!training.line_with("verified").empty(), training.text());
+  const auto children = children_of(training.pid());
+  BOOST_TEST(children.size() == 2u);
+  training.signal(SIGKILL);
+  for (const auto pid : children)
+    BOOST_TEST(is_gone(pid));
+}
+
+BOOST_AUTO_TEST_CASE(every_bad_text_is_one_line_and_leaves_nothing) {
+  const small_run run;
+  const auto with = [&](const std::string& data) { return std::vector<std::string>{"train", "--data", data, "--out", run.out}; };
+  check_fails(with("no/such/file"), {"no/such/file", "there is none", "--data"});
+  check_fails(with(run.folder.write("empty.txt", "")), {"empty.txt", "is empty", "--data"});
+  check_fails(with(run.folder.write("binary", std::string("a\0b", 3))), {"binary", "byte 1", "--data"});
+  check_fails(with(run.folder.write("latin.txt", "caf\xE9")), {"latin.txt", "byte 3", "UTF-8", "iconv"});
+  check_fails(with(run.folder.write("short.txt", "to be or not to be")), {"short.txt", "at least 18065 characters", "has 18", "--data"});
+  BOOST_TEST((!std::filesystem::exists(run.out) || std::filesystem::is_empty(run.out)));
+}
+
+BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_named_by_their_options) {
+  const small_run run;
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "--data", run.data, "--out", run.out});
+    return more;
+  };
+  check_fails(with({"--width", "100", "--heads", "3"}), {"--width 100", "--heads 3", "--width 102"});
+  check_fails(with({"--stages", "5"}), {"--stages", "1 to 4", "is 5"});
+  check_fails(with({"--batch", "4", "--micro-batches", "8"}), {"--micro-batches", "is 8"});
+  check_fails(with({"--context", "9000"}), {"at least 27001 characters", "text.txt"});
+}
+
+BOOST_AUTO_TEST_CASE(a_port_in_use_is_named) {
+  const small_run run;
+  program first({"node", "--name", "other", "--print-port"});
+  while (first.lines().empty() && first.how_it_ends(10ms) == "still runs") {
+  }
+  const auto port = first.lines().at(0);
+  check_fails(run.command({"--steps", "5", "--port", port}), {port, "in use"});
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_is_not_there_is_named) {
+  const small_run run;
+  const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "far", "port": 1}, {"name": "away", "port": 2}]})");
+  check_fails(run.command({"--steps", "5", "--cluster", file}), {"127.0.0.1:1"});
+  const auto without = run.folder.write("portless.json", R"({"nodes": [{"name": "far"}]})");
+  check_fails(run.command({"--steps", "5", "--cluster", without}), {"portless.json", "far", "no port"});
+}
+
+BOOST_AUTO_TEST_CASE(a_run_continues_only_what_it_fits) {
+  const small_run run;
+  check_fails(run.command({"--resume"}), {"there is none", "--resume"});
+  program first(run.command({"--steps", "5"}));
+  BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
+  const auto before = content_of(run.file("checkpoint/checkpoint.json"));
+  check_fails({"train", "--resume", "--out", run.out, "--width", "32"}, {"another model", "--width 16", "32", "--out"});
+  const auto other = run.folder.write("other.txt", some_text() + "and more");
+  check_fails({"train", "--resume", "--out", run.out, "--data", other}, {"another text", "other.txt", "--data"});
+  check_fails({"train", "--resume", "--out", run.out}, {"finished", "5 steps", "--steps"});
+  BOOST_TEST(content_of(run.file("checkpoint/checkpoint.json")) == before);
+
+  program more({"train", "--resume", "--out", run.out, "--steps", "8", "--single-process-seconds", "0"});
+  BOOST_TEST(more.how_it_ends() == "exited with 0", more.text());
+  BOOST_TEST(run.summary()["steps"] == 8);
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_is_refused) {
+  const small_run run;
+  program first(run.command({"--steps", "5"}));
+  BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
+  for (const auto& entry : std::filesystem::directory_iterator(run.file("checkpoint")))
+    if (entry.path().filename().string().starts_with("stage2"))
+      std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
+  check_fails({"generate", "--out", run.out}, {"stage2"});
+  check_fails({"train", "--resume", "--out", run.out, "--steps", "8", "--single-process-seconds", "0"}, {"stage2"});
+}
+
+BOOST_AUTO_TEST_CASE(a_new_run_sets_the_earlier_one_aside) {
+  const small_run run;
+  for (int i = 0; i < 2; ++i) {
+    program training(run.command({"--steps", "5"}));
+    BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+    BOOST_TEST(training.line_with("is now in").empty() == (i == 0));
+  }
+  BOOST_TEST(std::filesystem::exists(run.file("previous/checkpoint/checkpoint.json")));
+}
+
+BOOST_AUTO_TEST_CASE(text_without_a_checkpoint_or_with_an_unknown_character_is_refused) {
+  const small_run run;
+  check_fails({"generate", "--out", run.out}, {"there is none", "troupe train", "--out"});
+  program first(run.command({"--steps", "5"}));
+  BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
+  check_fails({"generate", "--out", run.out, "--prompt", "caf\xC3\xA9"}, {"U+00E9", "trained on"});
+}

@@ -67,6 +67,7 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_get_one_line_with_a_hint_and_status_2) {
   const wrong cases[] = {
     {{}, "expected a subcommand: node or launch (see 'troupe --help')"},
     {{"nod"}, "unknown subcommand 'nod'; expected node or launch; did you mean node? (see 'troupe --help')"},
+    {{"luanch"}, "unknown subcommand 'luanch'; expected node or launch; did you mean launch? (see 'troupe --help')"},
     {{"fly"}, "unknown subcommand 'fly'; expected node or launch (see 'troupe --help')"},
     {{"--fly"}, "A subcommand is required (see 'troupe --help')"},
     {{"node", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},

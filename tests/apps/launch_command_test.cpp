@@ -50,6 +50,18 @@ struct fixture {
   }
 };
 
+/// The first process that another one started, waited for.
+pid_t first_child_of(program& parent) {
+  while (parent.how_it_ends(1ms) == "still runs")
+    for (auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(parent.pid()) + "/task")) {
+      pid_t child = 0;
+      if (std::ifstream(thread.path() / "children") >> child)
+        return child;
+    }
+  BOOST_FAIL("it started nobody: " + parent.text());
+  return 0;
+}
+
 }  // namespace
 
 BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  // LC-1
@@ -119,8 +131,10 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_not_up_in_time_is_named, fixture) {  // L
 
 BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LC-3
   program launch({"launch", file});
+  auto first = first_child_of(launch);
   launch.signal(SIGINT);
   BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(is_gone(first));
 }
 
 BOOST_FIXTURE_TEST_CASE(a_wrong_cluster_file_is_one_line, fixture) {

@@ -22,7 +22,7 @@ constexpr auto time_to_leave = 2s;
 
 /// The address that a node prints when it is ready.
 std::string address_of(program& node) {
-  auto ready = ready_line::parse(node.line_with(" listens on "));
+  auto ready = ready_line::parse(node.line_that([](auto& line) { return ready_line::parse(line).has_value(); }));
   BOOST_REQUIRE_MESSAGE(ready, "the node said: " << node.text());
   return ready->address();
 }
@@ -51,9 +51,7 @@ BOOST_AUTO_TEST_CASE(a_node_prints_its_address_and_leaves_at_a_signal_in_time) {
 
 BOOST_AUTO_TEST_CASE(a_node_can_print_its_port_alone) {
   program node({"node", "--name", "stage1", "--print-port"});
-  while (node.lines().empty() && node.how_it_ends(10ms) == "still runs") {
-  }
-  auto line = node.lines().at(0);
+  auto line = node.line_with("");
   BOOST_TEST((!line.empty() && std::all_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; })), line);
 }
 
@@ -120,7 +118,7 @@ BOOST_AUTO_TEST_CASE(an_address_where_nobody_answers_is_named_at_the_deadline) {
 BOOST_AUTO_TEST_CASE(a_node_that_still_joins_leaves_at_a_signal_in_time) {  // NC-2
   loopback_socket mute;
   program node({"node", "--name", "a", "--join", "127.0.0.1:" + mute.port()});
-  BOOST_TEST(node.how_it_ends(500ms) == "still runs");
+  BOOST_REQUIRE(mute.is_called());
   node.signal(SIGTERM);
   BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
 }

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +29,12 @@ class loopback_socket {
   ~loopback_socket() { close(socket_); }
   loopback_socket(const loopback_socket&) = delete;
   loopback_socket& operator=(const loopback_socket&) = delete;
+
+  /// Waits until someone has connected.
+  bool is_called() const {
+    pollfd watched{socket_, POLLIN, 0};
+    return poll(&watched, 1, 30'000) > 0;
+  }
 
   std::string port() const { return std::to_string(port_); }
 

@@ -6,13 +6,13 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,17 +35,18 @@ class program {
   pid_t pid() const noexcept { return pid_; }
   void signal(int number) { kill(pid_, number); }
 
-  /// The first line with this text in it, waited for; empty when none comes.
-  std::string line_with(const std::string& text) {
+  /// The first line that is wanted, waited for; empty when none comes.
+  std::string line_that(const std::function<bool(const std::string&)>& is_wanted) {
     std::unique_lock lock(mutex_);
-    std::string found;
+    auto found = lines_.end();
     came_.wait_for(lock, std::chrono::seconds(30), [&] {
-      for (auto& line : lines_)
-        if (line.find(text) != std::string::npos)
-          found = line;
-      return !found.empty();
+      found = std::find_if(lines_.begin(), lines_.end(), is_wanted);
+      return found != lines_.end();
     });
-    return found;
+    return found == lines_.end() ? "" : *found;
+  }
+  std::string line_with(const std::string& text) {
+    return line_that([&](const std::string& line) { return line.find(text) != std::string::npos; });
   }
 
   std::vector<std::string> lines() {

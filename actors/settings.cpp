@@ -54,7 +54,7 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& text) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed)
     host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != std::string::npos)
+  else if (host.find_first_of(":[]") != std::string::npos)
     host.clear();
   if (host.empty())
     refuse("expected an address 'host:port' ('[::1]:4000' for IPv6), got '" + text + "'");

@@ -58,7 +58,7 @@ class fake_cluster {
 
   fake_cluster() {
     connector_ = system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
-      return {[=](caf::connect_atom, const std::string&, std::uint16_t port)
+      return {[this, self](caf::connect_atom, const std::string&, std::uint16_t port)
                 -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
         ++dialled;
         if (port == mute_port)
@@ -109,16 +109,25 @@ class fake_cluster {
     auto result = std::make_shared<answer<T>>();
     const auto untyped = caf::actor_cast<caf::actor>(whom);
     system.spawn([=](caf::event_based_actor* self) {
-      self->request(untyped, caf::infinite, xs...)
-        .then(
+      const auto failed = [=](const caf::error& x) {
+        result->failure = to_exception(x);
+        ++result->count;
+      };
+      const auto request = self->request(untyped, caf::infinite, xs...);
+      if constexpr (std::is_same_v<T, caf::unit_t>)  // an empty message on its way
+        request.then(
+          [=] {
+            result->value.emplace();
+            ++result->count;
+          },
+          failed);
+      else
+        request.then(
           [=](const T& x) {
             result->value = x;
             ++result->count;
           },
-          [=](const caf::error& x) {
-            result->failure = to_exception(x);
-            ++result->count;
-          });
+          failed);
     });
     run();
     return result;
@@ -132,7 +141,8 @@ class fake_cluster {
   }
   std::vector<std::string> peers(const fake_node& who) {
     std::vector<std::string> result;
-    for (const auto& x : *ask<std::vector<member>>(who.membership, list_atom::value)->value)
+    const auto members = ask<std::vector<member>>(who.membership, list_atom::value);
+    for (const auto& x : members->value.value())
       result.push_back(x.name);
     return result;
   }

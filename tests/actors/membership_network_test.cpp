@@ -60,8 +60,12 @@ class real_node {
   test::answer<T> ask(std::chrono::nanoseconds deadline, Ts... xs) {
     test::answer<T> result;
     caf::scoped_actor self{system_};
-    self->request(membership_, deadline + 2s, xs...)
-      .receive([&](T& x) { result.value = std::move(x); }, [&](caf::error& x) { result.failure = to_exception(x); });
+    const auto failed = [&](caf::error& x) { result.failure = to_exception(x); };
+    auto request = self->request(caf::actor_cast<caf::actor>(membership_), deadline + 2s, xs...);
+    if constexpr (std::is_same_v<T, caf::unit_t>)
+      request.receive([&] { result.value.emplace(); }, failed);
+    else
+      request.receive([&](T& x) { result.value = std::move(x); }, failed);
     return result;
   }
   test::answer<member> join(std::uint16_t port, std::chrono::nanoseconds deadline = 5s) {

@@ -126,6 +126,9 @@ caf::error read(caf::deserializer& any_source, T& x) {
     return malformed<T>("only CAF's binary format can be read");
   }
   std::size_t remaining = source->remaining();
+  if (remaining == 0) {
+    return malformed<T>("nothing came; the sender could not write it, perhaps because of a tensor that can't travel");
+  }
   if (remaining < prefix_bytes) {
     return malformed<T>("cut off after " + std::to_string(remaining) + " bytes");
   }

@@ -27,7 +27,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr auto glance = std::chrono::milliseconds(50);         // between two looks at nodes and signals
-constexpr auto time_to_leave = std::chrono::milliseconds(1700);  // more than a node takes at most
+constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // more than a node takes at most
 
 struct launch_options {
   std::string file;

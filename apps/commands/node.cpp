@@ -26,7 +26,7 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr auto time_to_leave = std::chrono::milliseconds(1500);
+constexpr auto time_to_leave = std::chrono::milliseconds(1200);
 constexpr int longest_join_ms = 10'000;  // a node that is being started is up sooner, and nobody likes to watch a mistake for longer
 
 struct node_options {

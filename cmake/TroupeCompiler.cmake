@@ -29,9 +29,11 @@ endif()
 if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TROUPE_CCACHE_PROGRAM ccache)
   if(TROUPE_CCACHE_PROGRAM)
-    # What ccache's manual asks for where headers are precompiled.
+    # What ccache's manual asks for where headers are precompiled; and a base folder, so that one
+    # build folder's results serve the others.
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_PCH_EXTSUM=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       ${TROUPE_CCACHE_PROGRAM})
     add_compile_options(-fpch-preprocess)
   endif()

@@ -135,7 +135,7 @@ template <class Self>
 void try_to_reach(Self self, const target_ptr& to) {
   auto& st = self->state;
   const auto left = [=] { return nanoseconds(std::max<std::int64_t>(to->until_ns - self->state.options.clock(), 1)); };
-  self->request(st.options.connector, left(), caf::connect_atom::value, to->host, to->port)
+  self->request(st.options.connector, left(), caf::connect_atom::value, to->host, to->port, std::int64_t{left().count()})
     .then(
       [=](const caf::node_id&, const caf::strong_actor_ptr& face, const std::set<std::string>&) {
         if (face != nullptr)

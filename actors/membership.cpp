@@ -8,6 +8,7 @@
 #include <caf/io/middleman.hpp>
 
 #include <troupe/actors/admission.hpp>
+#include <troupe/actors/dialer.hpp>
 #include <troupe/actors/membership_core.hpp>
 
 namespace troupe {
@@ -15,6 +16,8 @@ namespace troupe {
 namespace {
 
 using std::chrono::nanoseconds;
+
+constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 31 years: no sum of times overflows
 
 template <class Self>
 caf::result<peer_up> find(Self self, const std::string& wanted, std::int64_t left_ns) {
@@ -28,7 +31,7 @@ caf::result<peer_up> find(Self self, const std::string& wanted, std::int64_t lef
   auto promise = self->template make_response_promise<peer_up>();
   const auto place = st.searches.insert(st.searches.end(), {wanted, 0, promise});
   // The timer goes when the search does: `place` is good whenever it fires.
-  place->timer = after(self, nanoseconds(std::max<std::int64_t>(left_ns, 0)), [=] {
+  place->timer = after(self, nanoseconds(std::clamp<std::int64_t>(left_ns, 0, longest_ns)), [=] {
     auto& here = self->state;
     place->promise.deliver(make_error(errc::unknown_peer, "no peer '" + place->name + "' became known within " +
                                                             milliseconds_text(left_ns) + "; up are: " + here.table.names()));
@@ -95,8 +98,11 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
   st.options = std::move(options);
   if (!st.options.clock)
     st.options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
-  if (!st.options.connector)
-    st.options.connector = caf::actor_cast<caf::actor>(self->system().middleman().actor_handle());
+  if (!st.options.connector) {
+    const auto dialer = spawn_dialer(self->system());
+    self->link_to(dialer);
+    st.options.connector = caf::actor_cast<caf::actor>(dialer);
+  }
   self->set_down_handler([self](caf::down_msg& down) { lost(self, down); });
   after(self, st.options.heartbeat, [self] { beat(self); });
   const auto when_listening = [self](std::function<void()> run) {
@@ -113,7 +119,7 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
       const auto now = here.options.clock();
       auto task = std::make_shared<join_task>();
       task->promise = self->template make_response_promise<member>();
-      task->deadline_ns = now + std::max<std::int64_t>(left_ns, 1);
+      task->deadline_ns = now + std::clamp<std::int64_t>(left_ns, 1, longest_ns);
       here.joins.insert(task);
       when_listening([=] { join(self, task, host, port); });
       return task->promise;

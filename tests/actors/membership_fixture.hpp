@@ -58,7 +58,7 @@ class fake_cluster {
 
   fake_cluster() {
     connector_ = system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
-      return {[this, self](caf::connect_atom, const std::string&, std::uint16_t port)
+      return {[this, self](caf::connect_atom, const std::string&, std::uint16_t port, std::int64_t)
                 -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
         ++dialled;
         if (port == mute_port)

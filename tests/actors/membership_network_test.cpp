@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <troupe/actors/settings.hpp>
 
 #include "actors/membership_fixture.hpp"
+#include "actors/odd_server.hpp"
 
 namespace {
 
@@ -135,27 +134,6 @@ class child_node {
   std::uint16_t port_ = 0;
 };
 
-/// A server that takes connections and says nothing.
-class mute_server {
- public:
-  mute_server() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    BOOST_TEST_REQUIRE(bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
-    BOOST_TEST_REQUIRE(listen(socket_, 8) == 0);
-    BOOST_TEST_REQUIRE(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    port_ = ntohs(address.sin_port);
-  }
-  ~mute_server() { close(socket_); }
-  std::uint16_t port() const { return port_; }
-
- private:
-  int socket_;
-  std::uint16_t port_ = 0;
-};
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -231,7 +209,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_process_is_down_after_three_missed_heartbeats) {
 
 // ME-3
 BOOST_AUTO_TEST_CASE(joining_a_server_that_says_nothing_ends_at_the_deadline) {
-  mute_server server;
+  test::odd_server server;
   real_node driver("driver", 1);
   const auto begun = clock::now();
   const auto joined = driver.join(server.port(), 400ms);
@@ -244,7 +222,7 @@ BOOST_AUTO_TEST_CASE(joining_a_server_that_says_nothing_ends_at_the_deadline) {
 BOOST_AUTO_TEST_CASE(joining_a_closed_port_or_itself_fails_with_the_address) {
   std::uint16_t port = 0;
   {
-    mute_server server;
+    test::odd_server server;
     port = server.port();
   }
   real_node driver("driver", 1);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace troupe::test {
+
+/// A server on loopback that is no node: it takes connections and says `banner`, or nothing.
+class odd_server {
+ public:
+  explicit odd_server(std::string banner = {}, bool hang_up = false) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (bind(socket_, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(socket_, 128) != 0 ||
+        getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+      throw std::runtime_error("odd_server: can't listen on loopback");
+    port_ = ntohs(address.sin_port);
+    if (!banner.empty() || hang_up)
+      thread_ = std::thread([this, banner, hang_up] { serve(banner, hang_up); });
+  }
+  ~odd_server() {
+    shutdown(socket_, SHUT_RDWR);
+    if (thread_.joinable())
+      thread_.join();
+    close(socket_);
+    for (int connection : open_)
+      close(connection);
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  void serve(const std::string& banner, bool hang_up) {
+    for (int connection; (connection = accept(socket_, nullptr, nullptr)) >= 0;) {
+      if (send(connection, banner.data(), banner.size(), MSG_NOSIGNAL) < 0 || hang_up)
+        close(connection);
+      else
+        open_.push_back(connection);
+    }
+  }
+
+  int socket_;
+  std::uint16_t port_ = 0;
+  std::vector<int> open_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::test

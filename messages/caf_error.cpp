@@ -55,9 +55,7 @@ std::string text_of(const caf::error& from) {
   return {};
 }
 
-std::string placed(std::string_view where, std::string text) {
-  return where.empty() ? text : std::string{where} + ": " + text;
-}
+std::string placed(std::string_view where, std::string text) { return where.empty() ? text : std::string{where} + ": " + text; }
 
 }  // namespace
 

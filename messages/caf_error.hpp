@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <caf/error.hpp>
+#include <caf/make_message.hpp>  // the macro below needs it
 
 #include <troupe/messages/errors.hpp>
 

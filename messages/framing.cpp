@@ -38,14 +38,19 @@ bool fields_are_within(caf::span<const caf::byte> message) noexcept {
         }
         bytes = 0;
         break;
-      case 1: bytes = 8; break;
+      case 1:
+        bytes = 8;
+        break;
       case 2:
         if (!take_varint(at, end, bytes)) {
           return false;
         }
         break;
-      case 5: bytes = 4; break;
-      default: return false;  // groups: no version of ours has any
+      case 5:
+        bytes = 4;
+        break;
+      default:
+        return false;  // groups: no version of ours has any
     }
     if (bytes > static_cast<std::uint64_t>(end - at)) {
       return false;

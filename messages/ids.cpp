@@ -12,14 +12,10 @@ std::string to_string(node_id id) {
   return text;
 }
 
-std::string to_string(const context_id& id) {
-  return id ? std::to_string(id.number) + '@' + to_string(id.node) : "none";
-}
+std::string to_string(const context_id& id) { return id ? std::to_string(id.number) + '@' + to_string(id.node) : "none"; }
 
 std::string to_string(const message_id& id) { return std::to_string(id.number) + '@' + to_string(id.node); }
 
-std::string to_string(const object_id& id) {
-  return id ? std::to_string(id.number) + '@' + to_string(id.node) : "none";
-}
+std::string to_string(const object_id& id) { return id ? std::to_string(id.number) + '@' + to_string(id.node) : "none"; }
 
 }  // namespace troupe

@@ -16,10 +16,10 @@ namespace troupe {
 
 namespace {
 
-constexpr std::size_t prefix_bytes = 12;                 // uint32 header, uint64 payload
+constexpr std::size_t prefix_bytes = 12;  // uint32 header, uint64 payload
 constexpr std::size_t max_header_bytes = std::size_t{1} << 30;
-constexpr std::size_t stack_bytes = 512;                 // headers are mostly smaller
-constexpr std::size_t kept_header_bytes = 16 * 1024;     // of a thread's header object that is used again
+constexpr std::size_t stack_bytes = 512;              // headers are mostly smaller
+constexpr std::size_t kept_header_bytes = 16 * 1024;  // of a thread's header object that is used again
 
 thread_local caf::error last_read_error;
 
@@ -103,9 +103,9 @@ caf::error write(caf::serializer& sink, const T& x) {
   std::size_t bytes = header->ByteSizeLong();
   header.was(bytes);
   if (bytes > max_header_bytes || payload > max_payload_bytes) {
-    return make_error(errc::unsupported_tensor,
-                      "a message of " + std::to_string(bytes) + " bytes and " + std::to_string(payload) +
-                          " of tensors is too large; send it in parts, and large values as tensors");
+    return make_error(errc::unsupported_tensor, "a message of " + std::to_string(bytes) + " bytes and " +
+                                                  std::to_string(payload) +
+                                                  " of tensors is too large; send it in parts, and large values as tensors");
   }
   if (auto failed = write_header(sink, *header, bytes, payload)) {
     return failed;
@@ -139,8 +139,8 @@ caf::error read(caf::deserializer& any_source, T& x) {
   std::memcpy(&payload, bytes + sizeof header_bytes, sizeof payload);
   remaining -= prefix_bytes;
   if (header_bytes > remaining || header_bytes > max_header_bytes || payload > remaining - header_bytes) {
-    return malformed<T>("claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) +
-                               " bytes, has " + std::to_string(remaining));
+    return malformed<T>("claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) + " bytes, has " +
+                        std::to_string(remaining));
   }
   if (!fields_are_within({bytes + prefix_bytes, header_bytes})) {
     return malformed<T>("the header is not one");
@@ -198,7 +198,6 @@ caf::error read_message(caf::deserializer& source, T& x) noexcept {
 }
 
 caf::error take_read_error() noexcept { return std::exchange(last_read_error, caf::error{}); }
-
 
 #define TROUPE_TRAVELS(T)                                                    \
   template caf::error write_message<T>(caf::serializer&, const T&) noexcept; \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/registration.hpp>
 
+#include <google/protobuf/stubs/logging.h>
 #include <caf/actor_system_config.hpp>
 #include <caf/message.hpp>
-#include <google/protobuf/stubs/logging.h>
 
 namespace troupe {
 
@@ -23,24 +23,24 @@ void add_message_types(caf::actor_system_config& config) {
   google::protobuf::SetLogHandler(nullptr);
   // Each name also registers "std::vector<name>".
   config.add_message_type<autograd_message>("troupe.autograd")
-      .add_message_type<hello>("troupe.hello")
-      .add_message_type<member>("troupe.member")
-      .add_message_type<welcome>("troupe.welcome")
-      .add_message_type<heartbeat>("troupe.beat")
-      .add_message_type<heartbeat_seen>("troupe.seen")
-      .add_message_type<farewell>("troupe.bye")
-      .add_message_type<call_request>("troupe.call")
-      .add_message_type<call_result>("troupe.result")
-      .add_message_type<propagate_gradients>("troupe.grads")
-      .add_message_type<participant_quiet>("troupe.quiet")
-      .add_message_type<participant_failed>("troupe.failed")
-      .add_message_type<discover>("troupe.disc")
-      .add_message_type<discovered>("troupe.discd")
-      .add_message_type<prune>("troupe.prune")
-      .add_message_type<abort_pass>("troupe.abort")
-      .add_message_type<pass_aborted>("troupe.abortd")
-      .add_message_type<release_context>("troupe.rel")
-      .add_message_type<context_released>("troupe.reld");
+    .add_message_type<hello>("troupe.hello")
+    .add_message_type<member>("troupe.member")
+    .add_message_type<welcome>("troupe.welcome")
+    .add_message_type<heartbeat>("troupe.beat")
+    .add_message_type<heartbeat_seen>("troupe.seen")
+    .add_message_type<farewell>("troupe.bye")
+    .add_message_type<call_request>("troupe.call")
+    .add_message_type<call_result>("troupe.result")
+    .add_message_type<propagate_gradients>("troupe.grads")
+    .add_message_type<participant_quiet>("troupe.quiet")
+    .add_message_type<participant_failed>("troupe.failed")
+    .add_message_type<discover>("troupe.disc")
+    .add_message_type<discovered>("troupe.discd")
+    .add_message_type<prune>("troupe.prune")
+    .add_message_type<abort_pass>("troupe.abort")
+    .add_message_type<pass_aborted>("troupe.abortd")
+    .add_message_type<release_context>("troupe.rel")
+    .add_message_type<context_released>("troupe.reld");
   config.add_error_category(caf::detail::error_factory<errc>::category, render);
 }
 

@@ -6,13 +6,13 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/zeros.h>
-#include <caf/deserializer.hpp>
-#include <caf/serializer.hpp>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
+#include <caf/deserializer.hpp>
+#include <caf/serializer.hpp>
 
-#include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/caf_error.hpp>
 
 static_assert(std::endian::native == std::endian::little, "elements travel as little-endian bytes");
 
@@ -72,19 +72,24 @@ bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
 // Copying moves bytes, whatever they mean, so any dtype of that size will do: not every one can copy itself.
 at::ScalarType same_size(const at::Tensor& tensor) {
   switch (tensor.element_size()) {
-    case 1: return at::ScalarType::Byte;
-    case 2: return at::ScalarType::Short;
-    case 4: return at::ScalarType::Int;
-    case 8: return at::ScalarType::Long;
-    default: return at::ScalarType::ComplexDouble;
+    case 1:
+      return at::ScalarType::Byte;
+    case 2:
+      return at::ScalarType::Short;
+    case 4:
+      return at::ScalarType::Int;
+    case 8:
+      return at::ScalarType::Long;
+    default:
+      return at::ScalarType::ComplexDouble;
   }
 }
 
 // Walks the parallel arrays of a header. Each step yields one defined tensor.
 struct cursor {
-  int tensor = 0;   // index into dtypes, shapes, payloads
-  int size = 0;     // into sizes
-  int stride = 0;   // into strides
+  int tensor = 0;  // index into dtypes, shapes, payloads
+  int size = 0;    // into sizes
+  int stride = 0;  // into strides
 };
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
@@ -112,7 +117,7 @@ std::string check_one(const wire::Tensors& header, int index, cursor& at, std::u
   }
   if (bytes != header.payloads(at.tensor)) {
     return at_tensor(index, "has elements of " + std::to_string(bytes) + " bytes by its shape, " +
-                                std::to_string(header.payloads(at.tensor)) + " by the header");
+                              std::to_string(header.payloads(at.tensor)) + " by the header");
   }
   if (strided) {
     auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
@@ -189,8 +194,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
   int defined = 0;
   for (int i = 0; i < header.kinds_size(); ++i) {
     if (header.kinds(i) > kind_strided) {
-      return at_tensor(i, "is of kind " + std::to_string(header.kinds(i)) +
-                              ", which this version does not know; update this node");
+      return at_tensor(
+        i, "is of kind " + std::to_string(header.kinds(i)) + ", which this version does not know; update this node");
     }
     defined += header.kinds(i) == kind_strided ? 1 : 0;
   }
@@ -209,8 +214,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
       return bad;
     }
     if (bytes > available - claimed) {
-      return at_tensor(i, "has " + std::to_string(bytes) + " bytes, the message has only " +
-                              std::to_string(available - claimed) + " left");
+      return at_tensor(
+        i, "has " + std::to_string(bytes) + " bytes, the message has only " + std::to_string(available - claimed) + " left");
     }
     claimed += bytes;
   }

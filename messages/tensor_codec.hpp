@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <caf/fwd.hpp>
 #include <c10/util/SmallVector.h>
+#include <caf/fwd.hpp>
 
 #include <troupe/messages/tensor_rules.hpp>
 

@@ -16,14 +16,28 @@ namespace {
 
 // The place in this table is the number on the wire: append only.
 constexpr std::array dtypes = {
-    at::ScalarType::Bool,          at::ScalarType::Byte,           at::ScalarType::Char,
-    at::ScalarType::Short,         at::ScalarType::Int,            at::ScalarType::Long,
-    at::ScalarType::UInt16,        at::ScalarType::UInt32,         at::ScalarType::UInt64,
-    at::ScalarType::Half,          at::ScalarType::BFloat16,       at::ScalarType::Float,
-    at::ScalarType::Double,        at::ScalarType::ComplexHalf,    at::ScalarType::ComplexFloat,
-    at::ScalarType::ComplexDouble, at::ScalarType::Float8_e5m2,    at::ScalarType::Float8_e4m3fn,
-    at::ScalarType::Float8_e5m2fnuz, at::ScalarType::Float8_e4m3fnuz, at::ScalarType::Float8_e8m0fnu,
-    at::ScalarType::Float4_e2m1fn_x2,
+  at::ScalarType::Bool,
+  at::ScalarType::Byte,
+  at::ScalarType::Char,
+  at::ScalarType::Short,
+  at::ScalarType::Int,
+  at::ScalarType::Long,
+  at::ScalarType::UInt16,
+  at::ScalarType::UInt32,
+  at::ScalarType::UInt64,
+  at::ScalarType::Half,
+  at::ScalarType::BFloat16,
+  at::ScalarType::Float,
+  at::ScalarType::Double,
+  at::ScalarType::ComplexHalf,
+  at::ScalarType::ComplexFloat,
+  at::ScalarType::ComplexDouble,
+  at::ScalarType::Float8_e5m2,
+  at::ScalarType::Float8_e4m3fn,
+  at::ScalarType::Float8_e5m2fnuz,
+  at::ScalarType::Float8_e4m3fnuz,
+  at::ScalarType::Float8_e8m0fnu,
+  at::ScalarType::Float4_e2m1fn_x2,
 };
 
 constexpr std::size_t dtype_count = static_cast<std::size_t>(at::ScalarType::NumOptions);
@@ -158,9 +172,9 @@ void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view w
     bytes += tensors[i].defined() ? tensors[i].nbytes() : 0;
   }
   if (bytes > max_payload_bytes) {
-    throw error{errc::unsupported_tensor,
-                std::string{what} + ": the tensors have " + std::to_string(bytes) + " bytes together, at most " +
-                    std::to_string(max_payload_bytes) + " travel in one message; send them in several"};
+    throw error{errc::unsupported_tensor, std::string{what} + ": the tensors have " + std::to_string(bytes) +
+                                            " bytes together, at most " + std::to_string(max_payload_bytes) +
+                                            " travel in one message; send them in several"};
   }
 }
 

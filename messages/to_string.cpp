@@ -97,84 +97,74 @@ printer of_address(const char* name, const T& x) {
 
 std::string show(const autograd_message& x) {
   return printer{"autograd_message"}
-      .field("context", x.context)
-      .field("message", x.message)
-      .field("tensors", x.tensors)
-      .field("requires_grad", x.requires_grad)
-      .done();
+    .field("context", x.context)
+    .field("message", x.message)
+    .field("tensors", x.tensors)
+    .field("requires_grad", x.requires_grad)
+    .done();
 }
 std::string show(const hello& x) { return of_address("hello", x).field("protocol", x.protocol).done(); }
 std::string show(const member& x) { return of_address("member", x).done(); }
 std::string show(const std::vector<member>& x) { return printer{"members"}.field("list", x).done(); }
-std::string show(const welcome& x) {
-  return printer{"welcome"}.field("self", x.self).field("members", x.members).done();
-}
-std::string show(const heartbeat& x) {
-  return printer{"heartbeat"}.field("from", x.from).field("sent_ns", x.sent_ns).done();
-}
+std::string show(const welcome& x) { return printer{"welcome"}.field("self", x.self).field("members", x.members).done(); }
+std::string show(const heartbeat& x) { return printer{"heartbeat"}.field("from", x.from).field("sent_ns", x.sent_ns).done(); }
 std::string show(const heartbeat_seen& x) {
-  return printer{"heartbeat_seen"}
-      .field("from", x.from)
-      .field("sent_ns", x.sent_ns)
-      .field("answered_ns", x.answered_ns)
-      .done();
+  return printer{"heartbeat_seen"}.field("from", x.from).field("sent_ns", x.sent_ns).field("answered_ns", x.answered_ns).done();
 }
-std::string show(const farewell& x) {
-  return printer{"farewell"}.field("from", x.from).field("reason", x.reason).done();
-}
+std::string show(const farewell& x) { return printer{"farewell"}.field("from", x.from).field("reason", x.reason).done(); }
 std::string show(const call_request& x) {
   return printer{"call_request"}
-      .field("function", x.function)
-      .field("target", x.target)
-      .field("values", x.values)
-      .field("payload", x.payload)
-      .field("deadline_ns", x.deadline_ns)
-      .field("span", x.span)
-      .field("completed", x.completed)
-      .done();
+    .field("function", x.function)
+    .field("target", x.target)
+    .field("values", x.values)
+    .field("payload", x.payload)
+    .field("deadline_ns", x.deadline_ns)
+    .field("span", x.span)
+    .field("completed", x.completed)
+    .done();
 }
 std::string show(const call_result& x) {
   return printer{"call_result"}
-      .field("values", x.values)
-      .field("payload", x.payload)
-      .field("participants", x.participants)
-      .done();
+    .field("values", x.values)
+    .field("payload", x.payload)
+    .field("participants", x.participants)
+    .done();
 }
 std::string show(const propagate_gradients& x) {
   return of_pass("propagate_gradients", x)
-      .field("message", x.message)
-      .field("gradients", x.gradients)
-      .field("carried", x.carried)
-      .field("keep_graph", x.keep_graph)
-      .field("create_graph", x.create_graph)
-      .field("from", x.from)
-      .done();
+    .field("message", x.message)
+    .field("gradients", x.gradients)
+    .field("carried", x.carried)
+    .field("keep_graph", x.keep_graph)
+    .field("create_graph", x.create_graph)
+    .field("from", x.from)
+    .done();
 }
 std::string show(const participant_quiet& x) {
   return of_pass("participant_quiet", x).field("from", x.from).field("carried", x.carried).done();
 }
 std::string show(const participant_failed& x) {
   return of_pass("participant_failed", x)
-      .field("from", x.from)
-      .field("code", to_text(static_cast<errc>(x.code)))
-      .field("text", x.text)
-      .done();
+    .field("from", x.from)
+    .field("code", to_text(static_cast<errc>(x.code)))
+    .field("text", x.text)
+    .done();
 }
 std::string show(const discover& x) {
   return of_pass("discover", x)
-      .field("sends", x.sends)
-      .field("keep_graph", x.keep_graph)
-      .field("create_graph", x.create_graph)
-      .done();
+    .field("sends", x.sends)
+    .field("keep_graph", x.keep_graph)
+    .field("create_graph", x.create_graph)
+    .done();
 }
 std::string show(const discovered& x) { return of_pass("discovered", x).field("recvs", x.recvs).done(); }
 std::string show(const prune& x) {
   return of_pass("prune", x)
-      .field("live", x.live)
-      .field("carried", x.carried)
-      .field("keep_graph", x.keep_graph)
-      .field("create_graph", x.create_graph)
-      .done();
+    .field("live", x.live)
+    .field("carried", x.carried)
+    .field("keep_graph", x.keep_graph)
+    .field("create_graph", x.create_graph)
+    .done();
 }
 std::string show(const abort_pass& x) { return of_pass("abort_pass", x).done(); }
 std::string show(const pass_aborted& x) {

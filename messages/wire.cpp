@@ -113,11 +113,20 @@ complaint take_values(const Header& from, attributes& xs) {
   for (const wire::Attribute& entry : from.values()) {
     attribute x;
     switch (entry.value_case()) {
-      case wire::Attribute::kTruth: x.value = entry.truth(); break;
-      case wire::Attribute::kInteger: x.value = static_cast<std::int64_t>(entry.integer()); break;
-      case wire::Attribute::kReal: x.value = entry.real(); break;
-      case wire::Attribute::kText: x.value = entry.text(); break;
-      default: return "an attribute has no value of a type that is known here";
+      case wire::Attribute::kTruth:
+        x.value = entry.truth();
+        break;
+      case wire::Attribute::kInteger:
+        x.value = static_cast<std::int64_t>(entry.integer());
+        break;
+      case wire::Attribute::kReal:
+        x.value = entry.real();
+        break;
+      case wire::Attribute::kText:
+        x.value = entry.text();
+        break;
+      default:
+        return "an attribute has no value of a type that is known here";
     }
     if (!xs.emplace(entry.name(), std::move(x)).second) {
       return "an attribute is given twice";

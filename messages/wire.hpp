@@ -12,26 +12,46 @@ namespace troupe {
 /// The protobuf message that is the header of T.
 template <class T>
 struct header_of;
-template <> struct header_of<autograd_message> : std::type_identity<wire::Autograd> {};
-template <> struct header_of<hello> : std::type_identity<wire::Hello> {};
-template <> struct header_of<member> : std::type_identity<wire::Member> {};
-template <> struct header_of<std::vector<member>> : std::type_identity<wire::Members> {};
-template <> struct header_of<welcome> : std::type_identity<wire::Welcome> {};
-template <> struct header_of<heartbeat> : std::type_identity<wire::Heartbeat> {};
-template <> struct header_of<heartbeat_seen> : std::type_identity<wire::HeartbeatSeen> {};
-template <> struct header_of<farewell> : std::type_identity<wire::Farewell> {};
-template <> struct header_of<call_request> : std::type_identity<wire::CallRequest> {};
-template <> struct header_of<call_result> : std::type_identity<wire::CallResult> {};
-template <> struct header_of<propagate_gradients> : std::type_identity<wire::PropagateGradients> {};
-template <> struct header_of<participant_quiet> : std::type_identity<wire::ParticipantQuiet> {};
-template <> struct header_of<participant_failed> : std::type_identity<wire::ParticipantFailed> {};
-template <> struct header_of<discover> : std::type_identity<wire::Discover> {};
-template <> struct header_of<discovered> : std::type_identity<wire::Discovered> {};
-template <> struct header_of<prune> : std::type_identity<wire::Prune> {};
-template <> struct header_of<abort_pass> : std::type_identity<wire::AbortPass> {};
-template <> struct header_of<pass_aborted> : std::type_identity<wire::PassAborted> {};
-template <> struct header_of<release_context> : std::type_identity<wire::ReleaseContext> {};
-template <> struct header_of<context_released> : std::type_identity<wire::ContextReleased> {};
+template <>
+struct header_of<autograd_message> : std::type_identity<wire::Autograd> {};
+template <>
+struct header_of<hello> : std::type_identity<wire::Hello> {};
+template <>
+struct header_of<member> : std::type_identity<wire::Member> {};
+template <>
+struct header_of<std::vector<member>> : std::type_identity<wire::Members> {};
+template <>
+struct header_of<welcome> : std::type_identity<wire::Welcome> {};
+template <>
+struct header_of<heartbeat> : std::type_identity<wire::Heartbeat> {};
+template <>
+struct header_of<heartbeat_seen> : std::type_identity<wire::HeartbeatSeen> {};
+template <>
+struct header_of<farewell> : std::type_identity<wire::Farewell> {};
+template <>
+struct header_of<call_request> : std::type_identity<wire::CallRequest> {};
+template <>
+struct header_of<call_result> : std::type_identity<wire::CallResult> {};
+template <>
+struct header_of<propagate_gradients> : std::type_identity<wire::PropagateGradients> {};
+template <>
+struct header_of<participant_quiet> : std::type_identity<wire::ParticipantQuiet> {};
+template <>
+struct header_of<participant_failed> : std::type_identity<wire::ParticipantFailed> {};
+template <>
+struct header_of<discover> : std::type_identity<wire::Discover> {};
+template <>
+struct header_of<discovered> : std::type_identity<wire::Discovered> {};
+template <>
+struct header_of<prune> : std::type_identity<wire::Prune> {};
+template <>
+struct header_of<abort_pass> : std::type_identity<wire::AbortPass> {};
+template <>
+struct header_of<pass_aborted> : std::type_identity<wire::PassAborted> {};
+template <>
+struct header_of<release_context> : std::type_identity<wire::ReleaseContext> {};
+template <>
+struct header_of<context_released> : std::type_identity<wire::ContextReleased> {};
 
 template <class T>
 using header_t = typename header_of<T>::type;

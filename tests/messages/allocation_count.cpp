@@ -58,7 +58,10 @@ void* allocate(std::size_t bytes) {
 
 }  // namespace troupe::testing
 
-// The default forms of new and delete for arrays call these.
+// Those for arrays too: a sanitizer's own would not call these.
+void* operator new[](std::size_t bytes) { return troupe::testing::allocate(bytes); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 void* operator new(std::size_t bytes) { return troupe::testing::allocate(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -6,8 +6,8 @@
 
 #include <ATen/ATen.h>
 
-#include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/caf_error.hpp>
 
 #include "allocation_count.hpp"
 #include "samples.hpp"
@@ -110,8 +110,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(any_byte_of_a_header_may_change, T, testing::messa
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(any_number_in_a_header_may_be_extreme, T, testing::message_types) {
-  static constexpr std::uint64_t extremes[] = {0,           1,          minus_one,       huge,         minus_one >> 1,
-                                               0xffffffff, 0x80000000, std::uint64_t{1} << 32, 0xf0000001, 0x7fffffff};
+  static constexpr std::uint64_t extremes[] = {
+    0, 1, minus_one, huge, minus_one >> 1, 0xffffffff, 0x80000000, std::uint64_t{1} << 32, 0xf0000001, 0x7fffffff};
   for (const bytes& wire : samples<T>(6)) {
     std::size_t end = std::min(prefix + header_size(wire), std::size_t{600});
     for (std::size_t width : {4u, 8u}) {
@@ -157,14 +157,15 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(nesting_without_end_is_refused, T, testing::messag
 
 // libprotobuf would reserve up to 50 MB for each of these texts (WI-2).
 BOOST_AUTO_TEST_CASE(lengths_beyond_the_message_reserve_nothing) {
-  std::string text = std::string("\x2a\xff\xff\xff\x17", 5) + "text";              // an attribute's, 50 MB
-  std::string outer = std::string("\x22\xff\xff\xff\x37", 5) + text;              // an attribute of 117 MB
+  std::string text = std::string("\x2a\xff\xff\xff\x17", 5) + "text";  // an attribute's, 50 MB
+  std::string outer = std::string("\x22\xff\xff\xff\x37", 5) + text;   // an attribute of 117 MB
   std::string inner = std::string("\x22", 1) + static_cast<char>(text.size()) + text;
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(outer))));
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(inner))));
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(std::string("\x0a\xff\xff\xff\x17", 5) + "name"))));
-  std::string unknown = std::string("\x7a\xff\xff\xff\x17", 5) + "text";           // in a field to come
-  BOOST_TEST(static_cast<bool>(read<call_request>(framed(std::string("\x2a", 1) + static_cast<char>(unknown.size()) + unknown))));
+  std::string unknown = std::string("\x7a\xff\xff\xff\x17", 5) + "text";  // in a field to come
+  BOOST_TEST(
+    static_cast<bool>(read<call_request>(framed(std::string("\x2a", 1) + static_cast<char>(unknown.size()) + unknown))));
 }
 
 // The cheapest entries on the wire that take memory here, a megabyte of them (WI-2).
@@ -176,10 +177,10 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
     }
     return framed(header);
   };
-  read<call_request>(many(std::string("\x22\x00", 2)));      // attributes without anything
+  read<call_request>(many(std::string("\x22\x00", 2)));  // attributes without anything
   read<call_result>(many(std::string("\x0a\x00", 2)));
-  read<call_request>(many(std::string("\x2a\x00", 2)));      // payloads, merged
-  read<welcome>(many(std::string("\x12\x00", 2)));           // members without anything
+  read<call_request>(many(std::string("\x2a\x00", 2)));  // payloads, merged
+  read<welcome>(many(std::string("\x12\x00", 2)));       // members without anything
   read<std::vector<member>>(many(std::string("\x0a\x00", 2)));
   read<autograd_message>(many(std::string("\x30\x01", 2)));  // requires_grad, not packed
   read<discover>(many(std::string("\x21") + std::string(8, 'x')));

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(fields_and_payload_of_a_newer_version_are_passed_over) {  /
   header.set_sent_ns(-7);
   std::string unknown;
   // of tag, then value
-  unknown += "\xf8\x07\x2a";                     // field 127, a number
+  unknown += "\xf8\x07\x2a";                          // field 127, a number
   unknown += std::string("\xfa\x07\x03", 3) + "abc";  // field 127, three bytes
   unknown += std::string("\xf9\x07", 2) + std::string(8, 'x');
   auto wire = framed(header.SerializeAsString() + unknown, 100);

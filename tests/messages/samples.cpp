@@ -24,18 +24,35 @@ at::Tensor filled(generator& random, at::IntArrayRef sizes, at::ScalarType dtype
 }  // namespace
 
 const std::vector<at::ScalarType>& travelling_dtypes() {
-  static const std::vector<at::ScalarType> dtypes = {
-      at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kUInt16, at::kUInt32, at::kUInt64,
-      at::kHalf, at::kBFloat16, at::kFloat, at::kDouble, at::kComplexHalf, at::kComplexFloat, at::kComplexDouble,
-      at::kFloat8_e5m2, at::kFloat8_e4m3fn, at::kFloat8_e5m2fnuz, at::kFloat8_e4m3fnuz, at::kFloat8_e8m0fnu,
-      at::kFloat4_e2m1fn_x2};
+  static const std::vector<at::ScalarType> dtypes = {at::kBool,
+                                                     at::kByte,
+                                                     at::kChar,
+                                                     at::kShort,
+                                                     at::kInt,
+                                                     at::kLong,
+                                                     at::kUInt16,
+                                                     at::kUInt32,
+                                                     at::kUInt64,
+                                                     at::kHalf,
+                                                     at::kBFloat16,
+                                                     at::kFloat,
+                                                     at::kDouble,
+                                                     at::kComplexHalf,
+                                                     at::kComplexFloat,
+                                                     at::kComplexDouble,
+                                                     at::kFloat8_e5m2,
+                                                     at::kFloat8_e4m3fn,
+                                                     at::kFloat8_e5m2fnuz,
+                                                     at::kFloat8_e4m3fnuz,
+                                                     at::kFloat8_e8m0fnu,
+                                                     at::kFloat4_e2m1fn_x2};
   return dtypes;
 }
 
 const char* to_string(shape_kind kind) {
-  static constexpr std::array names = {"zero_dim", "vector", "empty", "matrix", "transposed", "channels_last", "narrowed",
-                                       "every_second", "expanded", "offset", "odd_stride_of_one", "seven_dims",
-                                       "empty_inside"};
+  static constexpr std::array names = {"zero_dim",          "vector",     "empty",        "matrix",   "transposed",
+                                       "channels_last",     "narrowed",   "every_second", "expanded", "offset",
+                                       "odd_stride_of_one", "seven_dims", "empty_inside"};
   static_assert(names.size() == static_cast<std::size_t>(shape_kind::count));
   return names[static_cast<std::size_t>(kind)];
 }
@@ -43,19 +60,32 @@ const char* to_string(shape_kind kind) {
 at::Tensor make_tensor(generator& random, at::ScalarType dtype, shape_kind kind) {
   auto size = [&random] { return static_cast<std::int64_t>(2 + random() % 4); };
   switch (kind) {
-    case shape_kind::zero_dim: return filled(random, {}, dtype);
-    case shape_kind::vector: return filled(random, {size()}, dtype);
-    case shape_kind::empty: return filled(random, {0}, dtype);
-    case shape_kind::matrix: return filled(random, {size(), size()}, dtype);
-    case shape_kind::transposed: return filled(random, {size(), size(), size()}, dtype).transpose(0, 2);
-    case shape_kind::channels_last: return filled(random, {size(), size(), size(), size()}, dtype).permute({0, 3, 1, 2});
-    case shape_kind::narrowed: return filled(random, {size(), size() + 2}, dtype).narrow(1, 1, 2);
-    case shape_kind::every_second: return filled(random, {2 * size(), size()}, dtype).slice(0, 0, 100, 2);
-    case shape_kind::expanded: return filled(random, {size(), 1}, dtype).expand({-1, size()});
-    case shape_kind::offset: return filled(random, {size() + 3, size()}, dtype).narrow(0, 2, 3);
-    case shape_kind::odd_stride_of_one: return filled(random, {6}, dtype).as_strided({1, 3, 2}, {77, 1, 3});
-    case shape_kind::seven_dims: return filled(random, {1, 2, 1, 3, 1, 2, 1}, dtype).permute({6, 3, 1, 0, 2, 5, 4});
-    default: return filled(random, {size(), 0, size()}, dtype).transpose(0, 1);
+    case shape_kind::zero_dim:
+      return filled(random, {}, dtype);
+    case shape_kind::vector:
+      return filled(random, {size()}, dtype);
+    case shape_kind::empty:
+      return filled(random, {0}, dtype);
+    case shape_kind::matrix:
+      return filled(random, {size(), size()}, dtype);
+    case shape_kind::transposed:
+      return filled(random, {size(), size(), size()}, dtype).transpose(0, 2);
+    case shape_kind::channels_last:
+      return filled(random, {size(), size(), size(), size()}, dtype).permute({0, 3, 1, 2});
+    case shape_kind::narrowed:
+      return filled(random, {size(), size() + 2}, dtype).narrow(1, 1, 2);
+    case shape_kind::every_second:
+      return filled(random, {2 * size(), size()}, dtype).slice(0, 0, 100, 2);
+    case shape_kind::expanded:
+      return filled(random, {size(), 1}, dtype).expand({-1, size()});
+    case shape_kind::offset:
+      return filled(random, {size() + 3, size()}, dtype).narrow(0, 2, 3);
+    case shape_kind::odd_stride_of_one:
+      return filled(random, {6}, dtype).as_strided({1, 3, 2}, {77, 1, 3});
+    case shape_kind::seven_dims:
+      return filled(random, {1, 2, 1, 3, 1, 2, 1}, dtype).permute({6, 3, 1, 0, 2, 5, 4});
+    default:
+      return filled(random, {size(), 0, size()}, dtype).transpose(0, 1);
   }
 }
 
@@ -109,7 +139,10 @@ void fill(generator& random, std::string& x) {
 }
 
 void fill(generator& random, attributes& x) {
-  static constexpr std::array doubles = {0.0, -0.0, 1.5, std::numeric_limits<double>::quiet_NaN(),
+  static constexpr std::array doubles = {0.0,
+                                         -0.0,
+                                         1.5,
+                                         std::numeric_limits<double>::quiet_NaN(),
                                          std::numeric_limits<double>::infinity(),
                                          -std::numeric_limits<double>::infinity(),
                                          std::numeric_limits<double>::denorm_min()};
@@ -117,10 +150,18 @@ void fill(generator& random, attributes& x) {
   for (auto n = random() % 5; n > 0; --n) {
     attribute& value = x[make<std::string>(random)];
     switch (random() % 4) {
-      case 0: value = make<bool>(random); break;
-      case 1: value = make<std::int64_t>(random); break;
-      case 2: value = random() % 2 == 0 ? std::bit_cast<double>(random()) : doubles[random() % doubles.size()]; break;
-      default: value = make<std::string>(random); break;
+      case 0:
+        value = make<bool>(random);
+        break;
+      case 1:
+        value = make<std::int64_t>(random);
+        break;
+      case 2:
+        value = random() % 2 == 0 ? std::bit_cast<double>(random()) : doubles[random() % doubles.size()];
+        break;
+      default:
+        value = make<std::string>(random);
+        break;
     }
   }
 }
@@ -148,8 +189,7 @@ bool same(const attributes& a, const attributes& b) {
   auto same_value = [](const attribute& left, const attribute& right) {
     const auto* x = std::get_if<double>(&left.value);
     const auto* y = std::get_if<double>(&right.value);
-    return x != nullptr && y != nullptr ? std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*y)
-                                        : left == right;
+    return x != nullptr && y != nullptr ? std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*y) : left == right;
   };
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [&](const auto& left, const auto& right) {
            return left.first == right.first && same_value(left.second, right.second);

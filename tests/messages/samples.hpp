@@ -20,17 +20,29 @@ using bytes = std::vector<char>;
 
 /// Every message type; tests run once for each.
 using message_types =
-    std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell,
-               call_request, call_result, propagate_gradients, participant_quiet, participant_failed, discover,
-               discovered, prune, abort_pass, pass_aborted, release_context, context_released>;
+  std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
+             call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
+             pass_aborted, release_context, context_released>;
 
 /// Every dtype that travels.
 const std::vector<at::ScalarType>& travelling_dtypes();
 
 /// The kinds of shape that make_tensor knows.
 enum class shape_kind {
-  zero_dim, vector, empty, matrix, transposed, channels_last, narrowed, every_second, expanded, offset, odd_stride_of_one,
-  seven_dims, empty_inside, count
+  zero_dim,
+  vector,
+  empty,
+  matrix,
+  transposed,
+  channels_last,
+  narrowed,
+  every_second,
+  expanded,
+  offset,
+  odd_stride_of_one,
+  seven_dims,
+  empty_inside,
+  count
 };
 const char* to_string(shape_kind kind);
 
@@ -48,37 +60,111 @@ bool same(const at::Tensor& a, const at::Tensor& b);
 /// The members of a message, in order. A new member fails to compile here, so that no test forgets it.
 template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
-auto members(is<node_id> auto& x) { auto& [a] = x; return std::tie(a); }
-auto members(is<pass_number> auto& x) { auto& [a] = x; return std::tie(a); }
-auto members(is<context_id> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<message_id> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<object_id> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<purse> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
-auto members(is<autograd_message> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
-auto members(is<hello> auto& x) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
-auto members(is<member> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
-auto members(is<welcome> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<heartbeat> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<heartbeat_seen> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
-auto members(is<farewell> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<call_request> auto& x) { auto& [a, b, c, d, e, f, g] = x; return std::tie(a, b, c, d, e, f, g); }
-auto members(is<call_result> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
+auto members(is<node_id> auto& x) {
+  auto& [a] = x;
+  return std::tie(a);
+}
+auto members(is<pass_number> auto& x) {
+  auto& [a] = x;
+  return std::tie(a);
+}
+auto members(is<context_id> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<message_id> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<object_id> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<purse> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
+auto members(is<autograd_message> auto& x) {
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
+}
+auto members(is<hello> auto& x) {
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
+}
+auto members(is<member> auto& x) {
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
+}
+auto members(is<welcome> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<heartbeat> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<heartbeat_seen> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
+auto members(is<farewell> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<call_request> auto& x) {
+  auto& [a, b, c, d, e, f, g] = x;
+  return std::tie(a, b, c, d, e, f, g);
+}
+auto members(is<call_result> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
 auto members(is<propagate_gradients> auto& x) {
   auto& [a, b, c, d, e, f, g, h] = x;
   return std::tie(a, b, c, d, e, f, g, h);
 }
-auto members(is<participant_quiet> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
-auto members(is<participant_failed> auto& x) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
-auto members(is<discover> auto& x) { auto& [a, b, c, d, e] = x; return std::tie(a, b, c, d, e); }
-auto members(is<discovered> auto& x) { auto& [a, b, c] = x; return std::tie(a, b, c); }
-auto members(is<prune> auto& x) { auto& [a, b, c, d, e, f] = x; return std::tie(a, b, c, d, e, f); }
-auto members(is<abort_pass> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
-auto members(is<pass_aborted> auto& x) { auto& [a, b, c, d] = x; return std::tie(a, b, c, d); }
-auto members(is<release_context> auto& x) { auto& [a] = x; return std::tie(a); }
-auto members(is<context_released> auto& x) { auto& [a, b] = x; return std::tie(a, b); }
+auto members(is<participant_quiet> auto& x) {
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
+}
+auto members(is<participant_failed> auto& x) {
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
+}
+auto members(is<discover> auto& x) {
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
+}
+auto members(is<discovered> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
+auto members(is<prune> auto& x) {
+  auto& [a, b, c, d, e, f] = x;
+  return std::tie(a, b, c, d, e, f);
+}
+auto members(is<abort_pass> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<pass_aborted> auto& x) {
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
+}
+auto members(is<release_context> auto& x) {
+  auto& [a] = x;
+  return std::tie(a);
+}
+auto members(is<context_released> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
 
 template <class T>
-concept has_members = requires(T& x) { members(x); };
+concept has_members = requires(T& x) {
+  members(x);
+};
 
 void fill(generator& random, bool& x);
 void fill(generator& random, std::uint8_t& x);
@@ -127,7 +213,8 @@ bool same(const T& a, const T& b) {
   if constexpr (has_members<const T>) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return (same(std::get<I>(members(a)), std::get<I>(members(b))) && ...);
-    }(std::make_index_sequence<std::tuple_size_v<decltype(members(a))>>{});
+    }
+    (std::make_index_sequence<std::tuple_size_v<decltype(members(a))>>{});
   } else {
     return a == b;
   }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include <troupe/messages/wire.hpp>
+
+/// The parts that several headers have: ids, lists of them, attributes, addresses. `put` fills a header, `take` reads one.
+/// Private to this room.
+namespace troupe::wire_parts {
+
+using fixed64_list = google::protobuf::RepeatedField<std::uint64_t>;
+
+// Headers name the parts of an id alike, so one helper a part serves all.
+template <class Header>
+void put_context(Header& to, const context_id& x) {
+  to.set_context_node(x.node.value);
+  to.set_context_number(x.number);
+}
+
+template <class Header>
+context_id take_context(const Header& from) {
+  return {{from.context_node()}, from.context_number()};
+}
+
+template <class Header>
+void put_message(Header& to, const message_id& x) {
+  to.set_message_node(x.node.value);
+  to.set_message_number(x.number);
+}
+
+template <class Header>
+message_id take_message(const Header& from) {
+  return {from.message_number(), {from.message_node()}};
+}
+
+template <class Header, class Message>
+void put_pass(Header& to, const Message& x) {
+  put_context(to, x.context);
+  to.set_pass(x.pass.value);
+}
+
+template <class Header, class Message>
+void take_pass(const Header& from, Message& x) {
+  x.context = take_context(from);
+  x.pass.value = from.pass();
+}
+
+inline void put(fixed64_list& to, const std::vector<node_id>& xs) {
+  to.Reserve(static_cast<int>(xs.size()));
+  for (const node_id& x : xs) {
+    to.AddAlreadyReserved(x.value);
+  }
+}
+
+inline void take(const fixed64_list& from, std::vector<node_id>& xs) {
+  xs.resize(static_cast<std::size_t>(from.size()));
+  for (int i = 0; i < from.size(); ++i) {
+    xs[static_cast<std::size_t>(i)].value = from[i];
+  }
+}
+
+inline void put(fixed64_list& nodes, fixed64_list& numbers, const std::vector<message_id>& xs) {
+  nodes.Reserve(static_cast<int>(xs.size()));
+  numbers.Reserve(static_cast<int>(xs.size()));
+  for (const message_id& x : xs) {
+    nodes.AddAlreadyReserved(x.node.value);
+    numbers.AddAlreadyReserved(x.number);
+  }
+}
+
+inline complaint take(const fixed64_list& nodes, const fixed64_list& numbers, std::vector<message_id>& xs) {
+  if (nodes.size() != numbers.size()) {
+    return "a list of message ids has not as many nodes as numbers";
+  }
+  xs.resize(static_cast<std::size_t>(nodes.size()));
+  for (int i = 0; i < nodes.size(); ++i) {
+    xs[static_cast<std::size_t>(i)] = {numbers[i], {nodes[i]}};
+  }
+  return nullptr;
+}
+
+inline void put(wire::Purse& to, const purse& x) {
+  to.mutable_weight()->Add(x.weight.begin(), x.weight.end());
+  put(*to.mutable_begun(), x.begun);
+  put(*to.mutable_settled(), x.settled);
+}
+
+inline void take(const wire::Purse& from, purse& x) {
+  x.weight.assign(from.weight().begin(), from.weight().end());
+  take(from.begun(), x.begun);
+  take(from.settled(), x.settled);
+}
+
+template <class Header>
+void put_values(Header& to, const attributes& xs) {
+  for (const auto& [name, x] : xs) {
+    wire::Attribute& entry = *to.add_values();
+    entry.set_name(name);
+    if (const auto* truth = std::get_if<bool>(&x.value)) {
+      entry.set_truth(*truth);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&x.value)) {
+      entry.set_integer(*integer);
+    } else if (const auto* real = std::get_if<double>(&x.value)) {
+      entry.set_real(*real);
+    } else {
+      entry.set_text(std::get<std::string>(x.value));
+    }
+  }
+}
+
+template <class Header>
+complaint take_values(const Header& from, attributes& xs) {
+  xs.clear();
+  for (const wire::Attribute& entry : from.values()) {
+    attribute x;
+    switch (entry.value_case()) {
+      case wire::Attribute::kTruth:
+        x.value = entry.truth();
+        break;
+      case wire::Attribute::kInteger:
+        x.value = static_cast<std::int64_t>(entry.integer());
+        break;
+      case wire::Attribute::kReal:
+        x.value = entry.real();
+        break;
+      case wire::Attribute::kText:
+        x.value = entry.text();
+        break;
+      default:
+        return "an attribute has no value of a type that is known here";
+    }
+    if (!xs.emplace(entry.name(), std::move(x)).second) {
+      return "an attribute is given twice";
+    }
+  }
+  return nullptr;
+}
+
+inline void put_joint(wire::Joint& to, const autograd_message& x) {
+  put_context(to, x.context);
+  put_message(to, x.message);
+  to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
+}
+
+template <class Header>
+complaint take_joint(const Header& from, autograd_message& x) {
+  const wire::Joint& joint = from.joint();
+  x.context = take_context(joint);
+  x.message = take_message(joint);
+  if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size()) {
+    return "requires_grad has not as many entries as there are tensors";
+  }
+  x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
+  return nullptr;
+}
+
+template <class Header, class Message>
+void put_address(Header& to, const Message& x) {
+  to.set_name(x.name);
+  to.set_id(x.id.value);
+  to.set_host(x.host);
+  to.set_port(x.port);
+}
+
+template <class Header, class Message>
+complaint take_address(const Header& from, Message& x) {
+  if (from.port() > std::numeric_limits<std::uint16_t>::max()) {
+    return "a port is above 65535";
+  }
+  x.name = from.name();
+  x.id.value = from.id();
+  x.host = from.host();
+  x.port = static_cast<std::uint16_t>(from.port());
+  return nullptr;
+}
+
+// Members and Welcome both hold a list of members.
+template <class Header>
+void put_members(Header& to, const std::vector<member>& xs) {
+  for (const member& x : xs) {
+    put_address(*to.add_members(), x);
+  }
+}
+
+template <class Header>
+complaint take_members(const Header& from, std::vector<member>& xs) {
+  for (const wire::Member& entry : from.members()) {
+    if (entry.id() == 0) {  // before anything is allocated: entries without fields are the cheapest to send
+      return "a member of a list has no id";
+    }
+  }
+  xs.clear();
+  xs.reserve(static_cast<std::size_t>(from.members_size()));
+  for (const wire::Member& entry : from.members()) {
+    if (complaint bad = take_address(entry, xs.emplace_back())) {
+      return bad;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace troupe::wire_parts

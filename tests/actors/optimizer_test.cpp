@@ -2,6 +2,7 @@
 #include <troupe/actors/optimizer.hpp>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -299,6 +300,18 @@ BOOST_AUTO_TEST_CASE(a_save_without_room_keeps_the_checkpoint_before_it_and_leav
   spread.steps->save(folder.path(), {{"steps", 1}});
   BOOST_TEST((folder.files() != files));
   BOOST_TEST(folder.files().size() == files.size());
+}
+
+BOOST_AUTO_TEST_CASE(a_save_that_fails_after_its_parts_were_written_takes_them_back) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  spread.steps->save(folder.path(), {});
+  const auto files = folder.files();
+  std::filesystem::create_symlink("/dev/full", folder / "checkpoint.json.part");
+  const auto text = text_of<error>([&] { spread.steps->save(folder.path(), {}); });
+  BOOST_TEST(contains(text, "checkpoint.json': No space left on device"));
+  BOOST_TEST((folder.files() == files));
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_made_is_named) {

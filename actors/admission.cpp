@@ -15,6 +15,7 @@ using std::chrono::nanoseconds;
 using join_ptr = std::shared_ptr<join_task>;
 
 constexpr nanoseconds retry_pause{100'000'000};
+constexpr nanoseconds shortest_greeting{1'000'000'000};
 constexpr nanoseconds mesh_patience{300'000'000};  // of nodes that another one has just named as up
 
 // One node that a join has to reach.
@@ -107,14 +108,17 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
 template <class Self>
 void try_to_reach(Self self, const target_ptr& to);
 
-// Tries again for a while what may yet come right: nobody listens, a handshake was cut, the face knows nobody yet.
+// Tries again for a while what may yet come right: nobody listens, a handshake was cut, the face knows nobody yet. A
+// greeting that is not answered is repeated until the deadline: where two nodes dial each other at one moment, CAF drops one
+// of their connections, and with bad luck what was sent through it.
 template <class Self>
 void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
   const auto& options = self->state.options;
-  auto reason = explain(*to, missing, options.clock(), problem);
+  const auto now = options.clock();
+  auto reason = explain(*to, missing, now, problem);
   const auto patience = to->first ? options.patience : std::min(options.patience, mesh_patience);
-  const auto next = options.clock() + retry_pause.count();
-  const bool again = reason == errc::unknown_peer && next < std::min(to->until_ns, to->begun_ns + patience.count());
+  const bool patient = reason == errc::unknown_peer && now + retry_pause.count() < to->begun_ns + patience.count();
+  const bool again = (patient || reason == errc::deadline_passed) && now + retry_pause.count() < to->until_ns;
   if (again && !self->state.leaving)
     after(self, retry_pause, [=] { try_to_reach(self, to); });
   else
@@ -124,8 +128,9 @@ void unreached(Self self, const target_ptr& to, const char* missing, const caf::
 template <class Self>
 void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& face, nanoseconds left) {
   const auto& own = self->state.table.self();
+  const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
-    ->request(caf::actor_cast<caf::actor>(face), left, hello{own.name, own.id, own.host, own.port, protocol_version},
+    ->request(caf::actor_cast<caf::actor>(face), patience, hello{own.name, own.id, own.host, own.port, protocol_version},
               self->state.options.face)
     .then([=](const welcome& answer) { welcomed(self, *to, answer, face); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });

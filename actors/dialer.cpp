@@ -15,6 +15,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/sec.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
@@ -129,7 +130,7 @@ void step(caller_pointer self) {
   }
   switch (st.line.wait(std::min(left, longest_wait))) {
     case probe::verdict::undecided:
-      self->send(caller_actor{self}, tick_atom::value);
+      caf::anon_send(caller_actor{self}, tick_atom::value);
       return;
     case probe::verdict::node:
       st.promise.delegate(self->system().middleman().actor_handle(), caf::connect_atom::value, st.host, st.port);

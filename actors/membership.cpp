@@ -8,6 +8,7 @@
 #include <caf/io/middleman.hpp>
 
 #include <troupe/actors/admission.hpp>
+#include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/dialer.hpp>
 #include <troupe/actors/membership_core.hpp>
 
@@ -93,6 +94,7 @@ void lost(Self self, const caf::down_msg& down) {
 
 template <class Self>
 membership_host::behavior_type make_membership(Self self, membership_options options) {
+  close_mailbox_at_exit(self);
   auto& st = self->state;
   st.table = member_table{options.self};
   st.options = std::move(options);

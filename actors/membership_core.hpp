@@ -30,7 +30,7 @@ std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<voi
   auto& st = self->state;
   const auto number = ++st.last_timer;
   st.timers.emplace(number, std::move(run));
-  self->delayed_send(self, delay, tick_atom::value, number);
+  self->delayed_anon_send(self, delay, tick_atom::value, number);
   return number;
 }
 

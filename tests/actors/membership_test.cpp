@@ -149,6 +149,23 @@ BOOST_AUTO_TEST_CASE(is_answered_by_its_deadline_whoever_stays_mute) {
   failed(greeting, errc::deadline_passed, "no answer to the greeting from 127.0.0.1:4001 within 400 ms");
 }
 
+BOOST_AUTO_TEST_CASE(repeats_a_greeting_that_was_lost) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  *a.mute = true;
+  auto joined = all.join(b, 4001, 10'000 * ms);
+  all.pass(500 * ms);
+  *a.mute = false;
+  BOOST_TEST(pending(joined));
+  all.pass(1000 * ms);
+  BOOST_TEST(joined->value.has_value());
+  all.pass(10'000 * ms);
+  BOOST_TEST(joined->count == 1);
+  CHECK_NAMES(a.news, "up b");
+  CHECK_NAMES(b.news, "up a");
+}
+
 // ME-3
 BOOST_AUTO_TEST_CASE(succeeds_though_another_member_can_not_be_reached) {
   fake_cluster all;

@@ -7,6 +7,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/actors/peer_directory.hpp>
 #include <troupe/engine/protocol/purse.hpp>
@@ -86,7 +87,7 @@ error describe(const std::exception& reason, const burst& work, const std::strin
   auto where = function.empty() ? "backward on node '" + node + "' failed: "
                                 : "backward on node '" + node + "' failed in " + function + ": ";
   const auto* known = dynamic_cast<const error*>(&reason);
-  return error(known != nullptr ? known->code() : errc::function_failed, where + reason.what());
+  return error(known != nullptr ? known->code() : errc::function_failed, where + text_of(reason));
 }
 
 }  // namespace

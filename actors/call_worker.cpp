@@ -11,6 +11,7 @@
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/tensor_codec.hpp>
@@ -66,7 +67,7 @@ void run_call(incoming_call& job, company& here) {
   } catch (const std::exception& reason) {
     const auto* known = dynamic_cast<const error*>(&reason);
     job.failure = error(known != nullptr ? known->code() : errc::function_failed,
-                        "function '" + request.function + "' on node '" + here.name() + "' failed: " + reason.what());
+                        "function '" + request.function + "' on node '" + here.name() + "' failed: " + text_of(reason));
   } catch (...) {
     job.failure = error(errc::function_failed, "function '" + request.function + "' on node '" + here.name() +
                                                  "' failed with an exception of unknown type");

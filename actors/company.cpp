@@ -30,10 +30,14 @@ std::int64_t steady_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-company::company(node& handle, settings options)
-    : handle_(handle), options_(std::move(options)), id_(draw_id()), config_(options_) {
+company::company(node& handle, settings options, caf::actor_system* host)
+    : handle_(handle), options_(std::move(options)), id_(draw_id()), system_(host) {
   objects_ = std::make_unique<object_store>(id_, options_.name);
-  system_ = std::make_unique<caf::actor_system>(config_);
+  if (system_ == nullptr) {
+    config_.emplace(options_);
+    own_system_ = std::make_unique<caf::actor_system>(*config_);
+    system_ = own_system_.get();
+  }
   try {
     start();
   } catch (...) {
@@ -45,8 +49,16 @@ company::company(node& handle, settings options)
 void company::start() {
   tracer_ = spawn_tracer(*system_);
   recorder_ = trace_recorder(tracer_, options_.trace);
-  continuation_ = system_->spawn<caf::detached>(make_cpu_continuation, this);
+  continuation_ = networked() ? system_->spawn<caf::detached>(make_cpu_continuation, this)
+                              : system_->spawn(make_cpu_continuation, this);
   face_ = spawn_peer(*this);
+  if (networked())
+    listen();
+  else
+    directory_.add({options_.name, id_, options_.host, port_}, caf::actor_cast<caf::strong_actor_ptr>(face_));
+}
+
+void company::listen() {
   auto face = caf::actor_cast<caf::strong_actor_ptr>(face_);
   auto published = system_->middleman().publish(face_, options_.port, options_.host.c_str());
   if (!published)
@@ -101,7 +113,8 @@ void company::stop() {
   end(tracer_);
   for (const auto& actor : all)
     self->send_exit(actor, caf::exit_reason::user_shutdown);
-  self->wait_for(all);
+  if (networked())
+    self->wait_for(all);
   directory_.clear();
   face_ = nullptr;
   membership_ = nullptr;
@@ -185,7 +198,7 @@ void company::fail_call(outgoing_call& job, const error& reason) {
 }
 
 call_worker_actor company::spawn_call_worker() {
-  auto worker = system_->spawn<caf::detached>(make_call_worker, this);
+  auto worker = networked() ? system_->spawn<caf::detached>(make_call_worker, this) : system_->spawn(make_call_worker, this);
   std::lock_guard lock(mutex_);
   workers_.push_back(worker);
   return worker;
@@ -195,6 +208,13 @@ void company::witness(std::uint64_t number) noexcept {
   auto seen = clock_.load(std::memory_order_relaxed);
   while (seen < number && !clock_.compare_exchange_weak(seen, number, std::memory_order_relaxed)) {
   }
+}
+
+void company::introduce(company& other) {
+  member who{other.name(), other.id(), other.options().host, other.port()};
+  auto face = caf::actor_cast<caf::strong_actor_ptr>(other.face());
+  directory_.add(who, face);
+  caf::anon_send(face_, peer_up{who, face});
 }
 
 void company::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,11 @@ std::int64_t steady_ns() noexcept;
 
 /// The actors behind a node and what they share. What is not an actor here is safe to use from any thread.
 ///   CM-1  numbers of messages grow along every chain of messages (a Lamport clock).
-///   CM-2  after stop() no actor of the node lives.
+///   CM-2  after stop() no actor of the node lives, or, on a system of the caller's, each has been told to end.
 class company {
  public:
-  company(node& handle, settings options);
+  /// With `host` it lives on that system, without a network; nodes there are made known to each other by introduce().
+  company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();
 
   void stop();
@@ -47,7 +49,7 @@ class company {
   const std::string& name() const noexcept { return options_.name; }
   const settings& options() const noexcept { return options_; }
   std::uint16_t port() const noexcept { return port_; }
-  bool networked() const noexcept { return true; }
+  bool networked() const noexcept { return own_system_ != nullptr; }
 
   caf::actor_system& system() noexcept { return *system_; }
   const peer_actor& face() const noexcept { return face_; }
@@ -81,17 +83,21 @@ class company {
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
   void witness(std::uint64_t number) noexcept;
 
+  /// Tells this node that another one on the same system is up.
+  void introduce(company& other);
+
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
   void tell_peer_down(const peer_down& news);
 
  private:
   void start();
+  void listen();
 
   node& handle_;
   settings options_;
   node_id id_;
   std::uint16_t port_ = 0;
-  system_config config_;
+  std::optional<system_config> config_;
   function_table functions_;
   std::unique_ptr<object_store> objects_;
   peer_directory directory_;
@@ -104,7 +110,8 @@ class company {
   std::function<void(const std::string&, const std::string&)> notify_;
   bool stopped_ = false;
 
-  std::unique_ptr<caf::actor_system> system_;
+  std::unique_ptr<caf::actor_system> own_system_;
+  caf::actor_system* system_;
   peer_actor face_;
   membership_actor membership_;
   cpu_continuation_actor continuation_;

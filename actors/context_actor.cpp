@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/peer_actor.hpp>
@@ -207,6 +208,7 @@ context_state::~context_state() {
 
 template <class Self>
 context_actor::behavior_type make_context(Self self, company* here, context_id id) {
+  close_mailbox_at_exit(self);
   self->link_to(here->face());
   self->state.here = here;
   self->state.id = id;

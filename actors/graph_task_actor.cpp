@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
@@ -216,6 +217,7 @@ graph_task_state::~graph_task_state() {
 
 template <class Self>
 graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_terms_ptr terms) {
+  close_mailbox_at_exit(self);
   self->link_to(here->face());
   auto& state = self->state;
   state.here = here;

@@ -42,6 +42,13 @@ node::node(settings options) : company_(std::make_unique<company>(*this, std::mo
   }
 }
 
+node::node(settings options, caf::actor_system& host)
+    : company_(std::make_unique<company>(*this, std::move(options), &host)) {
+  add_own_functions(*this);
+  add_builtin_functions(*this);
+  company_->objects().open(*this);
+}
+
 node::~node() {
   stop();
 }

@@ -17,6 +17,10 @@
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 
+namespace caf {
+class actor_system;
+}
+
 namespace troupe {
 
 class remote_module;
@@ -50,6 +54,8 @@ class peer {
 class node {
  public:
   explicit node(settings options);
+  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes (see company::introduce).
+  node(settings options, caf::actor_system& host);
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;

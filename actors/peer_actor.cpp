@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
@@ -148,6 +149,7 @@ peer_state::~peer_state() {
 
 template <class Self>
 peer_actor::behavior_type make_peer(Self self, company* here) {
+  close_mailbox_at_exit(self);
   self->state.here = here;
   self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(here->options().workers);
   using result_promise = caf::typed_response_promise<call_result>;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <c10/util/Exception.h>
+
+namespace troupe {
+
+/// What an exception says, without the backtrace that libtorch adds to its own.
+inline std::string text_of(const std::exception& reason) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&reason);
+  return torch != nullptr ? torch->what_without_backtrace() : reason.what();
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/broker_mailbox.hpp>
+
+#include <boost/test/unit_test.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/io/broker.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/sec.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/system_config.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Never answers; its behaviour is any host's.
+template <class Self>
+caf::behavior make_silent(Self self) {
+  troupe::close_mailbox_at_exit(self);
+  return {[=](int) { return self->make_response_promise(); }};
+}
+
+caf::error ask_the_dead(caf::actor_system& system, const caf::actor& silent) {
+  caf::scoped_actor self{system};
+  self->send_exit(silent, caf::exit_reason::user_shutdown);
+  self->wait_for(silent);
+  caf::error result;
+  self->request(silent, 3s, 1).receive([] {}, [&](const caf::error& problem) { result = problem; });
+  return result;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
+  troupe::system_config config{troupe::settings{}};
+  caf::actor_system system{config};
+  BOOST_TEST((ask_the_dead(system, system.middleman().spawn_broker(make_silent<caf::io::broker*>)) ==
+              caf::sec::request_receiver_down));
+  BOOST_TEST((ask_the_dead(system, system.spawn(make_silent<caf::event_based_actor*>)) == caf::sec::request_receiver_down));
+}
+
+// What a detached actor sent to a broker, and the broker never read, must not keep that actor's thread.
+BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
+  for (int round = 0; round < 50; ++round) {
+    troupe::system_config config{troupe::settings{}};
+    caf::actor_system system{config};
+    auto broker = system.middleman().spawn_broker(make_silent<caf::io::broker*>);
+    auto sender = system.spawn<caf::detached>([broker](caf::event_based_actor* self) -> caf::behavior {
+      for (int i = 0; i < 1000; ++i)
+        self->send(broker, i);
+      return {[](int) {}};
+    });
+    caf::anon_send_exit(broker, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(sender, caf::exit_reason::user_shutdown);
+  }
+}

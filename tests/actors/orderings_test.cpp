@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Several nodes on one deterministic scheduler: the order in which their actors run is drawn, so that messages overtake each other.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <caf/actor_system.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/troupe.hpp>
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int orders = 300;
+
+/// A driver "a" and workers "b" and "c", each with a weight, which know each other.
+struct cast {
+  explicit cast(std::uint64_t seed) : random(seed) {
+    for (auto name : {"a", "b", "c"}) {
+      troupe::settings options;
+      options.name = name;
+      options.deadline = 1h;
+      nodes.emplace(name, std::make_unique<troupe::node>(std::move(options), system));
+    }
+    for (auto& [one, x] : nodes)
+      for (auto& [other, y] : nodes)
+        if (one != other)
+          x->actors().introduce(y->actors());
+    for (auto& [name, here] : nodes) {
+      weights.emplace(name, torch::full({2}, 2.0, torch::requires_grad()));
+      here->functions().add("times_weight", [w = weights.at(name)](troupe::call_arguments& arguments) {
+        return troupe::call_reply{{arguments.tensors.at(0) * w}};
+      });
+      here->functions().add("refuse_backward", [](troupe::call_arguments& arguments) {
+        auto x = arguments.tensors.at(0) * 2;
+        x.register_hook([](at::Tensor) -> at::Tensor { throw std::runtime_error("hook refuses"); });
+        return troupe::call_reply{{x}};
+      });
+    }
+    run();
+  }
+
+  ~cast() {
+    for (auto& [name, here] : nodes)
+      here->stop();
+    run();
+    nodes.clear();
+    run();
+  }
+
+  /// Runs everything that is due, one actor at a time in a drawn order.
+  void run() {
+    while (step()) {
+    }
+  }
+
+  bool step() {
+    auto& jobs = scheduler().jobs;
+    if (jobs.empty())
+      return false;
+    std::swap(jobs.front(), jobs[random() % jobs.size()]);
+    return scheduler().try_run_once();
+  }
+
+  at::Tensor call(const std::string& to, const std::string& function, const at::Tensor& x) {
+    auto reply = peer(to).call(function, {x});
+    run();
+    return reply.get().tensors.at(0);
+  }
+
+  troupe::peer peer(const std::string& name) { return {node("a"), name, node(name).id()}; }
+
+  at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
+    caf::scoped_actor self{system};
+    auto request = self->request(node("a").actors().context(pass.id()), caf::infinite, troupe::take_atom::value);
+    run();
+    at::Tensor result;
+    request.receive([&](const troupe::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
+                    [](const caf::error&) { BOOST_FAIL("the context does not answer"); });
+    return result;
+  }
+
+  troupe::node& node(const std::string& name) { return *nodes.at(name); }
+  caf::scheduler::test_coordinator& scheduler() { return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()); }
+
+  std::mt19937_64 random;
+  troupe::system_config config{troupe::system_config::for_tests{}};
+  caf::actor_system system{config};
+  std::map<std::string, std::unique_ptr<troupe::node>> nodes;
+  std::map<std::string, at::Tensor> weights;
+};
+
+bool same(const at::Tensor& x, const at::Tensor& y) {
+  return x.defined() && y.defined() && at::equal(x, y);
+}
+
+at::Tensor input() {
+  return torch::tensor({1.0, 3.0}, torch::requires_grad());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(orderings)
+
+// CO-1, GA-1, GA-3
+BOOST_AUTO_TEST_CASE(gradients_are_whole_and_equal_in_every_order) {
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    troupe::context pass(play.node("a"));
+    auto y = x;
+    for (auto to : {"b", "c", "b", "c"})
+      y = play.call(to, "times_weight", y);
+    auto result = pass.backward({y.sum()});
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    result.get();
+    BOOST_REQUIRE(same(play.gradient(pass, x), torch::full({2}, 16.0)));
+  }
+}
+
+// Unused results, in a chain over nodes.
+BOOST_AUTO_TEST_CASE(backward_completes_when_results_go_unused_in_every_order) {
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    troupe::context pass(play.node("a"));
+    auto y = play.call("b", "times_weight", x);
+    auto unused = play.call("c", "times_weight", y);
+    auto also_unused = play.call("b", "times_weight", unused);
+    auto z = play.call("c", "times_weight", y);
+    auto result = pass.backward({z.sum()});
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    result.get();
+    BOOST_REQUIRE(same(play.gradient(pass, x), torch::full({2}, 4.0)));
+  }
+}
+
+// GA-2, GA-4: a failure on one node, gradients under way to another.
+BOOST_AUTO_TEST_CASE(an_abort_that_crosses_results_leaves_nothing_behind) {
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    troupe::context pass(play.node("a"));
+    auto good = play.call("b", "times_weight", play.call("c", "times_weight", x));
+    auto bad = play.call("c", "refuse_backward", x);
+    auto result = pass.backward({(good + bad).sum()});
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    BOOST_REQUIRE_EXCEPTION(result.get(), troupe::error, [](const troupe::error& e) {
+      return std::string(e.what()).find("hook refuses") != std::string::npos && std::string(e.what()).find("'c'") != std::string::npos;
+    });
+    BOOST_REQUIRE(!play.gradient(pass, x).defined());
+
+    auto again = play.call("b", "times_weight", x);
+    auto second = pass.backward({again.sum()});
+    play.run();
+    BOOST_REQUIRE_MESSAGE(second.ready(), "seed " << seed << ": the second pass hangs");
+    second.get();
+    BOOST_REQUIRE(same(play.gradient(pass, x), torch::full({2}, 2.0)));
+  }
+}
+
+// CO-5, PE-1: the scope is left after a drawn number of steps.
+BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
+  int cut_short = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    auto pass = std::make_unique<troupe::context>(play.node("a"));
+    auto y = x;
+    for (auto to : {"b", "c", "b"})
+      y = play.call(to, "times_weight", y);
+    auto result = pass->backward({y.sum()});
+    for (auto steps = play.random() % 40; steps > 0; --steps)
+      play.step();
+    pass.reset();
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the future never completes");
+    try {
+      result.get();
+    } catch (const troupe::error& e) {
+      ++cut_short;
+      BOOST_REQUIRE(e.code() == troupe::errc::unknown_context);
+    }
+  }
+  BOOST_TEST(cut_short > 0);
+  BOOST_TEST(cut_short < orders);
+}
+
+// CO-3, PE-3: a peer goes down after a drawn number of steps.
+BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
+  int failed = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    troupe::context pass(play.node("a"));
+    auto y = x;
+    for (auto to : {"b", "c", "b"})
+      y = play.call(to, "times_weight", y);
+    auto result = pass.backward({y.sum()});
+    for (auto steps = play.random() % 40; steps > 0; --steps)
+      play.step();
+    troupe::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
+    caf::anon_send_exit(play.node("c").actors().face(), caf::exit_reason::kill);
+    for (auto to : {"a", "b"})
+      caf::anon_send(play.node(to).actors().face(), news);
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    try {
+      result.get();
+    } catch (const troupe::error& e) {
+      ++failed;
+      BOOST_REQUIRE_MESSAGE(std::string(e.what()).find("'c'") != std::string::npos, e.what());
+    }
+  }
+  BOOST_TEST(failed > 0);
+  BOOST_TEST(failed < orders);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

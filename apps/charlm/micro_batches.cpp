@@ -15,15 +15,7 @@ std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t c
                              ", but --micro-batches is " + std::to_string(count));
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(count), windows / count);
   for (std::int64_t i = 0; i < windows % count; ++i)
-    ++sizes[static_cast<std::size_t>((count / 2 + i) % count)];
-  if (count < 4)
-    return sizes;
-  // Half of both ends goes to the middle, one window each in turn.
-  const auto taken = sizes.front() / 2;
-  sizes.front() -= taken;
-  sizes.back() -= taken;
-  for (std::int64_t i = 0; i < 2 * taken; ++i)
-    ++sizes[static_cast<std::size_t>(1 + i % (count - 2))];
+    ++sizes[static_cast<std::size_t>(i)];
   return sizes;
 }
 

@@ -14,8 +14,8 @@ struct micro_batch {
   double share = 1;
 };
 
-/// How many windows each of `count` micro-batches gets. The first and the last get about half of the others' where there are at
-/// least four: while they run, one stage waits for the other. Throws std::runtime_error when there are fewer windows than parts.
+/// How many windows each of `count` micro-batches gets: as equal as can be, for a stage waits as long as the largest one takes
+/// another. Throws std::runtime_error when there are fewer windows than parts.
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
 
 /// The batch in parts of those sizes, in order.

@@ -315,7 +315,7 @@ int training::run() {
   try {
     start_nodes();
     if (!stopped() && options_.single_process_seconds > 0) {
-      progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 0) +
+      progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
                         " s, while the stages are idle ...");
       const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
       const auto time = std::chrono::milliseconds(static_cast<std::int64_t>(options_.single_process_seconds * 1000));

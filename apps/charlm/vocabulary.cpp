@@ -29,7 +29,7 @@ std::vector<std::int64_t> vocabulary::encode(const std::u32string& text) const {
     if (at == characters_.end() || *at != c) {
       char code[16];
       std::snprintf(code, sizeof code, "U+%04X", static_cast<unsigned>(c));
-      throw std::runtime_error("the character '" + to_utf8({1, c}) + "' (" + code + ", at " + std::to_string(tokens.size()) +
+      throw std::runtime_error("the character '" + to_utf8(std::u32string(1, c)) + "' (" + code + ", at " + std::to_string(tokens.size()) +
                                ") is not among the " + std::to_string(size()) +
                                " that the model was trained on; leave it out");
     }

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -296,4 +297,63 @@ BOOST_AUTO_TEST_CASE(text_without_a_checkpoint_or_with_an_unknown_character_is_r
   program first(run.command({"--steps", "5"}));
   BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
   check_fails({"generate", "--out", run.out, "--prompt", "caf\xC3\xA9"}, {"U+00E9", "trained on"});
+}
+
+namespace {
+
+/// A shell script in a mount namespace of its own, where it may mount small file systems. $0 is the program, $1 a folder.
+struct script {
+  explicit script(const std::string& text, const std::filesystem::path& folder) {
+    const std::string file = std::getenv("TROUPE_PROGRAM");
+    setenv("TROUPE_PROGRAM", "unshare", 1);
+    run.emplace(std::vector<std::string>{"--map-root-user", "--mount", "sh", "-c", text, file, folder});
+    setenv("TROUPE_PROGRAM", file.c_str(), 1);
+  }
+  std::optional<program> run;
+};
+
+constexpr const char* mount = "mount -t tmpfs -o size=20m none \"$1\" || exit 99\n";
+constexpr const char* small_model = "--blocks 2 --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0";
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_whole) {  // TN-1
+  const small_run run;
+  const auto place = run.folder.path() / "disk";
+  std::filesystem::create_directory(place);
+  script test(std::string(mount) + "\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" --steps 1000000 --checkpoint-every 10 " + small_model +
+                " & training=$!\n"
+                "while [ ! -e \"$1/run/checkpoint/checkpoint.json\" ] && kill -0 $training; do :; done\n"
+                "cat /dev/zero > \"$1/filler\"\n"
+                "wait $training; echo status $?\n"
+                "rm \"$1/filler\"\n"
+                "\"$0\" generate --out \"$1/run\" --length 5 > /dev/null && echo still whole\n"
+                "find \"$1\" -name '.*' -type f | grep -q . || echo no litter\n",
+              place);
+  const auto how = test.run->how_it_ends();
+  if (how == "exited with 99" || test.run->text().find("unshare failed") != std::string::npos) {
+    BOOST_TEST_MESSAGE("no file system can be mounted here: " << test.run->text());
+    return;
+  }
+  for (const char* line : {"status 1", "still whole", "no litter"})
+    BOOST_TEST(!test.run->line_with(line).empty(), test.run->text());
+  const auto said = test.run->line_with("troupe: ");
+  for (const char* word : {"No space left on device", "is whole", "--resume"})
+    BOOST_TEST(said.find(word) != std::string::npos, said);
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_without_room_is_told_before_anything_is_written) {
+  const small_run run;
+  const auto place = run.folder.path() / "disk";
+  std::filesystem::create_directory(place);
+  script test("mount -t tmpfs -o size=4m none \"$1\" || exit 99\n\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" " + std::string(small_model), place);
+  const auto how = test.run->how_it_ends();
+  if (how == "exited with 99" || test.run->text().find("unshare failed") != std::string::npos) {
+    BOOST_TEST_MESSAGE("no file system can be mounted here: " << test.run->text());
+    return;
+  }
+  BOOST_TEST(how == "exited with 1");
+  const auto said = test.run->line_with("troupe: ");
+  for (const char* word : {"expected room for", "disk/run", "--out"})
+    BOOST_TEST(said.find(word) != std::string::npos, said);
 }

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(stages_in_a_row_are_the_whole_model) {  // ST-1
 BOOST_AUTO_TEST_CASE(a_character_does_not_see_those_after_it) {
   whole_model model{small, 2, 5};
   auto changed = tokens(1).clone();
-  changed[0][5] = 10 - changed[0][5];
+  changed[0][5] = 9;
   const auto before = model.forward(tokens(1));
   const auto after = model.forward(changed);
   BOOST_TEST(at::allclose(before.narrow(1, 0, 5), after.narrow(1, 0, 5)));
@@ -99,17 +99,15 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(micro_batches_of_a_batch)
 
-BOOST_AUTO_TEST_CASE(all_windows_are_dealt_and_the_ends_get_less) {
+BOOST_AUTO_TEST_CASE(all_windows_are_dealt_as_equally_as_can_be) {
   for (std::int64_t windows = 1; windows <= 40; ++windows)
     for (std::int64_t count = 1; count <= windows; ++count) {
       const auto sizes = micro_batch_sizes(windows, count);
       BOOST_REQUIRE_EQUAL(sizes.size(), static_cast<std::size_t>(count));
       BOOST_REQUIRE_EQUAL(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), windows);
-      for (const auto size : sizes)
-        BOOST_REQUIRE_GE(size, 1);
+      BOOST_REQUIRE_GE(sizes.back(), 1);
+      BOOST_REQUIRE_LE(sizes.front() - sizes.back(), 1);
     }
-  const auto eight = micro_batch_sizes(32, 8);
-  BOOST_TEST((eight.front() == 2 && eight.back() == 2 && eight[1] == 5));
 }
 
 BOOST_AUTO_TEST_CASE(more_parts_than_windows_are_refused) {

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_SUITE(chart_of_losses)
 BOOST_AUTO_TEST_CASE(ticks_are_round_numbers_inside_the_range) {  // CH-2
   BOOST_TEST(ticks(0, 800, 8) == (std::vector<double>{0, 100, 200, 300, 400, 500, 600, 700, 800}), boost::test_tools::per_element());
   BOOST_TEST(ticks(1.31, 4.6, 6) == (std::vector<double>{2, 3, 4}), boost::test_tools::per_element());
-  for (const auto [low, high] : {std::pair{-3.2, 17.9}, {0.0, 1e-3}, {1e6, 3e6}})
+  for (const auto& [low, high] : {std::pair{-3.2, 17.9}, {0.0, 1e-3}, {1e6, 3e6}})
     for (const auto value : ticks(low, high, 7))
       BOOST_TEST((value >= low && value <= high));
 }

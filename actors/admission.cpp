@@ -34,8 +34,7 @@ using target_ptr = std::shared_ptr<target>;
 // What befell a connection or a greeting, in words; what a node itself says passes unchanged.
 caf::error explain(const target& to, const char* missing, std::int64_t now_ns, const caf::error& from) {
   const auto waited = milliseconds_text(now_ns - to.begun_ns);
-  if (from.category() == caf::error(errc::refused).category())
-    return from;
+  if (from.category() == caf::error(errc::refused).category()) return from;
   if (from == caf::sec::request_timeout)
     return make_error(errc::deadline_passed, std::string("no ") + missing + " from " + to.where() + " within " + waited);
   if (from == caf::sec::unexpected_message)
@@ -52,8 +51,7 @@ welcome make_welcome(Self self) {
 
 template <class Self>
 void finish(Self self, const join_ptr& task) {
-  if (self->state.joins.erase(task) == 0)
-    return;
+  if (self->state.joins.erase(task) == 0) return;
   if (task->failure)
     task->promise.deliver(task->failure);
   else
@@ -63,10 +61,8 @@ void finish(Self self, const join_ptr& task) {
 // One node of a join has answered or failed. Those a welcome named may fail (they may have just died), but no refusal passes.
 template <class Self>
 void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
-  if (problem && !task->failure && (first || problem == errc::refused))
-    task->failure = std::move(problem);
-  if (--task->open == 0)
-    finish(self, task);
+  if (problem && !task->failure && (first || problem == errc::refused)) task->failure = std::move(problem);
+  if (--task->open == 0) finish(self, task);
 }
 
 template <class Self>
@@ -94,13 +90,12 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
     }
     admit(self, who, face);
   }
-  if (to.first)
-    to.task->first = who;
+  if (to.first) to.task->first = who;
   to.task->met.insert(who.id);
   for (const auto& other : answer.members) {
-    const bool needed = other.id != st.table.self().id && st.table.find(other.id) == nullptr && st.table.gone(other.id) == nullptr;
-    if (needed && to.task->met.insert(other.id).second)
-      dial(self, to.task, other.host, other.port, false);
+    const bool needed =
+      other.id != st.table.self().id && st.table.find(other.id) == nullptr && st.table.gone(other.id) == nullptr;
+    if (needed && to.task->met.insert(other.id).second) dial(self, to.task, other.host, other.port, false);
   }
   settle(self, to.task, to.first, {});
 }
@@ -197,8 +192,8 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf:
   self->request(caf::actor_cast<caf::actor>(rival->face), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
     .then(
       [=](const heartbeat_seen&) mutable {
-        promise.deliver(make_error(errc::refused, "the name '" + who.name + "' is taken by node " + describe(held_by) +
-                                                    "; choose another one"));
+        promise.deliver(make_error(
+          errc::refused, "the name '" + who.name + "' is taken by node " + describe(held_by) + "; choose another one"));
       },
       [=](const caf::error&) {
         take_down(self, held_by.id, "did not answer when another node claimed its name");

@@ -9,7 +9,8 @@
 /// How nodes get to know each other: the two sides of `hello`. Parts of the membership actor, for any host.
 namespace troupe {
 
-/// Answers a greeting: learns who greets, or says why not. A name that is held is taken from a node that does not answer (ME-4).
+/// Answers a greeting: learns who greets, or says why not. A name that is held is taken from a node that does not answer
+/// (ME-4).
 template <class Self>
 void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf::typed_response_promise<welcome> promise);
 

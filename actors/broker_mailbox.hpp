@@ -14,13 +14,11 @@ template <class Self>
 void close_mailbox_at_exit(Self self) {
   self->attach_functor([self](const caf::error& reason) {
     auto& mailbox = self->mailbox();
-    if (mailbox.closed())
-      return;
+    if (mailbox.closed()) return;
     mailbox.close();
     mailbox.flush_cache();
     caf::detail::sync_request_bouncer bounce{reason};
-    while (mailbox.queue().new_round(1000, bounce).consumed_items)
-      continue;
+    while (mailbox.queue().new_round(1000, bounce).consumed_items) continue;
   });
 }
 

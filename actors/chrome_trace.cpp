@@ -22,8 +22,7 @@ struct bar {
 using open_ends = std::vector<std::int64_t>;
 
 bool fits(open_ends& row, const bar& next) {
-  while (!row.empty() && row.back() <= next.begin_ns)
-    row.pop_back();
+  while (!row.empty() && row.back() <= next.begin_ns) row.pop_back();
   return row.empty() || next.end_ns <= row.back();
 }
 
@@ -31,14 +30,11 @@ bool fits(open_ends& row, const bar& next) {
 std::size_t utf8_length(std::string_view text) noexcept {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto first = at(0);
-  if (first < 0x80)
-    return 1;
+  if (first < 0x80) return 1;
   const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (length > text.size())
-    return 0;
+  if (length > text.size()) return 0;
   for (std::size_t i = 1; i < length; ++i)
-    if ((at(i) & 0xc0) != 0x80)
-      return 0;
+    if ((at(i) & 0xc0) != 0x80) return 0;
   const bool too_long = (first == 0xe0 && at(1) < 0xa0) || (first == 0xf0 && at(1) < 0x90);
   const bool no_character = (first == 0xed && at(1) > 0x9f) || (first == 0xf4 && at(1) > 0x8f);
   return length > 2 && (too_long || no_character) ? 0 : length;
@@ -103,15 +99,13 @@ std::vector<bar> bars_of(const node_trace& node, std::size_t process) {
 // Gives every bar of a node its row; the names of the rows go to `to`.
 void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
   std::map<std::string_view, std::vector<bar*>> lanes;
-  for (auto& next : bars)
-    lanes[next.span->lane].push_back(&next);
+  for (auto& next : bars) lanes[next.span->lane].push_back(&next);
   std::size_t rows_before = 0;
   for (auto& [lane, members] : lanes) {
     std::vector<open_ends> rows;
     for (auto* next : members) {
       auto row = std::find_if(rows.begin(), rows.end(), [&](open_ends& r) { return fits(r, *next); });
-      if (row == rows.end())
-        row = rows.emplace(rows.end());
+      if (row == rows.end()) row = rows.emplace(rows.end());
       row->push_back(next->end_ns);
       next->thread = rows_before + static_cast<std::size_t>(row - rows.begin()) + 1;
     }
@@ -150,8 +144,7 @@ std::string chrome_trace(const std::vector<node_trace>& nodes) {
     write_microseconds(result, static_cast<std::uint64_t>(minus(next.end_ns, next.begin_ns)));
     result += "},\n";
   }
-  if (result.ends_with(",\n"))
-    result.erase(result.size() - 2, 1);
+  if (result.ends_with(",\n")) result.erase(result.size() - 2, 1);
   return result + "],\"otherData\":{\"origin_ns\":" + std::to_string(origin) + "}}\n";
 }
 

@@ -44,19 +44,16 @@ class probe {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-      found = nullptr;
+    if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) found = nullptr;
     addresses_.reset(found);
     next_ = found;
     try_next();
   }
 
   verdict wait(std::chrono::milliseconds patience) {
-    if (socket_ < 0)
-      return verdict::nobody;
+    if (socket_ < 0) return verdict::nobody;
     pollfd what{socket_, static_cast<short>(connected_ ? POLLIN : POLLOUT), 0};
-    if (poll(&what, 1, static_cast<int>(patience.count())) <= 0)
-      return verdict::undecided;
+    if (poll(&what, 1, static_cast<int>(patience.count())) <= 0) return verdict::undecided;
     return connected_ ? hear() : connect_done();
   }
 
@@ -66,8 +63,7 @@ class probe {
   };
 
   void hang_up() {
-    if (socket_ >= 0)
-      close(socket_);
+    if (socket_ >= 0) close(socket_);
     socket_ = -1;
   }
 
@@ -75,8 +71,7 @@ class probe {
     hang_up();
     for (; next_ != nullptr && socket_ < 0; next_ = next_->ai_next) {
       socket_ = socket(next_->ai_family, next_->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, next_->ai_protocol);
-      if (socket_ >= 0 && connect(socket_, next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS)
-        hang_up();
+      if (socket_ >= 0 && connect(socket_, next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) hang_up();
     }
   }
 
@@ -84,8 +79,7 @@ class probe {
     int problem = 0;
     socklen_t size = sizeof problem;
     connected_ = getsockopt(socket_, SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
-    if (!connected_)
-      try_next();
+    if (!connected_) try_next();
     return socket_ < 0 ? verdict::nobody : verdict::undecided;
   }
 
@@ -93,10 +87,8 @@ class probe {
   verdict hear() {
     std::array<char, 3> first{};
     const auto size = recv(socket_, first.data(), first.size(), MSG_PEEK);
-    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-      return verdict::undecided;
-    if (size <= 0)
-      return verdict::nobody;
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return verdict::undecided;
+    if (size <= 0) return verdict::nobody;
     return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
   }
 
@@ -147,8 +139,8 @@ void step(caller_pointer self) {
 
 caller_actor::behavior_type make_caller(caller_pointer self) {
   return {
-    [=](caf::connect_atom, std::string& host, std::uint16_t port, std::int64_t left_ns)
-      -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
+    [=](caf::connect_atom, std::string& host, std::uint16_t port,
+        std::int64_t left_ns) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
       auto& st = self->state;
       st.promise = self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
       st.host = std::move(host);
@@ -174,8 +166,6 @@ dialer_actor::behavior_type make_dialer(dialer_actor::pointer self) {
 
 }  // namespace
 
-dialer_actor spawn_dialer(caf::actor_system& system) {
-  return system.spawn(make_dialer);
-}
+dialer_actor spawn_dialer(caf::actor_system& system) { return system.spawn(make_dialer); }
 
 }  // namespace troupe

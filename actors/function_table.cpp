@@ -8,10 +8,8 @@
 namespace troupe {
 
 void function_table::add(std::string name, function run) {
-  if (name.empty())
-    throw error(errc::misuse, "function_table: a function needs a name");
-  if (!run)
-    throw error(errc::misuse, "function_table: '" + name + "' is an empty std::function");
+  if (name.empty()) throw error(errc::misuse, "function_table: a function needs a name");
+  if (!run) throw error(errc::misuse, "function_table: '" + name + "' is an empty std::function");
   std::lock_guard lock(mutex_);
   if (auto [place, fresh] = functions_.try_emplace(std::move(name), std::move(run)); !fresh)
     throw error(errc::misuse, "function_table: the name '" + place->first + "' is taken");
@@ -20,12 +18,10 @@ void function_table::add(std::string name, function run) {
 function function_table::find(const std::string& name) const {
   {
     std::lock_guard lock(mutex_);
-    if (auto place = functions_.find(name); place != functions_.end())
-      return place->second;
+    if (auto place = functions_.find(name); place != functions_.end()) return place->second;
   }
   std::string there;
-  for (const auto& known : names())
-    there += (there.empty() ? "" : ", ") + known;
+  for (const auto& known : names()) there += (there.empty() ? "" : ", ") + known;
   throw error(errc::unknown_function,
               "no function '" + name + "' is registered; there are: " + (there.empty() ? "none" : there));
 }
@@ -35,8 +31,7 @@ std::vector<std::string> function_table::names() const {
   {
     std::lock_guard lock(mutex_);
     result.reserve(functions_.size());
-    for (const auto& [name, run] : functions_)
-      result.push_back(name);
+    for (const auto& [name, run] : functions_) result.push_back(name);
   }
   std::sort(result.begin(), result.end());
   return result;

@@ -103,16 +103,13 @@ class future {
   // Waits with `await(state, lock)` unless complete; the observer is told without the lock, it may take its own.
   template <class F>
   bool wait(F await) const {
-    if (ready())
-      return true;
+    if (ready()) return true;
     auto* observer = blocking_observer::current();
-    if (observer != nullptr)
-      observer->blocked();
+    if (observer != nullptr) observer->blocked();
     std::unique_lock lock(state_->mutex);
     const bool arrived = await(*state_, lock);
     lock.unlock();
-    if (observer != nullptr)
-      observer->resumed();
+    if (observer != nullptr) observer->resumed();
     return arrived;
   }
 
@@ -121,8 +118,7 @@ class future {
     auto& s = *state_;
     std::call_once(s.finished, [&s] {
       auto finish = std::exchange(s.finish, nullptr);
-      if (!finish || s.failure)
-        return;
+      if (!finish || s.failure) return;
       try {
         finish(*s.value);
       } catch (const error& problem) {
@@ -131,8 +127,7 @@ class future {
         s.failure.emplace(errc::function_failed, problem.what());
       }
     });
-    if (s.failure)
-      throw *s.failure;
+    if (s.failure) throw *s.failure;
     return *s.value;
   }
 
@@ -141,8 +136,7 @@ class future {
     std::vector<std::function<void(future)>> continuations;
     {
       std::lock_guard lock(state_->mutex);
-      if (state_->complete)
-        return;
+      if (state_->complete) return;
       fill(*state_);
       state_->complete = true;
       continuations.swap(state_->continuations);

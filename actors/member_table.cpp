@@ -10,8 +10,7 @@ namespace troupe {
 void clock_estimate::add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept {
   const auto round_trip = static_cast<double>(received_ns - sent_ns);
   allowed_ns_ *= 1.05;
-  if (round_trip < 0 || (known_ && round_trip > allowed_ns_))
-    return;
+  if (round_trip < 0 || (known_ && round_trip > allowed_ns_)) return;
   known_ = true;
   allowed_ns_ = round_trip;
   offset_ns_ = answered_ns - (sent_ns + (received_ns - sent_ns) / 2);
@@ -22,15 +21,12 @@ std::string describe(const member& who) {
 }
 
 std::string member_table::objection(const member& who) const {
-  if (who.id.value == 0)
-    return "expected a node with an id, got id 0 from " + describe(who);
-  if (who.id == self_.id)
-    return "node '" + self_.name + "' can't join itself; give the address of another node";
+  if (who.id.value == 0) return "expected a node with an id, got id 0 from " + describe(who);
+  if (who.id == self_.id) return "node '" + self_.name + "' can't join itself; give the address of another node";
   if (!valid_node_name(who.name))
     return "a node's name is 1 to 64 letters, digits, '.', '_' or '-', got one of " + std::to_string(who.name.size()) +
            " characters that is not";
-  if (who.name == self_.name)
-    return "the name '" + who.name + "' is taken by node " + describe(self_) + "; choose another one";
+  if (who.name == self_.name) return "the name '" + who.name + "' is taken by node " + describe(self_) + "; choose another one";
   if (const auto* reason = gone(who.id))
     return "node " + describe(who) + " has gone from the view of '" + self_.name + "' (" + *reason + "); start it anew to join";
   return {};
@@ -38,8 +34,7 @@ std::string member_table::objection(const member& who) const {
 
 const known_peer* member_table::rival(const member& who) const {
   for (const auto& [id, peer] : peers_)
-    if (peer.who.name == who.name && id != who.id)
-      return &peer;
+    if (peer.who.name == who.name && id != who.id) return &peer;
   return nullptr;
 }
 
@@ -50,15 +45,13 @@ known_peer* member_table::find(node_id id) {
 
 known_peer* member_table::find_name(const std::string& name) {
   for (auto& [id, peer] : peers_)
-    if (peer.who.name == name)
-      return &peer;
+    if (peer.who.name == name) return &peer;
   return nullptr;
 }
 
 known_peer* member_table::find_face(const caf::actor_addr& face) {
   for (auto& [id, peer] : peers_)
-    if (face == peer.face)
-      return &peer;
+    if (face == peer.face) return &peer;
   return nullptr;
 }
 
@@ -72,8 +65,7 @@ known_peer& member_table::add(const member& who, caf::strong_actor_ptr face, std
 
 std::optional<known_peer> member_table::remove(node_id id, const std::string& reason) {
   auto place = peers_.find(id);
-  if (place == peers_.end())
-    return std::nullopt;
+  if (place == peers_.end()) return std::nullopt;
   auto result = std::move(place->second);
   peers_.erase(place);
   gone_[id] = reason;
@@ -90,8 +82,7 @@ std::vector<node_id> member_table::beat() {
   for (auto& [id, peer] : peers_) {
     peer.missed = peer.answered ? 0 : peer.missed + 1;
     peer.answered = false;
-    if (peer.missed >= allowed_misses)
-      silent.push_back(id);
+    if (peer.missed >= allowed_misses) silent.push_back(id);
   }
   return silent;
 }
@@ -99,16 +90,14 @@ std::vector<node_id> member_table::beat() {
 std::vector<member> member_table::members() const {
   std::vector<member> result;
   result.reserve(peers_.size());
-  for (const auto& [id, peer] : peers_)
-    result.push_back(peer.who);
+  for (const auto& [id, peer] : peers_) result.push_back(peer.who);
   std::sort(result.begin(), result.end(), [](const member& a, const member& b) { return a.name < b.name; });
   return result;
 }
 
 std::string member_table::names() const {
   std::string result;
-  for (const auto& who : members())
-    result += (result.empty() ? "" : ", ") + who.name;
+  for (const auto& who : members()) result += (result.empty() ? "" : ", ") + who.name;
   return result.empty() ? "none" : result;
 }
 

@@ -23,12 +23,9 @@ constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 31 years: no 
 template <class Self>
 caf::result<peer_up> find(Self self, const std::string& wanted, std::int64_t left_ns) {
   auto& st = self->state;
-  if (st.leaving)
-    return stopping_error(st);
-  if (wanted == st.table.self().name)
-    return peer_up{st.table.self(), st.options.face};
-  if (const auto* peer = st.table.find_name(wanted))
-    return peer_up{peer->who, peer->face};
+  if (st.leaving) return stopping_error(st);
+  if (wanted == st.table.self().name) return peer_up{st.table.self(), st.options.face};
+  if (const auto* peer = st.table.find_name(wanted)) return peer_up{peer->who, peer->face};
   auto promise = self->template make_response_promise<peer_up>();
   const auto place = st.searches.insert(st.searches.end(), {wanted, 0, promise});
   // The timer goes when the search does: `place` is good whenever it fires.
@@ -44,23 +41,18 @@ caf::result<peer_up> find(Self self, const std::string& wanted, std::int64_t lef
 template <class Self>
 caf::result<caf::unit_t> leave(Self self, const std::string& reason) {
   auto& st = self->state;
-  if (std::exchange(st.leaving, true))
-    return caf::unit;
+  if (std::exchange(st.leaving, true)) return caf::unit;
   for (auto& search : std::exchange(st.searches, {})) {
     st.timers.erase(search.timer);
     search.promise.deliver(stopping_error(st));
   }
-  for (const auto& task : std::exchange(st.joins, {}))
-    task->promise.deliver(stopping_error(st));
-  for (const auto& greeting : std::exchange(st.until_listening, {}))
-    greeting();
+  for (const auto& task : std::exchange(st.joins, {})) task->promise.deliver(stopping_error(st));
+  for (const auto& greeting : std::exchange(st.until_listening, {})) greeting();
   auto promise = self->template make_response_promise<caf::unit_t>();
   auto open = std::make_shared<std::size_t>(st.table.peers().size());
-  if (*open == 0)
-    promise.deliver(caf::unit);
+  if (*open == 0) promise.deliver(caf::unit);
   const std::function<void()> heard = [=]() mutable {
-    if (--*open == 0)
-      promise.deliver(caf::unit);
+    if (--*open == 0) promise.deliver(caf::unit);
   };
   for (const auto& [id, peer] : st.table.peers()) {
     self->demonitor(peer.face->address());
@@ -73,12 +65,10 @@ caf::result<caf::unit_t> leave(Self self, const std::string& reason) {
 template <class Self>
 void beat(Self self) {
   auto& st = self->state;
-  if (st.leaving)
-    return;
+  if (st.leaving) return;
   for (const auto id : st.table.beat())
     take_down(self, id, "no sign of life for " + milliseconds_text(st.options.clock() - st.table.find(id)->seen_ns));
-  for (const auto& [id, peer] : st.table.peers())
-    send_heartbeat(self, id);
+  for (const auto& [id, peer] : st.table.peers()) send_heartbeat(self, id);
   after(self, st.options.heartbeat, [=] { beat(self); });
 }
 
@@ -86,7 +76,8 @@ template <class Self>
 void lost(Self self, const caf::down_msg& down) {
   auto& st = self->state;
   if (const auto* peer = st.table.find_face(down.source))
-    take_down(self, peer->who.id, down.reason == caf::exit_reason::remote_link_unreachable ? "connection lost" : "its node stopped");
+    take_down(self, peer->who.id,
+              down.reason == caf::exit_reason::remote_link_unreachable ? "connection lost" : "its node stopped");
   std::erase_if(st.subscribers, [&](const caf::actor& subscriber) { return subscriber.address() == down.source; });
 }
 
@@ -98,8 +89,7 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
   auto& st = self->state;
   st.table = member_table{options.self};
   st.options = std::move(options);
-  if (!st.options.clock)
-    st.options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
+  if (!st.options.clock) st.options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
   if (!st.options.connector) {
     const auto dialer = spawn_dialer(self->system());
     self->link_to(dialer);
@@ -116,8 +106,7 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
   return {
     [=](join_atom, const std::string& host, std::uint16_t port, std::int64_t left_ns) -> caf::result<member> {
       auto& here = self->state;
-      if (here.leaving)
-        return stopping_error(here);
+      if (here.leaving) return stopping_error(here);
       const auto now = here.options.clock();
       auto task = std::make_shared<join_task>();
       task->promise = self->template make_response_promise<member>();
@@ -135,47 +124,43 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
     },
     [=](const heartbeat& from) -> caf::result<heartbeat_seen> {
       auto& here = self->state;
-      if (here.leaving)
-        return stopping_error(here);
+      if (here.leaving) return stopping_error(here);
       if (here.table.find(from.from) != nullptr)
         return heartbeat_seen{here.table.self().id, from.sent_ns, here.options.clock()};
       if (const auto* reason = here.table.gone(from.from))
-        return make_error(errc::refused, "node '" + here.table.self().name + "' holds node " + to_string(from.from) +
-                                           " for gone: " + *reason);
-      return make_error(errc::unknown_peer, "node '" + here.table.self().name + "' was not greeted by node " + to_string(from.from));
+        return make_error(errc::refused,
+                          "node '" + here.table.self().name + "' holds node " + to_string(from.from) + " for gone: " + *reason);
+      return make_error(errc::unknown_peer,
+                        "node '" + here.table.self().name + "' was not greeted by node " + to_string(from.from));
     },
     [=](const farewell& from) { take_down(self, from.from, "left: " + from.reason); },
     [=](subscribe_atom, const caf::actor& subscriber) {
       auto& here = self->state;
       self->monitor(subscriber);
       here.subscribers.push_back(subscriber);
-      for (const auto& [id, peer] : here.table.peers())
-        caf::anon_send(subscriber, peer_up{peer.who, peer.face});
+      for (const auto& [id, peer] : here.table.peers()) caf::anon_send(subscriber, peer_up{peer.who, peer.face});
     },
     [=](leave_atom, const std::string& reason) { return leave(self, reason); },
     [=](clock_atom, node_id of) -> caf::result<std::int64_t> {
       auto& here = self->state;
-      if (of == here.table.self().id)
-        return std::int64_t{0};
-      if (const auto* peer = here.table.find(of))
-        return peer->clock.offset_ns();
+      if (of == here.table.self().id) return std::int64_t{0};
+      if (const auto* peer = here.table.find(of)) return peer->clock.offset_ns();
       return make_error(errc::unknown_peer, "no peer has the id " + to_string(of) + "; up are: " + here.table.names());
     },
     [=](listen_atom, const caf::strong_actor_ptr& face, std::uint16_t port) {
       auto& here = self->state;
       here.options.face = face;
       here.table.set_port(port);
-      for (const auto& run : std::exchange(here.until_listening, {}))
-        run();
+      for (const auto& run : std::exchange(here.until_listening, {})) run();
     },
     [=](tick_atom, std::uint64_t number) {
-      if (auto due = self->state.timers.extract(number))
-        due.mapped()();
+      if (auto due = self->state.timers.extract(number)) due.mapped()();
     },
   };
 }
 
-template membership_host::behavior_type make_membership(membership_host::stateful_pointer<membership_state>, membership_options);
+template membership_host::behavior_type make_membership(membership_host::stateful_pointer<membership_state>,
+                                                        membership_options);
 template membership_host::behavior_type make_membership(membership_host::stateful_broker_pointer<membership_state>,
                                                         membership_options);
 

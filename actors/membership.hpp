@@ -47,18 +47,15 @@ struct peer_down {
 using membership_actor = caf::typed_actor<
   caf::replies_to<join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
   caf::replies_to<find_atom, std::string, std::int64_t>::with<peer_up>,                // name, deadline in ns
-  caf::replies_to<list_atom>::with<std::vector<member>>,
-  caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
-  caf::replies_to<heartbeat>::with<heartbeat_seen>,
-  caf::reacts_to<farewell>,
-  caf::reacts_to<subscribe_atom, caf::actor>,                    // gets peer_up (also for those up already) and peer_down
-  caf::replies_to<leave_atom, std::string>::with<caf::unit_t>,   // says farewell to all peers
-  caf::replies_to<clock_atom, node_id>::with<std::int64_t>>;     // peer's steady clock minus ours, ns
+  caf::replies_to<list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
+  caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>,
+  caf::reacts_to<subscribe_atom, caf::actor>,                   // gets peer_up (also for those up already) and peer_down
+  caf::replies_to<leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
+  caf::replies_to<clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus ours, ns
 
 /// The same as its node sees it: told once where it listens (its own face and port), and its own timers.
-using membership_host =
-  membership_actor::extend<caf::reacts_to<listen_atom, caf::strong_actor_ptr, std::uint16_t>,
-                           caf::reacts_to<tick_atom, std::uint64_t>>;
+using membership_host = membership_actor::extend<caf::reacts_to<listen_atom, caf::strong_actor_ptr, std::uint16_t>,
+                                                 caf::reacts_to<tick_atom, std::uint64_t>>;
 
 struct membership_options {
   member self;                 // name, id and the host that others reach it at; the port too if `face` is set
@@ -75,7 +72,7 @@ struct join_task {
   std::int64_t deadline_ns = 0;
   member first;
   std::set<node_id> met;
-  std::size_t open = 0;      // nodes that have not answered
+  std::size_t open = 0;  // nodes that have not answered
   caf::error failure;
 };
 

@@ -16,9 +16,7 @@
 /// What the parts of the membership actor share, for any host. Not for other actors.
 namespace troupe {
 
-inline std::string milliseconds_text(std::int64_t ns) {
-  return std::to_string(ns / 1'000'000) + " ms";
-}
+inline std::string milliseconds_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
 inline caf::error stopping_error(const membership_state& st) {
   return make_error(errc::stopping, "node '" + st.table.self().name + "' is stopping");
@@ -39,11 +37,9 @@ template <class Self>
 void take_down(Self self, node_id id, const std::string& reason) {
   auto& st = self->state;
   auto peer = st.table.remove(id, reason);
-  if (!peer)
-    return;
+  if (!peer) return;
   self->demonitor(peer->face->address());
-  for (const auto& subscriber : st.subscribers)
-    caf::anon_send(subscriber, peer_down{peer->who, reason});
+  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, peer_down{peer->who, reason});
 }
 
 /// Asks the peer for a sign of life.
@@ -51,16 +47,14 @@ template <class Self>
 void send_heartbeat(Self self, node_id to) {
   auto& st = self->state;
   const auto* peer = st.table.find(to);
-  if (peer == nullptr)
-    return;
+  if (peer == nullptr) return;
   const auto face = caf::actor_cast<caf::actor>(peer->face);
   const auto patience = st.options.heartbeat * member_table::allowed_misses;
   self->request(face, patience, heartbeat{st.table.self().id, st.options.clock()})
     .then(
       [=](const heartbeat_seen& seen) {
         auto* known = self->state.table.find(to);
-        if (known == nullptr || seen.from != to)
-          return;
+        if (known == nullptr || seen.from != to) return;
         known->answered = true;
         known->seen_ns = self->state.options.clock();
         known->clock.add(seen.sent_ns, seen.answered_ns, known->seen_ns);
@@ -78,8 +72,7 @@ void admit(Self self, const member& who, const caf::strong_actor_ptr& face) {
   auto& st = self->state;
   st.table.add(who, face, st.options.clock());
   self->monitor(face);
-  for (const auto& subscriber : st.subscribers)
-    caf::anon_send(subscriber, peer_up{who, face});
+  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, peer_up{who, face});
   for (auto i = st.searches.begin(); i != st.searches.end();) {
     if (i->name != who.name) {
       ++i;
@@ -97,8 +90,7 @@ template <class Self>
 const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;
   const auto* rival = st.table.rival(who);
-  if (rival == nullptr || who.port == 0 || rival->who.port != who.port || rival->who.host != who.host)
-    return rival;
+  if (rival == nullptr || who.port == 0 || rival->who.port != who.port || rival->who.host != who.host) return rival;
   take_down(self, rival->who.id, "replaced by a restarted node at the same address");
   return nullptr;
 }

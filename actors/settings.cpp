@@ -13,9 +13,7 @@ namespace {
 constexpr const char* known_options =
   "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms= and --trace";
 
-[[noreturn]] void refuse(const std::string& text) {
-  throw error(errc::misuse, text);
-}
+[[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
 std::uint64_t parse_number(std::string_view option, std::string_view text, std::uint64_t least, std::uint64_t most) {
   std::uint64_t result = 0;
@@ -38,12 +36,10 @@ void check_range(const char* what, long long value, long long least, long long m
 }  // namespace
 
 bool valid_node_name(const std::string& name) noexcept {
-  if (name.empty() || name.size() > 64 || name.front() == '.')
-    return false;
+  if (name.empty() || name.size() > 64 || name.front() == '.') return false;
   for (char c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
-      return false;
+    if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-') return false;
   }
   return true;
 }
@@ -56,19 +52,18 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& text) {
     host = host.substr(1, host.size() - 2);
   else if (host.find_first_of(":[]") != std::string::npos)
     host.clear();
-  if (host.empty())
-    refuse("expected an address 'host:port' ('[::1]:4000' for IPv6), got '" + text + "'");
-  return {host, static_cast<std::uint16_t>(parse_number("port of '" + text + "'", std::string_view(text).substr(colon + 1), 1, 65535))};
+  if (host.empty()) refuse("expected an address 'host:port' ('[::1]:4000' for IPv6), got '" + text + "'");
+  return {host, static_cast<std::uint16_t>(
+                  parse_number("port of '" + text + "'", std::string_view(text).substr(colon + 1), 1, 65535))};
 }
 
 void check(const settings& options) {
   if (!valid_node_name(options.name))
-    refuse("settings: '" + options.name + "' is no name for a node: expected 1 to 64 letters, digits, '.', '_' or '-', "
+    refuse("settings: '" + options.name +
+           "' is no name for a node: expected 1 to 64 letters, digits, '.', '_' or '-', "
            "not beginning with a dot");
-  if (options.host.empty())
-    refuse("settings: the host to listen on is empty; 127.0.0.1 is the usual one");
-  for (const auto& address : options.join)
-    parse_address(address);
+  if (options.host.empty()) refuse("settings: the host to listen on is empty; 127.0.0.1 is the usual one");
+  for (const auto& address : options.join) parse_address(address);
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
@@ -87,10 +82,8 @@ settings::settings(int argc, char** argv) {
     const auto number = [&](std::uint64_t least, std::uint64_t most) { return parse_number(option, value, least, most); };
     const bool valued = option == "--name" || option == "--host" || option == "--port" || option == "--join" ||
                         option == "--workers" || option == "--deadline-ms" || option == "--heartbeat-ms";
-    if (!valued)
-      refuse("unknown option '" + std::string(argument) + "'; a node takes " + known_options);
-    if (value.empty())
-      refuse(std::string(option) + ": expected a value, as in " + std::string(option) + "=VALUE");
+    if (!valued) refuse("unknown option '" + std::string(argument) + "'; a node takes " + known_options);
+    if (value.empty()) refuse(std::string(option) + ": expected a value, as in " + std::string(option) + "=VALUE");
     if (option == "--name")
       name = value;
     else if (option == "--host")

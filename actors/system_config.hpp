@@ -17,7 +17,6 @@ class system_config : public caf::actor_system_config {
 
   explicit system_config(const settings& options);
   explicit system_config(for_tests);
-
 };
 
 }  // namespace troupe

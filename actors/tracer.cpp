@@ -36,21 +36,17 @@ tracer_actor::behavior_type make_tracer(tracer_actor::stateful_pointer<tracer_st
   };
 }
 
-tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity) {
-  return system.spawn(make_tracer, capacity);
-}
+tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity) { return system.spawn(make_tracer, capacity); }
 
 trace_recorder::trace_recorder(tracer_actor to, bool enabled) : shared_(new shared{enabled, std::move(to)}) {}
 
 void trace_recorder::enable(bool on) noexcept {
-  if (shared_)
-    shared_->enabled.store(on, std::memory_order_relaxed);
+  if (shared_) shared_->enabled.store(on, std::memory_order_relaxed);
 }
 
 void trace_recorder::record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
                             std::string_view lane) const {
-  if (!enabled())
-    return;
+  if (!enabled()) return;
   caf::anon_send(shared_->to, trace_span{std::string(name), std::string(category), begin_ns, end_ns,
                                          std::string(lane.empty() ? category : lane)});
 }

@@ -20,9 +20,8 @@ namespace troupe {
 /// Keeps a node's newest spans and hands them out.
 ///   TR-1  it holds at most its capacity; older spans give way and are counted.
 ///   TR-2  a recorder that is off sends nothing and copies nothing.
-using tracer_actor = caf::typed_actor<
-  caf::reacts_to<trace_span>,
-  caf::replies_to<collect_atom>::with<trace_log>>;  // oldest first; they stay
+using tracer_actor = caf::typed_actor<caf::reacts_to<trace_span>,
+                                      caf::replies_to<collect_atom>::with<trace_log>>;  // oldest first; they stay
 
 /// A bounded memory of spans.
 class span_ring {

@@ -6,8 +6,8 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/io/broker.hpp>
 #include <caf/io/middleman.hpp>
-#include <caf/sec.hpp>
 #include <caf/scoped_actor.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/settings.hpp>
@@ -24,6 +24,12 @@ caf::behavior make_silent(Self self) {
   return {[=](int) { return self->make_response_promise(); }};
 }
 
+// Always has a message of its own to read, which keeps it alive once its mailbox stays as it is.
+caf::behavior make_restless(caf::io::broker* self) {
+  troupe::close_mailbox_at_exit(self);
+  return {[=](int x) { self->send(self, x); }};
+}
+
 caf::error ask_the_dead(caf::actor_system& system, const caf::actor& silent) {
   caf::scoped_actor self{system};
   self->send_exit(silent, caf::exit_reason::user_shutdown);
@@ -38,8 +44,8 @@ caf::error ask_the_dead(caf::actor_system& system, const caf::actor& silent) {
 BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
   troupe::system_config config{troupe::settings{}};
   caf::actor_system system{config};
-  BOOST_TEST((ask_the_dead(system, system.middleman().spawn_broker(make_silent<caf::io::broker*>)) ==
-              caf::sec::request_receiver_down));
+  BOOST_TEST(
+    (ask_the_dead(system, system.middleman().spawn_broker(make_silent<caf::io::broker*>)) == caf::sec::request_receiver_down));
   BOOST_TEST((ask_the_dead(system, system.spawn(make_silent<caf::event_based_actor*>)) == caf::sec::request_receiver_down));
 }
 
@@ -48,10 +54,9 @@ BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
   for (int round = 0; round < 50; ++round) {
     troupe::system_config config{troupe::settings{}};
     caf::actor_system system{config};
-    auto broker = system.middleman().spawn_broker(make_silent<caf::io::broker*>);
+    auto broker = system.middleman().spawn_broker(make_restless);
     auto sender = system.spawn<caf::detached>([broker](caf::event_based_actor* self) -> caf::behavior {
-      for (int i = 0; i < 1000; ++i)
-        self->send(broker, i);
+      for (int i = 0; i < 1000; ++i) self->send(broker, i);
       return {[](int) {}};
     });
     caf::anon_send_exit(broker, caf::exit_reason::user_shutdown);

@@ -15,22 +15,18 @@ using troupe::chrome_trace;
 using troupe::node_trace;
 
 // Parses strictly: an invalid text throws and fails the test.
-json drawn(const std::vector<node_trace>& nodes) {
-  return json::parse(chrome_trace(nodes));
-}
+json drawn(const std::vector<node_trace>& nodes) { return json::parse(chrome_trace(nodes)); }
 
 std::vector<json> events(const json& trace, const std::string& phase) {
   std::vector<json> result;
   for (const auto& event : trace.at("traceEvents"))
-    if (event.at("ph") == phase)
-      result.push_back(event);
+    if (event.at("ph") == phase) result.push_back(event);
   return result;
 }
 
 std::string name_of(const json& trace, const std::string& what, int process, int thread) {
   for (const auto& event : events(trace, "M"))
-    if (event.at("name") == what && event.at("pid") == process && event.at("tid") == thread)
-      return event.at("args").at("name");
+    if (event.at("name") == what && event.at("pid") == process && event.at("tid") == thread) return event.at("args").at("name");
   return {};
 }
 
@@ -44,8 +40,9 @@ BOOST_AUTO_TEST_CASE(a_trace_without_nodes_or_spans_is_valid) {
 }
 
 BOOST_AUTO_TEST_CASE(each_node_is_a_process_row_in_the_given_order) {
-  const auto trace = drawn({{"driver", 0, {{"loss", "call", 5000, 9000, "calls"}}},
-                            {"stage1", 0, {{"forward", "call", 6000, 7000, "calls"}, {"step", "pass", 1000, 2500, "backward"}}}});
+  const auto trace =
+    drawn({{"driver", 0, {{"loss", "call", 5000, 9000, "calls"}}},
+           {"stage1", 0, {{"forward", "call", 6000, 7000, "calls"}, {"step", "pass", 1000, 2500, "backward"}}}});
   BOOST_TEST(name_of(trace, "process_name", 1, 0) == "driver");
   BOOST_TEST(name_of(trace, "process_name", 2, 0) == "stage1");
   BOOST_TEST(name_of(trace, "thread_name", 2, 1) == "backward");
@@ -113,8 +110,7 @@ BOOST_AUTO_TEST_CASE(rows_of_overlapping_spans_are_numbered_and_nested_ones_shar
                               {"crossing", "call", 5'000, 15'000, "calls"},
                               {"after", "call", 10'000, 20'000, "calls"}}}});
   std::map<std::string, int> row;
-  for (const auto& event : events(trace, "X"))
-    row[event.at("name")] = event.at("tid");
+  for (const auto& event : events(trace, "X")) row[event.at("name")] = event.at("tid");
   BOOST_TEST(row["outer"] == 1);
   BOOST_TEST(row["inner"] == 1);
   BOOST_TEST(row["crossing"] == 2);
@@ -134,10 +130,10 @@ BOOST_AUTO_TEST_CASE(times_are_sorted) {
 
 BOOST_AUTO_TEST_CASE(any_bytes_in_a_name_make_valid_json) {
   std::string every;
-  for (int c = 0; c < 256; ++c)
-    every += static_cast<char>(c);
+  for (int c = 0; c < 256; ++c) every += static_cast<char>(c);
   const std::string accents = "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8e\xad";
-  const auto trace = drawn({{"node \"x\" \\ \n", 0, {{every, every, 0, 1, every}, {accents, "\xed\xa0\x80\xf5\xc0", 2, 3, "\xe2\x82"}}}});
+  const auto trace =
+    drawn({{"node \"x\" \\ \n", 0, {{every, every, 0, 1, every}, {accents, "\xed\xa0\x80\xf5\xc0", 2, 3, "\xe2\x82"}}}});
   BOOST_TEST(name_of(trace, "process_name", 1, 0) == "node \"x\" \\ \n");
   const auto spans = events(trace, "X");
   BOOST_TEST(spans[0].at("name").get<std::string>().substr(0, 128) == every.substr(0, 128));
@@ -147,8 +143,8 @@ BOOST_AUTO_TEST_CASE(any_bytes_in_a_name_make_valid_json) {
 BOOST_AUTO_TEST_CASE(impossible_times_make_valid_json) {
   constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
   constexpr auto highest = std::numeric_limits<std::int64_t>::max();
-  const auto trace = drawn({{"a", highest, {{"x", "", lowest, highest, ""}, {"y", "", highest, lowest, ""}}},
-                            {"b", lowest, {{"z", "", 0, 1, ""}}}});
+  const auto trace = drawn(
+    {{"a", highest, {{"x", "", lowest, highest, ""}, {"y", "", highest, lowest, ""}}}, {"b", lowest, {{"z", "", 0, 1, ""}}}});
   for (const auto& event : events(trace, "X")) {
     BOOST_TEST(event.at("ts").get<double>() >= 0);
     BOOST_TEST(event.at("dur").get<double>() >= 0);

@@ -76,7 +76,6 @@ BOOST_AUTO_TEST_CASE(many_threads_may_add_and_find_at_once) {
         table.find(name);
       }
     });
-  for (auto& thread : threads)
-    thread.join();
+  for (auto& thread : threads) thread.join();
   BOOST_TEST(table.names().size() == 800);
 }

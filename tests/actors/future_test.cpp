@@ -58,11 +58,9 @@ BOOST_AUTO_TEST_CASE(of_many_threads_that_complete_it_one_wins) {
     std::atomic<int> told{0};
     value.then([&](future<int>) { ++told; });
     std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i)
-      threads.emplace_back([value, i]() mutable { value.set_value(i); });
+    for (int i = 0; i < 4; ++i) threads.emplace_back([value, i]() mutable { value.set_value(i); });
     const auto first = value.get();
-    for (auto& thread : threads)
-      thread.join();
+    for (auto& thread : threads) thread.join();
     BOOST_TEST(value.get() == first);
     BOOST_TEST(told == 1);
   }

@@ -14,9 +14,7 @@ member node(std::uint64_t id, std::string name, std::uint16_t port = 0) {
   return {std::move(name), node_id{id}, "127.0.0.1", port};
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -40,8 +38,7 @@ BOOST_AUTO_TEST_CASE(a_slower_round_trip_does_not_worsen_the_estimate_and_a_fast
 BOOST_AUTO_TEST_CASE(a_drifting_clock_is_followed) {
   clock_estimate clock;
   clock.add(0, 10, 20);
-  for (int i = 1; i <= 100; ++i)
-    clock.add(1000 * i, 1000 * i + 100 + 7000, 1000 * i + 200);
+  for (int i = 1; i <= 100; ++i) clock.add(1000 * i, 1000 * i + 100 + 7000, 1000 * i + 200);
   BOOST_TEST(clock.offset_ns() == 7000);
 }
 

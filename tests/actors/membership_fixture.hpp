@@ -41,10 +41,12 @@ inline caf::behavior make_face(caf::event_based_actor* self, membership_host to,
   self->set_default_handler(caf::drop);
   return {
     [=](hello& x, caf::strong_actor_ptr& face) -> caf::result<welcome> {
-      return *mute ? caf::result<welcome>(self->make_response_promise<welcome>()) : self->delegate(to, std::move(x), std::move(face));
+      return *mute ? caf::result<welcome>(self->make_response_promise<welcome>())
+                   : self->delegate(to, std::move(x), std::move(face));
     },
     [=](heartbeat& x) -> caf::result<heartbeat_seen> {
-      return *mute ? caf::result<heartbeat_seen>(self->make_response_promise<heartbeat_seen>()) : self->delegate(to, std::move(x));
+      return *mute ? caf::result<heartbeat_seen>(self->make_response_promise<heartbeat_seen>())
+                   : self->delegate(to, std::move(x));
     },
     [=](farewell& x) { self->send(to, std::move(x)); },
   };
@@ -58,14 +60,12 @@ class fake_cluster {
 
   fake_cluster() {
     connector_ = system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
-      return {[this, self](caf::connect_atom, const std::string&, std::uint16_t port, std::int64_t)
-                -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
+      return {[this, self](caf::connect_atom, const std::string&, std::uint16_t port,
+                           std::int64_t) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
         ++dialled;
-        if (port == mute_port)
-          return self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
+        if (port == mute_port) return self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
         auto place = ports.find(port);
-        if (place == ports.end())
-          return caf::make_error(caf::sec::cannot_connect_to_node);
+        if (place == ports.end()) return caf::make_error(caf::sec::cannot_connect_to_node);
         return {self->node(), place->second, std::set<std::string>{}};
       }};
     });
@@ -73,13 +73,13 @@ class fake_cluster {
   }
 
   ~fake_cluster() {
-    for (const auto& actor : all_)
-      caf::anon_send_exit(actor, caf::exit_reason::kill);
+    for (const auto& actor : all_) caf::anon_send_exit(actor, caf::exit_reason::kill);
     run();
   }
 
   /// Starts a node that listens on `port`; its clock is ahead of the cluster's by `ahead_ns`.
-  fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0, bool listen = true) {
+  fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0,
+                   bool listen = true) {
     auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());
     node.who = {name, node_id{id}, "127.0.0.1", port};
     membership_options options;
@@ -96,10 +96,8 @@ class fake_cluster {
     });
     caf::anon_send(node.membership, subscribe_atom::value, subscriber);
     ports[port] = caf::actor_cast<caf::strong_actor_ptr>(node.face);
-    if (listen)
-      caf::anon_send(node.membership, listen_atom::value, ports[port], port);
-    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.face, subscriber})
-      all_.push_back(actor);
+    if (listen) caf::anon_send(node.membership, listen_atom::value, ports[port], port);
+    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.face, subscriber}) all_.push_back(actor);
     run();
     return node;
   }
@@ -142,14 +140,12 @@ class fake_cluster {
   std::vector<std::string> peers(const fake_node& who) {
     std::vector<std::string> result;
     const auto members = ask<std::vector<member>>(who.membership, list_atom::value);
-    for (const auto& x : members->value.value())
-      result.push_back(x.name);
+    for (const auto& x : members->value.value()) result.push_back(x.name);
     return result;
   }
 
   void run() {
-    while (scheduler.try_run_once())
-      continue;
+    while (scheduler.try_run_once()) continue;
   }
   /// Lets time pass, in small steps.
   void pass(std::int64_t ns) {

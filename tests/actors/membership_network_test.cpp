@@ -39,8 +39,7 @@ class real_node {
     });
     caf::anon_send(membership_, subscribe_atom::value, listener_);
     auto bound = system_.middleman().publish(face_, port, "127.0.0.1", true);
-    if (!bound)
-      throw std::runtime_error("can't listen: " + system_.render(bound.error()));
+    if (!bound) throw std::runtime_error("can't listen: " + system_.render(bound.error()));
     port_ = *bound;
     caf::anon_send(membership_, listen_atom::value, caf::actor_cast<caf::strong_actor_ptr>(face_), port_);
   }
@@ -108,10 +107,8 @@ class child_node {
     if (pid_ == 0) {
       real_node node(name, id, port);
       const auto bound = node.port();
-      if (write(ends[1], &bound, sizeof bound) != sizeof bound)
-        _exit(1);
-      while (true)
-        pause();
+      if (write(ends[1], &bound, sizeof bound) != sizeof bound) _exit(1);
+      while (true) pause();
     }
     close(ends[1]);
     BOOST_TEST_REQUIRE(read(ends[0], &port_, sizeof port_) == static_cast<ssize_t>(sizeof port_));
@@ -121,8 +118,7 @@ class child_node {
 
   void signal(int number) { kill(pid_, number); }
   void end() {
-    if (pid_ <= 0)
-      return;
+    if (pid_ <= 0) return;
     signal(SIGKILL);
     waitpid(pid_, nullptr, 0);
     pid_ = 0;
@@ -134,9 +130,7 @@ class child_node {
   std::uint16_t port_ = 0;
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -164,7 +158,8 @@ BOOST_AUTO_TEST_CASE(two_nodes_may_join_each_other_at_the_same_moment) {
     real_node a("a", 1), b("b", 2);
     caf::scoped_actor self{a.system()};
     std::optional<member> from_a;
-    auto waiting = self->request(a.membership(), 7s, join_atom::value, std::string("127.0.0.1"), b.port(), std::int64_t{5'000'000'000});
+    auto waiting =
+      self->request(a.membership(), 7s, join_atom::value, std::string("127.0.0.1"), b.port(), std::int64_t{5'000'000'000});
     const auto from_b = b.join(a.port());
     std::string failure;
     waiting.receive([&](member& x) { from_a = x; }, [&](caf::error& x) { failure = to_exception(x).what(); });

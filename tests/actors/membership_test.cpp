@@ -15,9 +15,7 @@ constexpr auto interval = fake_cluster::interval;
 
 using names = std::vector<std::string>;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 template <class T>
 bool failed(const std::shared_ptr<test::answer<T>>& answer, errc code, const std::string& part) {
@@ -67,8 +65,7 @@ BOOST_AUTO_TEST_CASE(one_node_of_a_cluster_joins_them_all) {
   BOOST_TEST(joined->value->name == "b");
   CHECK_NAMES(all.peers(c), "a", "b", "d");
   all.join(d, 4001);
-  for (auto* node : {&a, &b, &d})
-    BOOST_TEST(all.peers(*node).size() == 3, node->who.name);
+  for (auto* node : {&a, &b, &d}) BOOST_TEST(all.peers(*node).size() == 3, node->who.name);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_twice_or_from_both_sides_is_one_peer) {
@@ -187,7 +184,8 @@ BOOST_AUTO_TEST_CASE(another_version_of_the_protocol_is_refused_naming_both) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
   auto& b = all.start("b", 2, 4002);
-  auto answer = all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version + 7}, all.ports[4002]);
+  auto answer =
+    all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version + 7}, all.ports[4002]);
   failed(answer, errc::refused, "speaks version " + std::to_string(protocol_version + 7));
   failed(answer, errc::refused, "node 'a' version " + std::to_string(protocol_version));
   BOOST_TEST(a.news.empty());
@@ -197,11 +195,12 @@ BOOST_AUTO_TEST_CASE(another_version_of_the_protocol_is_refused_naming_both) {
 BOOST_AUTO_TEST_CASE(without_a_face_or_a_proper_name_is_refused) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
-  failed(all.ask<welcome>(a.membership, hello{"b", node_id{2}, "h", 1, protocol_version}, caf::strong_actor_ptr{}), errc::refused,
-         "without a face");
+  failed(all.ask<welcome>(a.membership, hello{"b", node_id{2}, "h", 1, protocol_version}, caf::strong_actor_ptr{}),
+         errc::refused, "without a face");
   failed(all.ask<welcome>(a.membership, hello{"../b", node_id{2}, "h", 1, protocol_version}, all.ports[4001]), errc::refused,
          "letters, digits");
-  failed(all.ask<welcome>(a.membership, hello{"b", node_id{0}, "h", 1, protocol_version}, all.ports[4001]), errc::refused, "id 0");
+  failed(all.ask<welcome>(a.membership, hello{"b", node_id{0}, "h", 1, protocol_version}, all.ports[4001]), errc::refused,
+         "id 0");
   BOOST_TEST(all.peers(a).empty());
 }
 

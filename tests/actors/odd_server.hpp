@@ -25,16 +25,13 @@ class odd_server {
         getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0)
       throw std::runtime_error("odd_server: can't listen on loopback");
     port_ = ntohs(address.sin_port);
-    if (!banner.empty() || hang_up)
-      thread_ = std::thread([this, banner, hang_up] { serve(banner, hang_up); });
+    if (!banner.empty() || hang_up) thread_ = std::thread([this, banner, hang_up] { serve(banner, hang_up); });
   }
   ~odd_server() {
     shutdown(socket_, SHUT_RDWR);
-    if (thread_.joinable())
-      thread_.join();
+    if (thread_.joinable()) thread_.join();
     close(socket_);
-    for (int connection : open_)
-      close(connection);
+    for (int connection : open_) close(connection);
   }
   std::uint16_t port() const { return port_; }
 

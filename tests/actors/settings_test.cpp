@@ -12,8 +12,7 @@ using troupe::settings;
 settings read(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "program");
   std::vector<char*> argv;
-  for (auto& argument : arguments)
-    argv.push_back(argument.data());
+  for (auto& argument : arguments) argv.push_back(argument.data());
   return settings(static_cast<int>(argv.size()), argv.data());
 }
 
@@ -30,9 +29,7 @@ std::string refusal(F run) {
   return {};
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -46,8 +43,8 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
 }
 
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
-  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535", "--workers=3",
-                             "--deadline-ms=1500", "--heartbeat-ms=50", "--trace"});
+  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535",
+                             "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.port == 4000);

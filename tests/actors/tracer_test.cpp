@@ -14,9 +14,7 @@ namespace {
 using troupe::trace_log;
 using troupe::trace_span;
 
-trace_span numbered(int i) {
-  return {"span " + std::to_string(i), "test", i, i + 1, "lane"};
-}
+trace_span numbered(int i) { return {"span " + std::to_string(i), "test", i, i + 1, "lane"}; }
 
 struct fixture {
   troupe::system_config config{troupe::system_config::for_tests{}};
@@ -32,8 +30,7 @@ struct fixture {
 
   std::size_t run() {
     std::size_t jobs = 0;
-    while (scheduler.try_run_once())
-      ++jobs;
+    while (scheduler.try_run_once()) ++jobs;
     return jobs;
   }
 
@@ -63,11 +60,9 @@ BOOST_AUTO_TEST_CASE(a_recorded_span_is_collected_and_stays) {
 // TR-1
 BOOST_AUTO_TEST_CASE(older_spans_give_way_and_are_counted) {
   troupe::span_ring ring(3);
-  for (int i = 0; i < 3; ++i)
-    ring.add(numbered(i));
+  for (int i = 0; i < 3; ++i) ring.add(numbered(i));
   BOOST_TEST((ring.log() == trace_log{{numbered(0), numbered(1), numbered(2)}, 0}));
-  for (int i = 3; i < 8; ++i)
-    ring.add(numbered(i));
+  for (int i = 3; i < 8; ++i) ring.add(numbered(i));
   BOOST_TEST((ring.log() == trace_log{{numbered(5), numbered(6), numbered(7)}, 5}));
 }
 
@@ -75,8 +70,7 @@ BOOST_AUTO_TEST_CASE(older_spans_give_way_and_are_counted) {
 BOOST_AUTO_TEST_CASE(the_tracer_keeps_to_its_capacity) {
   fixture here(2);
   troupe::trace_recorder recorder(here.tracer, true);
-  for (int i = 0; i < 5; ++i)
-    recorder.record("span " + std::to_string(i), "test", i, i + 1, "lane");
+  for (int i = 0; i < 5; ++i) recorder.record("span " + std::to_string(i), "test", i, i + 1, "lane");
   here.run();
   BOOST_TEST((here.collect() == trace_log{{numbered(3), numbered(4)}, 3}));
 }

@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(text_without_a_checkpoint_or_with_an_unknown_character_is_r
   check_fails({"generate", "--out", run.out}, {"there is none", "troupe train", "--out"});
   program first(run.command({"--steps", "5"}));
   BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
-  check_fails({"generate", "--out", run.out, "--prompt", "caf\xC3\xA9"}, {"U+00E9", "trained on"});
+  check_fails({"generate", "--out", run.out, "--prompt", "\xC3\xA9"}, {"U+00E9", "trained on"});
 }
 
 namespace {

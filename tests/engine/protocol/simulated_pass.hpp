@@ -220,7 +220,7 @@ struct trouble {
 /// Runs one pass to its end. Events wait in one bag and are taken in random order.
 class pass {
  public:
-  pass(const graph& g, std::mt19937_64& random, trouble what) : graph_(g), random_(random), trouble_(what), runs(g.home.size()) {
+  pass(const graph& g, std::mt19937_64& random, trouble what) : runs(g.home.size()), graph_(g), random_(random), trouble_(what) {
     std::set<node_id> participants;
     for (std::size_t n = 0; n < g.nodes; ++n)
       participants.insert(name_of(n));

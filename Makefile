@@ -13,7 +13,7 @@ CMAKE_FLAGS ?=
 build := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run test bench lint format install clean help configure
+.PHONY: deps build run test bench bench-engine lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -37,6 +37,10 @@ bench: configure ## Build and run the benchmarks
 	@ninja -C $(build) -j $(JOBS) benchmarks
 	@cmake -DFOLDER=$(build)/bench -DARGS="$(ARGS)" -P cmake/bench.cmake
 
+bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/engine.json and .txt
+	@ninja -C $(build) -j $(JOBS) engine_bench
+	@$(build)/bench/engine_bench $(ARGS)
+
 lint: ## Check the format; with TIDY=1 also run clang-tidy on what differs from main
 	@cmake/lint.sh $(TIDY)
 
@@ -50,5 +54,5 @@ clean: ## Remove what was built (not .venv, not out)
 	rm -rf build
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 } \
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 } \
 	  /^#   [A-Z_]+  / { print substr($$0, 2) }' Makefile

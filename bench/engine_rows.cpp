@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine_rows.hpp"
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <troupe/engine/backward.hpp>
+
+#include "models.hpp"
+#include "no_work_graphs.hpp"
+
+namespace troupe::bench {
+
+namespace {
+
+bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  if (a.size() != b.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].defined() || !b[i].defined() || a[i].sizes() != b[i].sizes()) {
+      return false;
+    }
+    const at::Tensor x = a[i].contiguous();
+    const at::Tensor y = b[i].contiguous();
+    if (std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void expect_same(const std::vector<at::Tensor>& peer, const std::vector<at::Tensor>& troupe) {
+  if (peer.empty() || !same_bits(peer, troupe)) {
+    throw std::runtime_error("the gradients of troupe's engine are not those of libtorch's");
+  }
+}
+
+workload over(no_work_graph graph) {
+  const auto run = [graph](runner which) {
+    switch (which) {
+      case runner::peer:
+        return torch::autograd::backward({graph.root}, {graph.gradient}, false);
+      case runner::troupe:
+        return troupe::backward({graph.root}, {graph.gradient}, false);
+      case runner::floor: {
+        const c10::AutoGradMode as_in_a_pass(false);
+        return graph.bare_loop();
+      }
+    }
+  };
+  std::vector<std::vector<at::Tensor>> heard;
+  graph.end->listening = true;
+  for (const runner which : runners) {
+    run(which);
+    heard.push_back(std::exchange(graph.end->heard, {}));
+  }
+  graph.end->listening = false;
+  expect_same(heard[0], heard[1]);
+  expect_same(heard[0], heard[2]);
+  return {run, {}, {}, true};
+}
+
+workload over(model_graph model) {
+  const auto clear = [model] {
+    for (const at::Tensor& each : model.parameters) {
+      each.mutable_grad().reset();
+    }
+  };
+  const auto run = [model](runner which) {
+    which == runner::peer ? torch::autograd::backward({model.loss}, {}, true) : troupe::backward({model.loss}, {}, true);
+  };
+  std::vector<std::vector<at::Tensor>> gradients(2);
+  for (const runner which : {runner::peer, runner::troupe}) {
+    clear();
+    run(which);
+    for (const at::Tensor& each : model.parameters) {
+      gradients[static_cast<std::size_t>(which)].push_back(each.grad());
+    }
+  }
+  expect_same(gradients[0], gradients[1]);
+  return {run, clear, {}, false};
+}
+
+template <class Make>
+row_definition no_work(const char* name, std::size_t functions, double bar, Make make) {
+  return {name,
+          "ns/function",
+          1e9 / static_cast<double>(functions),
+          comparison::peer_over_troupe,
+          bar,
+          "",
+          [make] { return over(make()); },
+          false};
+}
+
+void add_model(std::vector<row_definition>& rows, const std::string& name, double bar, model_graph (*make)()) {
+  const auto build = [make] { return over(make()); };
+  rows.push_back({name, "us/pass", 1e6, comparison::peer_over_troupe, bar, "", build, false});
+  rows.push_back({name + "_memory", "KiB", 0, comparison::troupe_over_peer, 1, "", build, true});
+}
+
+}  // namespace
+
+std::vector<row_definition> engine_rows(bool quick) {
+  const std::size_t large = quick ? 2000 : 100000;
+  const std::size_t deep = quick ? 20000 : 1000000;
+  std::vector<row_definition> rows;
+  rows.push_back(no_work("one_function", 1, 8, [] { return make_chain(1); }));
+  rows.push_back(no_work("chain_10", 10, 10, [] { return make_chain(10); }));
+  rows.push_back(no_work("chain_1000", 1000, 10, [] { return make_chain(1000); }));
+  rows.push_back(no_work("chain_100000", large, 7.5, [=] { return make_chain(large); }));
+  rows.push_back(no_work("chain_1000000", deep, 3, [=] { return make_chain(deep); }));
+  rows.back().compare = comparison::troupe_over_other;
+  rows.back().other = "chain_1000";
+  rows.push_back(no_work("wide_1000", 2001, 10, [] { return make_wide(1000); }));
+  rows.push_back(no_work("wide_100000", 2 * large + 1, 8, [=] { return make_wide(large); }));
+  rows.push_back(no_work("fan_in_1000", 1002, 4, [] { return make_fan_in(1000); }));
+  const std::size_t layers = quick ? 10 : 300;
+  rows.push_back(no_work("lattice_30000", 100 * layers + 1, 4, [=] { return make_lattice(layers, 100); }));
+  add_model(rows, "mlp_batch_1", 1.3, make_mlp_batch_1);
+  add_model(rows, "lstm_64", 1.15, make_lstm_64);
+  add_model(rows, "transformer_64", 1.05, make_transformer_64);
+  add_model(rows, "conv_small", 1, make_conv_small);
+  return rows;
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::bench {
+
+/// A forward pass that was run once, and whose graph is kept.
+struct model_graph {
+  at::Tensor loss;
+  std::vector<at::Tensor> parameters;
+};
+
+/// Three layers of width 128 on one example.
+model_graph make_mlp_batch_1();
+/// 64 steps of an LSTM cell with 64 hidden units, four sequences at once.
+model_graph make_lstm_64();
+/// A transformer block on 64 positions of width 64, four heads.
+model_graph make_transformer_64();
+/// Two convolutions with pooling and a linear layer, on four images of 28 x 28.
+model_graph make_conv_small();
+
+}  // namespace troupe::bench

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "no_work_graphs.hpp"
+
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <troupe/engine/input_buffer.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+namespace troupe::bench {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+namespace {
+
+/// One input, one output.
+struct pass_on final : Node {
+  variable_list apply(variable_list&& inputs) override { return std::move(inputs); }
+};
+
+/// One input, as many outputs as edges.
+struct spread final : Node {
+  variable_list apply(variable_list&& inputs) override { return variable_list(num_outputs(), inputs[0]); }
+};
+
+/// One input, no output.
+struct end_of_graph final : Node {
+  explicit end_of_graph(std::shared_ptr<listener> to) : to(std::move(to)) {}
+  variable_list apply(variable_list&& inputs) override {
+    if (to->listening) {
+      to->heard.push_back(inputs[0].clone());
+    }
+    return {};
+  }
+  std::shared_ptr<listener> to;
+};
+
+/// Makes functions from the end of a graph to its root, as a forward pass does.
+class builder {
+ public:
+  builder() : like_(at::ones({1})), end_(std::make_shared<listener>()) {}
+
+  template <class Function, class... Arguments>
+  std::shared_ptr<Node> add(const std::vector<std::shared_ptr<Node>>& next, Arguments&&... arguments) {
+    std::shared_ptr<Node> made = engine::make_node<Function>(std::forward<Arguments>(arguments)...);
+    for (const auto& to : next) {
+      made->add_next_edge({to, 0});
+    }
+    made->add_input_metadata(like_);
+    ++functions_;
+    return made;
+  }
+
+  std::shared_ptr<Node> add_end() { return add<end_of_graph>({}, end_); }
+
+  no_work_graph finish(std::shared_ptr<Node> root, std::function<void()> bare_loop) const {
+    no_work_graph graph;
+    graph.root = at::ones({1});
+    torch::autograd::impl::set_gradient_edge(graph.root, {std::move(root), 0});
+    graph.gradient = like_;
+    graph.functions = functions_;
+    graph.bare_loop = std::move(bare_loop);
+    graph.end = end_;
+    return graph;
+  }
+
+  at::Tensor like() const { return like_; }
+
+ private:
+  at::Tensor like_;
+  std::shared_ptr<listener> end_;
+  std::size_t functions_ = 0;
+};
+
+std::vector<Node*> pointers(const std::vector<std::shared_ptr<Node>>& functions) {
+  std::vector<Node*> all;
+  all.reserve(functions.size());
+  for (const auto& each : functions) {
+    all.push_back(each.get());
+  }
+  return all;
+}
+
+}  // namespace
+
+no_work_graph make_chain(std::size_t length) {
+  builder build;
+  auto head = build.add_end();
+  std::vector<Node*> order(length);
+  order[length - 1] = head.get();
+  for (std::size_t i = length - 1; i-- > 0;) {
+    head = build.add<pass_on>({head});
+    order[i] = head.get();
+  }
+  auto loop = [order = std::move(order), gradient = build.like()] {
+    variable_list values{gradient};
+    for (Node* each : order) {
+      values = (*each)(std::move(values));
+    }
+  };
+  return build.finish(std::move(head), std::move(loop));
+}
+
+no_work_graph make_wide(std::size_t pairs) {
+  builder build;
+  std::vector<std::shared_ptr<Node>> firsts;
+  std::vector<Node*> seconds;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    auto second = build.add_end();
+    seconds.push_back(second.get());
+    firsts.push_back(build.add<pass_on>({second}));
+  }
+  auto root = build.add<spread>(firsts);
+  auto loop = [root = root.get(), firsts = pointers(firsts), seconds = std::move(seconds), gradient = build.like()] {
+    variable_list outputs = (*root)({gradient});
+    variable_list values;
+    for (std::size_t i = 0; i < firsts.size(); ++i) {
+      values.clear();
+      values.push_back(std::move(outputs[i]));
+      values = (*seconds[i])((*firsts[i])(std::move(values)));
+    }
+  };
+  return build.finish(std::move(root), std::move(loop));
+}
+
+no_work_graph make_fan_in(std::size_t width) {
+  builder build;
+  auto last = build.add_end();
+  std::vector<std::shared_ptr<Node>> middle;
+  for (std::size_t i = 0; i < width; ++i) {
+    middle.push_back(build.add<pass_on>({last}));
+  }
+  auto root = build.add<spread>(middle);
+  auto loop = [root = root.get(), middle = pointers(middle), last = last.get(), gradient = build.like()] {
+    variable_list outputs = (*root)({gradient});
+    variable_list values;
+    variable_list sum(1);
+    for (std::size_t i = 0; i < middle.size(); ++i) {
+      values.clear();
+      values.push_back(std::move(outputs[i]));
+      values = (*middle[i])(std::move(values));
+      engine::accumulate(sum[0], std::move(values[0]));
+    }
+    (*last)(std::move(sum));
+  };
+  return build.finish(std::move(root), std::move(loop));
+}
+
+no_work_graph make_lattice(std::size_t layers, std::size_t width) {
+  builder build;
+  std::vector<std::shared_ptr<Node>> layer;
+  for (std::size_t i = 0; i < width; ++i) {
+    layer.push_back(build.add_end());
+  }
+  std::vector<std::vector<Node*>> order{pointers(layer)};  // from the last layer to the first
+  for (std::size_t at = 1; at < layers; ++at) {
+    std::vector<std::shared_ptr<Node>> before;
+    for (std::size_t i = 0; i < width; ++i) {
+      before.push_back(build.add<spread>({layer[i], layer[(i + 1) % width]}));
+    }
+    layer = std::move(before);
+    order.push_back(pointers(layer));
+  }
+  auto root = build.add<spread>(layer);
+  auto loop = [root = root.get(), order = std::move(order), width, gradient = build.like()] {
+    variable_list sums = (*root)({gradient});
+    variable_list next;
+    variable_list values;
+    for (std::size_t at = order.size(); at-- > 0;) {
+      next.assign(width, at::Tensor());
+      for (std::size_t i = 0; i < width; ++i) {
+        values.clear();
+        values.push_back(std::move(sums[i]));
+        values = (*order[at][i])(std::move(values));
+        if (at > 0) {
+          engine::accumulate(next[i], std::move(values[0]));
+          engine::accumulate(next[(i + 1) % width], std::move(values[1]));
+        }
+      }
+      sums.swap(next);
+    }
+  };
+  return build.finish(std::move(root), std::move(loop));
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::bench {
+
+namespace {
+
+template <class... Values>
+std::string format(const char* how, Values... values) {
+  char text[256];
+  std::snprintf(text, sizeof text, how, values...);
+  return text;
+}
+
+std::string number(double value) {
+  return value == 0 ? "-" : format(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
+}
+
+nlohmann::json number_or_null(double value) { return value == 0 ? nlohmann::json() : nlohmann::json(value); }
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  const std::filesystem::path fresh = file.string() + ".new";
+  std::ofstream out(fresh, std::ios::trunc);
+  out << text << std::flush;
+  out.close();
+  std::error_code failed;
+  if (out) {
+    std::filesystem::rename(fresh, file, failed);
+  }
+  if (!out || failed) {
+    throw std::runtime_error("cannot write '" + file.string() + "'; is its folder writable, and is there room on the disk?");
+  }
+}
+
+}  // namespace
+
+std::string table_of(const std::vector<row>& rows) {
+  std::size_t width = 4;
+  for (const row& each : rows) {
+    width = std::max(width, each.name.size());
+  }
+  const int name_width = static_cast<int>(width);
+  std::string text =
+    format("%-*s  %-12s %9s %9s %9s %7s  %8s\n", name_width, "name", "unit", "libtorch", "troupe", "floor", "ratio", "bar");
+  for (const row& each : rows) {
+    text += format("%-*s  %-12s %9s %9s %9s %7.2f  %2s %5.2f  %s\n", name_width, each.name.c_str(), each.unit.c_str(),
+                   number(each.value.peer).c_str(), number(each.value.troupe).c_str(), number(each.value.floor).c_str(),
+                   each.ratio, each.at_most ? "<=" : ">=", each.bar, each.holds() ? "ok" : "short");
+  }
+  return text;
+}
+
+void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    throw std::runtime_error("cannot make the folder '" + folder.string() + "': " + failed.message());
+  }
+  auto list = nlohmann::json::array();
+  for (const row& each : rows) {
+    list.push_back({{"name", each.name},
+                    {"unit", each.unit},
+                    {"peer", number_or_null(each.value.peer)},
+                    {"troupe", number_or_null(each.value.troupe)},
+                    {"floor", number_or_null(each.value.floor)},
+                    {"ratio", each.ratio},
+                    {each.at_most ? "at_most" : "at_least", each.bar},
+                    {"ok", each.holds()}});
+  }
+  write(folder / (name + ".json"), list.dump(1) + "\n");
+  write(folder / (name + ".txt"), table_of(rows));
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "stopwatch.hpp"
+
+namespace troupe::bench {
+
+/// A row of a table of figures.
+struct row {
+  std::string name;
+  std::string unit;
+  results value;
+  double ratio = 0;
+  double bar = 0;        // what the ratio should be: at least, or
+  bool at_most = false;  // at most this
+
+  bool holds() const { return at_most ? ratio <= bar : ratio >= bar; }
+};
+
+/// The table as text, a line a row, and the meaning of its columns below.
+std::string table_of(const std::vector<row>& rows);
+
+/// Writes `<folder>/<name>.json` (a list of rows) and `<folder>/<name>.txt` (the table), each put in place by a rename. Throws
+/// std::runtime_error that names the file where that fails.
+void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows);
+
+}  // namespace troupe::bench

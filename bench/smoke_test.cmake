@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs PROGRAM in its quick form, which checks the gradients, and looks at what it writes to FOLDER.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND "${PROGRAM}" --quick --out "${FOLDER}" COMMAND_ERROR_IS_FATAL ANY)
+file(READ "${FOLDER}/engine.json" rows)
+file(READ "${FOLDER}/engine.txt" table)
+string(JSON count LENGTH "${rows}")
+set(names)
+math(EXPR last "${count} - 1")
+foreach(at RANGE ${last})
+  foreach(key IN ITEMS name unit peer troupe floor ratio)
+    string(JSON value GET "${rows}" ${at} ${key}) # an error where there is none
+    if(key MATCHES "peer|troupe|ratio" AND NOT value GREATER 0)
+      message(FATAL_ERROR "row ${at} of engine.json: '${key}' is '${value}', expected a number above 0")
+    endif()
+  endforeach()
+  string(JSON name GET "${rows}" ${at} name)
+  list(APPEND names "${name}")
+  if(NOT table MATCHES "\n${name} ")
+    message(FATAL_ERROR "engine.txt has no row '${name}', but engine.json does")
+  endif()
+endforeach()
+foreach(name IN ITEMS chain_10 chain_1000 chain_100000 wide_1000 wide_100000 fan_in_1000 lattice_30000 one_function
+    chain_1000000 mlp_batch_1 mlp_batch_1_memory lstm_64 lstm_64_memory transformer_64 transformer_64_memory conv_small
+    conv_small_memory)
+  if(NOT name IN_LIST names)
+    message(FATAL_ERROR "engine.json has no row '${name}'; there are: ${names}")
+  endif()
+endforeach()
+execute_process(COMMAND "${PROGRAM}" --only no_such_row RESULT_VARIABLE code ERROR_VARIABLE text)
+if(code EQUAL 0 OR NOT text MATCHES "there is no row 'no_such_row'; there are one_function chain_10")
+  message(FATAL_ERROR "an unknown row: exit code ${code}, '${text}'; expected an error that lists the rows")
+endif()

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -11,6 +12,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/drop_in/install.hpp>
 
 #include "models.hpp"
 #include "no_work_graphs.hpp"
@@ -88,6 +90,23 @@ workload over(model_graph model) {
   return {run, clear, {}, false};
 }
 
+// Both through libtorch's API: its engine, and troupe's installed in its place.
+workload through_drop_in(std::size_t length) {
+  const no_work_graph graph = make_chain(length);
+  const auto enter = [](runner which) { which == runner::troupe ? install_engine() : uninstall_engine(); };
+  const auto run = [graph](runner) { torch::autograd::backward({graph.root}, {graph.gradient}, false); };
+  std::vector<std::vector<at::Tensor>> heard;
+  graph.end->listening = true;
+  for (const runner which : {runner::peer, runner::troupe}) {
+    enter(which);
+    run(which);
+    heard.push_back(std::exchange(graph.end->heard, {}));
+  }
+  graph.end->listening = false;
+  expect_same(heard[0], heard[1]);
+  return {run, {}, enter, false};
+}
+
 template <class Make>
 row_definition no_work(const char* name, std::size_t functions, double bar, Make make) {
   return {name,
@@ -124,6 +143,10 @@ std::vector<row_definition> engine_rows(bool quick) {
   rows.push_back(no_work("fan_in_1000", 1002, 4, [] { return make_fan_in(1000); }));
   const std::size_t layers = quick ? 10 : 300;
   rows.push_back(no_work("lattice_30000", 100 * layers + 1, 4, [=] { return make_lattice(layers, 100); }));
+  for (const auto& [length, bar] : {std::pair<std::size_t, double>{1, 0.85}, {10, 2}, {1000, 7}}) {
+    rows.push_back({"drop_in_" + std::to_string(length), "ns/function", 1e9 / static_cast<double>(length),
+                    comparison::peer_over_troupe, bar, "", [length = length] { return through_drop_in(length); }, false});
+  }
   add_model(rows, "mlp_batch_1", 1.3, make_mlp_batch_1);
   add_model(rows, "lstm_64", 1.15, make_lstm_64);
   add_model(rows, "transformer_64", 1.05, make_transformer_64);

@@ -314,6 +314,8 @@ std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size
   return implementation_->reach(implementation_->graph, std::move(start));
 }
 
+const plan& graph_task::graph() const noexcept { return implementation_->graph; }
+
 std::vector<at::Tensor> graph_task::take_captures() { return std::move(implementation_->captures); }
 
 }  // namespace troupe::engine

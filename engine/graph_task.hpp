@@ -16,6 +16,7 @@
 namespace troupe::engine {
 
 class gradient_table;
+class plan;
 struct recv_backward;
 
 /// Takes the gradients that reach a recv_backward while a graph task runs. `more`: the task has other functions ready.
@@ -82,6 +83,9 @@ class graph_task {
   /// Recvs that are reachable from the real roots / from these sends and were not returned by an earlier call.
   std::vector<message_id> reach_from_roots();
   std::vector<message_id> reach_from_sends(const std::vector<std::size_t>& sends);
+
+  /// The functions of the task, numbered. Counts in it change as they run.
+  const plan& graph() const noexcept;
 
   /// With `capture`: the gradients of the inputs; undefined where none arrived.
   std::vector<at::Tensor> take_captures();

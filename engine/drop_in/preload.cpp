@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// libtroupe_preload.so: LD_PRELOAD puts its definitions before libtorch's own, in programs that know nothing of troupe. It is
+// loaded before any libtorch is, also into processes that never load one, with whatever C++ library they have. So it refers to
+// nothing but the C library; the engine comes from libtroupe.so, beside it, once libtorch is there.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <troupe/engine/drop_in/preload_entry.hpp>
+
+#define LIBTORCH_EXECUTE "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_"
+#define LIBTORCH_SET_COMPILED                                                                                           \
+  "_ZN5torch8autograd6Engine21set_compiled_autogradEPFSt6vectorIN2at6TensorESaIS4_EERKSt10shared_ptrINS0_4NodeEERKNS0_" \
+  "9GraphTaskEbRKS2_INS0_4EdgeESaISF_EEE"
+
+using troupe::preload::engine_entry;
+using troupe::preload::execute_function;
+using troupe::preload::opaque_list;
+
+namespace {
+
+using set_compiled_function = void (*)(void*);
+using path = char[4096];
+
+execute_function libtorchs_execute = nullptr;
+set_compiled_function libtorchs_set_compiled = nullptr;
+engine_entry troupes_execute = nullptr;
+bool is_compiled = false;  // compiled autograd takes passes apart by itself
+pthread_once_t loading = PTHREAD_ONCE_INIT;
+
+/// libtorch's own definition of what one here hides.
+void* hidden(const char* name) {
+  void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+  void* const found = libtorch == nullptr ? nullptr : dlsym(libtorch, name);
+  if (found == nullptr) {
+    std::fprintf(stderr, "troupe: expected '%s' in libtorch_cpu.so, but it is not there; run without LD_PRELOAD\n", name);
+    std::abort();
+  }
+  return found;
+}
+
+/// The path of `file`, seen from the folder of the library that holds `address`.
+void beside(const void* address, const char* file, path& result) {
+  Dl_info library{};
+  dladdr(address, &library);
+  const char* const name = library.dli_fname == nullptr ? "" : library.dli_fname;
+  const char* const slash = std::strrchr(name, '/');
+  std::snprintf(result, sizeof result, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - name + 1), name, file);
+}
+
+/// Where Python's package says which version it is, it has to be the one that libtroupe.so was built for.
+bool is_known_version() {
+  path name;
+  beside(reinterpret_cast<const void*>(libtorchs_execute), "../version.py", name);
+  std::FILE* const file = std::fopen(name, "r");
+  if (file == nullptr) {
+    return true;
+  }
+  bool known = true;
+  for (char line[256]; std::fgets(line, sizeof line, file) != nullptr;) {
+    constexpr char key[] = "__version__ = '";
+    if (std::strncmp(line, key, sizeof key - 1) == 0) {
+      known = std::strncmp(line + sizeof key - 1, TROUPE_TORCH_VERSION, sizeof TROUPE_TORCH_VERSION - 1) == 0;
+      line[std::strcspn(line, "\n")] = 0;
+      if (!known) {
+        std::fprintf(
+          stderr, "troupe: built for PyTorch " TROUPE_TORCH_VERSION ", but this one has %s: passes stay on its engine\n", line);
+      }
+    }
+  }
+  std::fclose(file);
+  return known;
+}
+
+void load() {
+  libtorchs_set_compiled = reinterpret_cast<set_compiled_function>(hidden(LIBTORCH_SET_COMPILED));
+  libtorchs_execute = reinterpret_cast<execute_function>(hidden(LIBTORCH_EXECUTE));
+  if (!is_known_version()) {
+    return;
+  }
+  path name;
+  beside(reinterpret_cast<const void*>(&load), "libtroupe.so", name);
+  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  troupes_execute = library == nullptr ? nullptr : reinterpret_cast<engine_entry>(dlsym(library, "troupe_preload_entry"));
+  if (troupes_execute == nullptr) {
+    std::fprintf(stderr, "troupe: %s: passes stay on PyTorch's engine\n", dlerror());
+  }
+}
+
+}  // namespace
+
+opaque_list execute(void* engine, const void* roots, const void* gradients, bool keep_graph, bool create_graph,
+                    bool accumulate_grad, const void* inputs) __asm__(LIBTORCH_EXECUTE);
+
+opaque_list execute(void* engine, const void* roots, const void* gradients, bool keep_graph, bool create_graph,
+                    bool accumulate_grad, const void* inputs) {
+  pthread_once(&loading, load);
+  if (troupes_execute == nullptr || __atomic_load_n(&is_compiled, __ATOMIC_ACQUIRE)) {
+    return libtorchs_execute(engine, roots, gradients, keep_graph, create_graph, accumulate_grad, inputs);
+  }
+  return troupes_execute(libtorchs_execute, engine, roots, gradients, keep_graph, create_graph, accumulate_grad, inputs);
+}
+
+void set_compiled(void* compiler) __asm__(LIBTORCH_SET_COMPILED);
+
+void set_compiled(void* compiler) {
+  pthread_once(&loading, load);
+  __atomic_store_n(&is_compiled, compiler != nullptr, __ATOMIC_RELEASE);
+  libtorchs_set_compiled(compiler);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <torch/csrc/autograd/engine.h>
+
+#include <troupe/engine/drop_in/substitute.hpp>
+
+namespace {
+
+using torch::autograd::edge_list;
+using torch::autograd::Engine;
+using torch::autograd::variable_list;
+
+/// Engine::execute as a function: the member is hidden by libtroupe_preload.so, which knows where the hidden one is.
+using execute_function = variable_list (*)(Engine*, const edge_list&, const variable_list&, bool, bool, bool, const edge_list&);
+
+execute_function libtorchs_execute = nullptr;
+
+variable_list run_on_libtorch(Engine& engine, const troupe::engine::pass_request& request) {
+  return libtorchs_execute(&engine, request.roots, request.gradients, request.keep_graph, request.create_graph,
+                           request.accumulate_grad, request.inputs);
+}
+
+}  // namespace
+
+/// What libtroupe_preload.so calls; preload_entry.hpp has its type without libtorch's.
+extern "C" __attribute__((visibility("default"))) variable_list troupe_preload_entry(
+  execute_function execute, Engine* engine, const edge_list& roots, const variable_list& gradients, bool keep_graph,
+  bool create_graph, bool accumulate_grad, const edge_list& inputs);
+
+variable_list troupe_preload_entry(execute_function execute, Engine* engine, const edge_list& roots,
+                                   const variable_list& gradients, bool keep_graph, bool create_graph, bool accumulate_grad,
+                                   const edge_list& inputs) {
+  __atomic_store_n(&libtorchs_execute, execute, __ATOMIC_RELAXED);
+  return troupe::engine::run_substituted(*engine, run_on_libtorch,
+                                         {roots, gradients, keep_graph, create_graph, accumulate_grad, inputs});
+}

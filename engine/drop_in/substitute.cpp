@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/drop_in/substitute.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+
+#include <troupe/engine/drop_in/task_state.hpp>
+#include <troupe/engine/evaluate.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+namespace troupe::engine {
+
+using torch::autograd::edge_list;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+namespace {
+
+// libtorch runs the functions of these on the thread that called.
+bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::kMeta || type == at::kLazy; }
+
+bool has_accelerator() {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(c10::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES); ++i) {
+    if (runs_on_cpu(static_cast<c10::DeviceType>(i))) {
+      continue;
+    }
+    const auto* device = c10::impl::device_guard_impl_registry[i].load();
+    if (device != nullptr && device->deviceCount() > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool uses_accelerator(const plan& graph) {
+  return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
+    for (std::uint32_t i = 0; i < each.slot_count; ++i) {
+      const auto& input = each.function->input_metadata(i);
+      if (!input.was_default_constructed() && !runs_on_cpu(input.device().type())) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
+/// A pass of ours while libtorch runs its private function.
+struct inner_pass {
+  explicit inner_pass(const pass_request& request) : request(request) {}
+
+  void run() {
+    graph_task_settings settings;
+    settings.roots = request.roots;
+    settings.root_gradients = request.gradients;
+    settings.inputs = request.inputs;
+    settings.capture = !request.accumulate_grad;
+    settings.keep_graph = request.keep_graph;
+    settings.create_graph = request.create_graph;
+    settings.one_thread = true;
+    validate(settings.roots, settings.root_gradients, [](const std::string& reason) { return reason; });
+    graph_task task(std::move(settings));
+    if (has_accelerator() && uses_accelerator(task.graph())) {
+      declined = true;
+      return;
+    }
+    publish(task.graph(), !request.inputs.empty(), request.create_graph);
+    task.run();
+    captures = task.take_captures();
+  }
+
+  const pass_request& request;
+  variable_list captures;
+  std::exception_ptr foreign;  // what was thrown and is no std::exception
+  bool declined = false;
+};
+
+/// Stands for an exception that libtorch's engine would not get through in one piece.
+struct foreign_exception final : std::exception {
+  const char* what() const noexcept override { return "an exception that is no std::exception was thrown in a backward pass"; }
+};
+
+/// The one function that libtorch sees. Its sequence number takes none from the thread's counter.
+struct private_root final : Node {
+  explicit private_root(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
+    add_input_metadata(gradient);
+  }
+
+  std::string name() const override { return "troupe::pass"; }
+
+  variable_list apply(variable_list&&) override {
+    inner_pass& pass = *std::exchange(this->pass, nullptr);
+    try {
+      pass.run();
+    } catch (const std::exception&) {
+      throw;  // libtorch notes it, Python's engine with what Python knows of it
+    } catch (...) {
+      pass.foreign = std::current_exception();
+      throw foreign_exception();
+    }
+    return {};
+  }
+
+  inner_pass* pass = nullptr;
+};
+
+/// What libtorch's engine is given to run: the private function, as a root with a gradient.
+struct private_graph {
+  private_graph() : gradients{at::zeros({})}, root(make_node<private_root>(gradients[0])) { edges.emplace_back(root, 0); }
+
+  bool in_use() const { return root.use_count() > 2; }
+
+  variable_list gradients;
+  std::shared_ptr<private_root> root;
+  edge_list edges;
+};
+
+/// A private graph for one pass: the thread's own, or a new one where that is in use by a pass around this one.
+class private_graph_lease {
+ public:
+  explicit private_graph_lease(inner_pass& pass) : graph_(spare ? std::move(spare) : std::make_unique<private_graph>()) {
+    graph_->root->pass = &pass;
+  }
+
+  ~private_graph_lease() {
+    if (!graph_->in_use()) {  // another thread of libtorch's may still hold on to a nested pass
+      spare = std::move(graph_);
+    }
+  }
+
+  private_graph_lease(const private_graph_lease&) = delete;
+  private_graph_lease& operator=(const private_graph_lease&) = delete;
+
+  const private_graph* operator->() const { return graph_.get(); }
+
+ private:
+  static thread_local std::unique_ptr<private_graph> spare;
+  std::unique_ptr<private_graph> graph_;
+};
+
+thread_local std::unique_ptr<private_graph> private_graph_lease::spare;
+
+bool is_for_libtorch(const pass_request& request) {
+  return request.roots.empty() || request.roots.size() != request.gradients.size() ||
+         (!request.accumulate_grad && request.inputs.empty()) || torch::autograd::AnomalyMode::is_enabled() ||
+         std::any_of(request.roots.begin(), request.roots.end(), [](const auto& root) { return !root.is_valid(); });
+}
+
+}  // namespace
+
+variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch, const pass_request& request) {
+  if (is_for_libtorch(request)) {
+    return libtorch(engine, request);
+  }
+  inner_pass pass(request);
+  const private_graph_lease graph(pass);
+  // Inputs make libtorch trim the pass, which is what it looks at to tell checkpointing whether all of the graph runs.
+  const edge_list inputs = request.inputs.empty() ? edge_list() : graph->edges;
+  // libtorch's warning about graphs in `.grad` is for accumulating passes; publish() sets the grad mode of the others.
+  const bool create_graph = request.create_graph && request.accumulate_grad;
+  try {
+    libtorch(engine, {graph->edges, graph->gradients, request.keep_graph, create_graph, true, inputs});
+  } catch (const foreign_exception&) {
+    std::rethrow_exception(pass.foreign);
+  }
+  return pass.declined ? libtorch(engine, request) : std::move(pass.captures);
+}
+
+}  // namespace troupe::engine

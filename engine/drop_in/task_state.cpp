@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/drop_in/task_state.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/core/AutogradState.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+namespace troupe::engine {
+
+using torch::autograd::GraphTask;
+using torch::autograd::Node;
+
+namespace {
+
+// libtorch hands out no graph task, but the address of one member.
+GraphTask& current_task() {
+  const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
+  TORCH_INTERNAL_ASSERT(exec_info != nullptr, "troupe: not inside a pass of libtorch's engine");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  constexpr std::size_t offset = offsetof(GraphTask, exec_info_);
+#pragma GCC diagnostic pop
+  return *reinterpret_cast<GraphTask*>(reinterpret_cast<std::uintptr_t>(exec_info) - offset);
+}
+
+void publish_exec_info(const plan& graph, GraphTask& task) {
+  task.exec_info_.reserve(task.exec_info_.size() + graph.vertices.size());
+  for (const plan::vertex& each : graph.vertices) {
+    task.exec_info_[each.function].needed_ = (each.marks & plan::needed) != 0;
+  }
+  for (const plan::capture& each : graph.captures) {
+    auto& captures = task.exec_info_[graph.vertices[each.vertex].function].captures_;
+    if (!captures) {
+      captures = std::make_unique<std::vector<GraphTask::ExecInfo::Capture>>();
+    }
+    captures->emplace_back(static_cast<int>(each.input), static_cast<int>(each.output));
+  }
+}
+
+// Only asked for where a pass is kept to one thread. libtorch counts edges between functions, not those from the roots, and so
+// names a root that another one leads to twice.
+void publish_order(const plan& graph, GraphTask& task) {
+  task.dependencies_.clear();
+  task.graph_roots_.clear();
+  for (const plan::vertex& each : graph.vertices) {
+    task.dependencies_[each.function] = static_cast<int>(each.missing);
+  }
+  for (const plan::edge& root : graph.roots) {
+    if (root.vertex != plan::none) {
+      Node* const function = graph.vertices[root.vertex].function;
+      task.graph_roots_.push_back(function);
+      --task.dependencies_[function];
+    }
+  }
+}
+
+}  // namespace
+
+void publish(const plan& graph, bool trimmed, bool create_graph) {
+  GraphTask& task = current_task();
+  // libtorch leaves out a single root.
+  const std::uint32_t left_out = graph.roots.size() == 1 ? graph.roots[0].vertex : plan::none;
+  if (graph.vertices.size() > 1) {
+    task.nodes_in_graph_.reserve(graph.vertices.size());
+  }
+  for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) {
+    if (i != left_out) {
+      task.nodes_in_graph_.insert(graph.vertices[i].function);
+    }
+  }
+  if (trimmed) {
+    publish_exec_info(graph, task);
+    task.thread_locals_.set_grad_mode(create_graph);
+  }
+  if (!c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
+    publish_order(graph, task);
+  }
+}
+
+}  // namespace troupe::engine

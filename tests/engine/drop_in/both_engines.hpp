@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <troupe/engine/drop_in/install.hpp>
+
+namespace troupe::test {
+
+/// troupe's engine is installed until the end of the scope.
+struct installed {
+  installed() { install_engine(); }
+  ~installed() { uninstall_engine(); }
+  installed(const installed&) = delete;
+  installed& operator=(const installed&) = delete;
+};
+
+/// Whether the pass that runs on this thread is on troupe's engine.
+bool inside_troupe();
+
+/// What `run` returns on libtorch's engine and then on troupe's.
+struct outcomes {
+  std::vector<std::string> libtorch;
+  std::vector<std::string> troupe;
+};
+outcomes on_both(const std::function<std::vector<std::string>()>& run);
+
+/// A function of a graph that does what it is told, with one input like `like`.
+std::shared_ptr<torch::autograd::Node> make_function(
+  std::string name, std::function<torch::autograd::variable_list(torch::autograd::variable_list)> what, const at::Tensor& like,
+  torch::autograd::edge_list next);
+
+/// A tensor whose gradient goes through `what` and then to `from`.
+at::Tensor through(const at::Tensor& from, std::function<at::Tensor(at::Tensor)> what, std::string name = "through");
+
+/// What `run` throws: the text of a c10::Error, "std: " and the text of another, "none" where it throws nothing.
+std::string error_of(const std::function<void()>& run);
+
+/// The values of a tensor, to be compared bit by bit.
+std::string text_of(const at::Tensor& tensor);
+
+}  // namespace troupe::test

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <boost/test/unit_test.hpp>
+
+#include "engine/drop_in/both_engines.hpp"
+#include "engine/oracle.hpp"
+
+using namespace troupe::test;
+
+namespace {
+
+at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
+
+/// A tensor whose backward pass runs one of its own, and so on, `depth` deep.
+at::Tensor nest(const at::Tensor& from, int depth, int& deepest, int now = 1) {
+  return through(from, [=, &deepest](at::Tensor gradient) {
+    deepest = std::max(deepest, now);
+    if (now < depth) {
+      const c10::AutoGradMode recording(true);
+      const auto x = leaf({1});
+      return gradient + torch::autograd::grad({nest(x, depth, deepest, now + 1).sum()}, {x})[0];
+    }
+    return gradient;
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(drop_in_nested_passes)
+
+BOOST_AUTO_TEST_CASE(a_function_can_run_a_pass) {
+  const auto run = [] {
+    const auto x = leaf({1});
+    int deepest = 0;
+    torch::autograd::backward({nest(x, 3, deepest).sum()});
+    return std::vector<std::string>{text_of(x.grad()), std::to_string(deepest)};
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+  BOOST_TEST(found.troupe.back() == "3");
+}
+
+BOOST_AUTO_TEST_CASE(passes_nest_five_thousand_deep) {
+  const installed engine;
+  const auto x = leaf({1});
+  int deepest = 0;
+  torch::autograd::backward({nest(x, 5000, deepest).sum()});
+  BOOST_TEST(deepest == 5000);
+  BOOST_TEST(x.grad().item<float>() == 5000);
+}
+
+BOOST_AUTO_TEST_CASE(a_hook_can_run_a_pass_over_the_same_leaves) {
+  const auto run = [] {
+    const auto x = leaf({3});
+    const auto extra = (x * 5).sum();
+    const auto y = x * 2;
+    y.register_hook([&](const at::Tensor&) { torch::autograd::backward({extra}, {}, true); });
+    torch::autograd::backward({y.sum()});
+    return std::vector<std::string>{text_of(x.grad())};
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(an_error_in_a_nested_pass_ends_the_outer_one) {
+  const installed engine;
+  const auto x = leaf({1});
+  const auto inner = through(x, [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("inner"); }).sum();
+  const auto outer = through(x, [&](at::Tensor gradient) {
+    torch::autograd::backward({inner}, {}, true);
+    return gradient;
+  });
+  BOOST_TEST(error_of([&] { torch::autograd::backward({outer.sum()}); }) == "std: inner");
+}
+
+BOOST_AUTO_TEST_CASE(final_callbacks_run_after_their_pass_also_those_of_callbacks) {
+  const auto run = [] {
+    std::vector<std::string> trace;
+    const auto queue = [](std::function<void()> call) {
+      torch::autograd::Engine::get_default_engine().queue_callback(std::move(call));
+    };
+    const auto x = leaf({2});
+    x.register_hook([&](const at::Tensor&) { trace.emplace_back("leaf"); });
+    const auto inner = through(leaf({2}), [&](at::Tensor gradient) {
+                         queue([&] { trace.emplace_back("inner callback"); });
+                         return gradient;
+                       }).sum();
+    const auto y = through(x, [&](at::Tensor gradient) {
+      queue([&] {
+        trace.push_back("first " + std::to_string(c10::GradMode::is_enabled()));
+        queue([&] { trace.emplace_back("queued by a callback"); });
+      });
+      torch::autograd::backward({inner}, {}, true);
+      trace.emplace_back("after inner");
+      queue([&] { trace.emplace_back("second"); });
+      return gradient;
+    });
+    torch::autograd::backward({y.sum()});
+    trace.emplace_back("done");
+    torch::autograd::grad({y.sum()}, {x}, {}, true, true);
+    return trace;
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.libtorch.size() == 13u);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_a_final_callback_is_the_passes) {
+  const auto run = [] {
+    const auto y = through(leaf({2}), [&](at::Tensor gradient) {
+      torch::autograd::Engine::get_default_engine().queue_callback([] { throw std::runtime_error("from a callback"); });
+      return gradient;
+    });
+    return std::vector<std::string>{error_of([&] { torch::autograd::backward({y.sum()}); })};
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+  BOOST_TEST(found.troupe[0] == "std: from a callback");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <boost/test/unit_test.hpp>
+
+// This program knows nothing of troupe; it runs with LD_PRELOAD=libtroupe_preload.so.
+
+BOOST_AUTO_TEST_SUITE(drop_in_preload)
+
+BOOST_AUTO_TEST_CASE(an_unchanged_program_runs_on_troupes_engine) {
+  bool inside = false;
+  const auto x = at::ones({1}).requires_grad_();
+  x.register_hook([&](const at::Tensor&) { inside = torch::autograd::get_current_node()->name() == "troupe::pass"; });
+  torch::autograd::backward({x * 2});
+  BOOST_TEST(inside);
+  BOOST_TEST(x.grad().item<float>() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(exceptions_pass_through_the_preloaded_library) {
+  const auto x = at::ones({2}).requires_grad_();
+  const auto y = x * 2;
+  y.register_hook([](const at::Tensor&) { throw 42; });
+  BOOST_CHECK_THROW(torch::autograd::backward({y}, {at::ones({2})}, true), int);
+  BOOST_CHECK_THROW(torch::autograd::backward({y}, {at::ones({7})}, true), c10::Error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

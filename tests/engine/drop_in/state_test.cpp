@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <map>
+
+#include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <boost/test/unit_test.hpp>
+
+#include "engine/drop_in/both_engines.hpp"
+#include "engine/oracle.hpp"
+
+using namespace troupe::test;
+
+namespace {
+
+at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
+
+/// What a function sees of its pass, functions named by their place in the graph. `all` is the functions of the graph.
+std::vector<std::string> state_seen(const std::vector<torch::autograd::Node*>& all) {
+  std::vector<std::string> seen;
+  const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
+  const auto* in_graph = torch::autograd::get_current_graph_task_nodes_in_graph();
+  seen.push_back(exec_info->empty() ? "runs all" : "trimmed");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto found = exec_info->find(all[i]);
+    const bool executes = found != exec_info->end() && found->second.should_execute();
+    const bool needed = found != exec_info->end() && found->second.needed_;
+    const std::size_t captures = found != exec_info->end() && found->second.captures_ ? found->second.captures_->size() : 0;
+    seen.push_back(std::to_string(i) + (in_graph->count(all[i]) != 0 ? " in graph" : " not in graph") +
+                   (executes ? " executes" : "") + (needed ? " needed" : "") + " captures " + std::to_string(captures));
+  }
+  seen.push_back(torch::autograd::get_current_graph_task_keep_graph() ? "keeps" : "frees");
+  seen.push_back(torch::autograd::Engine::get_default_engine().is_checkpoint_valid() ? "checkpoint" : "no checkpoint");
+  seen.push_back(c10::GradMode::is_enabled() ? "grad mode" : "no grad mode");
+  return seen;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(drop_in_state)
+
+BOOST_AUTO_TEST_CASE(functions_see_the_state_of_libtorchs_passes) {
+  const auto run = [](int kind) {
+    return [kind] {
+      std::vector<std::string> seen;
+      std::vector<torch::autograd::Node*> all;
+      const auto x = leaf({2});
+      const auto w = leaf({2});
+      const auto y = through(x.exp(), [&](at::Tensor gradient) {
+        seen = state_seen(all);
+        return gradient;
+      });
+      const auto loss = (y * w).sum();
+      all = functions_of({loss});
+      switch (kind) {
+        case 0:
+          torch::autograd::backward({loss});
+          break;
+        case 1:
+          torch::autograd::backward({loss}, {}, true);
+          break;
+        case 2:
+          torch::autograd::backward({loss}, {}, false, false, {x});
+          break;
+        case 3:
+          torch::autograd::grad({loss}, {x, y});
+          break;
+        case 4:
+          torch::autograd::grad({loss, y.sum()}, {x, x}, {}, true, true);
+          break;
+      }
+      return seen;
+    };
+  };
+  for (const int kind : {0, 1, 2, 3, 4}) {
+    const auto found = on_both(run(kind));
+    BOOST_TEST_CONTEXT("kind of pass " << kind) {
+      BOOST_TEST(found.libtorch.size() > 6u);
+      BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(libtorchs_functions_compute_only_what_a_trimmed_pass_needs) {
+  const installed engine;
+  const auto x = leaf({2});
+  const auto w = leaf({2});
+  const auto product = x * w;
+  std::vector<bool> defined;
+  struct look final : torch::autograd::FunctionPostHook {
+    explicit look(std::vector<bool>& defined) : defined(defined) {}
+    torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                              const torch::autograd::variable_list&) override {
+      for (const at::Tensor& each : outputs) {
+        defined.push_back(each.defined());
+      }
+      return outputs;
+    }
+    std::vector<bool>& defined;
+  };
+  product.grad_fn()->add_post_hook(std::make_unique<look>(defined));
+  torch::autograd::grad({product.sum()}, {w});
+  BOOST_TEST(defined == (std::vector<bool>{false, true}));
+}
+
+BOOST_AUTO_TEST_CASE(the_order_of_a_pass_is_known_beforehand_where_it_keeps_to_one_thread) {
+  const auto run = [] {
+    auto state = c10::AutogradState::get_tls_state();
+    state.set_multithreading_enabled(false);
+    const auto before = c10::AutogradState::get_tls_state();
+    c10::AutogradState::set_tls_state(state);
+    std::vector<std::string> order;
+    std::vector<torch::autograd::Node*> all;
+    const auto x = leaf({2});
+    const auto z = (x.exp() * x.sin()).sum() + x.sum();
+    z.register_hook([&](const at::Tensor&) {
+      for (const auto* each : torch::autograd::get_current_graph_task_execution_order()) {
+        order.push_back(std::to_string(std::find(all.begin(), all.end(), each) - all.begin()));
+      }
+    });
+    all = functions_of({z, x});
+    torch::autograd::backward({z, x}, {at::ones({}), at::ones({2})}, true);
+    order.push_back("and");
+    torch::autograd::grad({z}, {x});
+    c10::AutogradState::set_tls_state(before);
+    return order;
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.libtorch.size() > 10u);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(each_pass_has_an_id_of_its_own_and_none_is_left_behind) {
+  const installed engine;
+  std::vector<int> ids;
+  const auto x = leaf({2});
+  const auto y = through(x, [&](at::Tensor gradient) {
+    ids.push_back(torch::autograd::get_current_graph_task_id());
+    return gradient;
+  });
+  torch::autograd::backward({y.sum()}, {}, true);
+  torch::autograd::backward({y.sum()}, {}, true);
+  BOOST_TEST(ids.size() == 2u);
+  BOOST_TEST(ids[0] != ids[1]);
+  BOOST_TEST(ids[0] != -1);
+  BOOST_TEST(torch::autograd::get_current_graph_task_id() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(no_sequence_numbers_are_used_up) {
+  const auto run = [] {
+    const auto next = [] { return at::sequence_number::peek(); };
+    const auto x = leaf({2});
+    const auto loss = x.exp().sum();
+    const auto before = next();
+    torch::autograd::backward({loss});
+    return std::vector<std::string>{std::to_string(next() - before)};
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

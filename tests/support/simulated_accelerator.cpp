@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "support/simulated_accelerator.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include "support/simulated_streams.hpp"
+
+namespace troupe::test::simulated {
+
+namespace {
+
+thread_local c10::DeviceIndex current_device = 0;
+thread_local std::array<c10::StreamId, device_count> current_streams{};
+
+c10::Stream current_stream(c10::DeviceIndex index) {
+  return c10::Stream(c10::Stream::UNSAFE, device(index), current_streams.at(static_cast<std::size_t>(index)));
+}
+
+c10::DeviceIndex index_of(c10::Device which) { return which.has_index() ? which.index() : current_device; }
+
+// Every byte set: NaN in each floating point type.
+void poison(void* memory, std::size_t bytes) { std::memset(memory, 0xff, bytes); }
+
+struct block {
+  void* memory;
+  std::size_t bytes;
+  c10::Stream allocated_on;
+  std::vector<c10::Stream> used_on;
+};
+
+// In the order of the stream, as a caching allocator gives memory to what comes next on it. Work that was not kept from running
+// later may still touch the block, so it stays with the process.
+void free_block(void* context) {
+  std::unique_ptr<block> freed(static_cast<block*>(context));
+  if (freed->bytes == 0) {
+    return;
+  }
+  auto& streams = stream_set::all();
+  for (const auto& stream : freed->used_on) {
+    const auto used = std::make_shared<event>();
+    streams.record(used, stream);
+    streams.hold(freed->allocated_on, [used] { return used->recorded > 0; });
+  }
+  streams.push(freed->allocated_on, [memory = freed->memory, bytes = freed->bytes] {
+    poison(memory, bytes);
+    static auto* kept = new std::vector<void*>;  // so that a leak checker sees them
+    stream_set::all().change([&] { kept->push_back(memory); });
+  });
+}
+
+struct device_allocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto* memory = bytes == 0 ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory != nullptr) {
+      poison(memory, bytes);
+    }
+    auto* context = new block{memory, bytes, current_stream(current_device), {}};
+    return {memory, context, free_block, device(current_device)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    synchronize();
+    std::memcpy(to, from, bytes);
+  }
+};
+
+/// Page-locked memory: what has it, by address.
+struct pinned_memory {
+  static pinned_memory& all() {
+    static auto* memory = new pinned_memory;
+    return *memory;
+  }
+  std::mutex mutex;
+  std::map<const char*, std::size_t> blocks;
+};
+
+void free_pinned(void* context) {
+  auto& pinned = pinned_memory::all();
+  const std::lock_guard lock(pinned.mutex);
+  const auto found = pinned.blocks.find(static_cast<char*>(context));
+  poison(context, found->second);
+  pinned.blocks.erase(found);
+  std::free(context);
+}
+
+struct pinned_allocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto* memory = std::aligned_alloc(64, (bytes + 64) / 64 * 64);
+    poison(memory, bytes);
+    auto& pinned = pinned_memory::all();
+    const std::lock_guard lock(pinned.mutex);
+    pinned.blocks.emplace(static_cast<char*>(memory), bytes);
+    return {memory, memory, free_pinned, at::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return free_pinned; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+};
+
+struct guard_impl final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return at::kPrivateUse1; }
+  c10::Device exchangeDevice(c10::Device to) const override { return device(std::exchange(current_device, to.index())); }
+  c10::Device getDevice() const override { return device(current_device); }
+  void setDevice(c10::Device to) const override { current_device = to.index(); }
+  void uncheckedSetDevice(c10::Device to) const noexcept override { current_device = to.index(); }
+  c10::DeviceIndex deviceCount() const noexcept override { return device_count; }
+
+  c10::Stream getStream(c10::Device of) const override { return current_stream(index_of(of)); }
+  c10::Stream getDefaultStream(c10::Device of) const override {
+    return c10::Stream(c10::Stream::DEFAULT, device(index_of(of)));
+  }
+  c10::Stream getNewStream(c10::Device of, int) const override { return new_stream(index_of(of)); }
+  c10::Stream getStreamFromGlobalPool(c10::Device of, bool) const override { return new_stream(index_of(of)); }
+  c10::Stream exchangeStream(c10::Stream to) const override {
+    const auto index = static_cast<std::size_t>(to.device_index());
+    return c10::Stream(c10::Stream::UNSAFE, to.device(), std::exchange(current_streams.at(index), to.id()));
+  }
+  bool queryStream(const c10::Stream& stream) const override { return stream_set::all().idle(stream); }
+  void synchronizeStream(const c10::Stream& stream) const override { stream_set::all().synchronize(stream); }
+  void synchronizeDevice(c10::DeviceIndex) const override { simulated::synchronize(); }
+
+  void record(void** which, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
+    if (*which == nullptr) {
+      *which = new event_ptr(std::make_shared<event>());
+    }
+    stream_set::all().record(*static_cast<event_ptr*>(*which), stream);
+  }
+  void block(void* which, const c10::Stream& stream) const override {
+    stream_set::all().wait(*static_cast<event_ptr*>(which), stream);
+  }
+  bool queryEvent(void* which) const override { return stream_set::all().done(*static_cast<event_ptr*>(which)); }
+  void synchronizeEvent(void* which) const override { stream_set::all().synchronize(*static_cast<event_ptr*>(which)); }
+  void destroyEvent(void* which, c10::DeviceIndex) const noexcept override { delete static_cast<event_ptr*>(which); }
+
+  void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& stream) const override {
+    if (memory.get_deleter() == free_block) {
+      static_cast<simulated::block*>(memory.get_context())->used_on.push_back(stream);
+    }
+  }
+};
+
+struct hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return device_count; }
+  c10::DeviceIndex getCurrentDevice() const override { return current_device; }
+  void setCurrentDevice(c10::DeviceIndex to) const override { current_device = to; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex to) const override { return std::exchange(current_device, to); }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex to) const override { return exchangeDevice(to); }
+  at::Device getDeviceFromPtr(void*) const override { return device(current_device); }
+  at::Allocator* getPinnedMemoryAllocator() const override {
+    static auto* allocator = new pinned_allocator;
+    return allocator;
+  }
+  bool isPinnedPtr(const void* memory) const override {
+    auto& pinned = pinned_memory::all();
+    const std::lock_guard lock(pinned.mutex);
+    const auto* address = static_cast<const char*>(memory);
+    auto after = pinned.blocks.upper_bound(address);
+    return after != pinned.blocks.begin() && address < (--after)->first + after->second;
+  }
+};
+
+}  // namespace
+
+c10::Device device(c10::DeviceIndex index) { return {at::kPrivateUse1, index}; }
+
+std::size_t pinned_bytes() {
+  auto& pinned = pinned_memory::all();
+  const std::lock_guard lock(pinned.mutex);
+  std::size_t bytes = 0;
+  for (const auto& [address, size] : pinned.blocks) {
+    bytes += size;
+  }
+  return bytes;
+}
+
+void install() {
+  static const bool once = [] {
+    c10::register_privateuse1_backend("simulated");
+    static const c10::impl::DeviceGuardImplRegistrar guard(at::kPrivateUse1, new guard_impl);
+    c10::SetAllocator(at::kPrivateUse1, new device_allocator);
+    at::RegisterPrivateUse1HooksInterface(new hooks);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace troupe::test::simulated

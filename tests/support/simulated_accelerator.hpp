@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+/// An accelerator made of threads, on libtorch's PrivateUse1 key: two devices as asynchronous as a GPU. A test that reads a
+/// result too early, or from memory that was given away, sees NaN.
+///   SA-1  an operator queues its work on its device's current stream and returns. Only events and synchronisation order two
+///   streams. SA-2  memory is NaN until it is written, and again after it was freed: freeing is queued on the stream it was
+///   allocated on, behind
+///         what the streams that recorded its use had queued.
+///   SA-3  copies with the host: pageable memory is read at once and written before the copy returns, pinned memory when the
+///   stream
+///         gets there. A copy that is not `non_blocking` returns when it is done.
+///   SA-4  an operator without a kernel of its own synchronises the current streams and runs on the CPU.
+namespace troupe::test::simulated {
+
+inline constexpr c10::DeviceIndex device_count = 2;
+
+/// Registers it with libtorch; once a program, before the first tensor on it.
+void install();
+
+c10::Device device(c10::DeviceIndex index = 0);
+
+/// A stream of its own thread, besides the default one.
+c10::Stream new_stream(c10::DeviceIndex index = 0);
+
+/// Holds up a stream from here on until it is opened or destroyed.
+class gate {
+ public:
+  explicit gate(c10::Stream stream);
+  ~gate();
+  gate(const gate&) = delete;
+  gate& operator=(const gate&) = delete;
+  void open() noexcept;
+
+ private:
+  std::shared_ptr<bool> open_;
+};
+
+/// Returns when every stream is idle or held up by a gate or an event: all that could have run too early has.
+void settle();
+
+/// Returns when every stream is idle.
+void synchronize();
+
+/// Events that a stream was told to wait for, since the program began.
+std::size_t waits();
+
+/// Bytes of pinned memory in use.
+std::size_t pinned_bytes();
+
+}  // namespace troupe::test::simulated

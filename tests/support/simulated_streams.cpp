@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "support/simulated_streams.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+
+namespace troupe::test::simulated {
+
+stream_set& stream_set::all() {
+  static auto* set = new stream_set;
+  return *set;
+}
+
+stream_set::stream_set() {
+  for (c10::DeviceIndex device = 0; device < device_count; ++device) {
+    add(device);  // the default stream is number 0
+  }
+}
+
+c10::Stream stream_set::add(c10::DeviceIndex device) {
+  const std::lock_guard lock(mutex_);
+  auto& own = *workers_[device].emplace_back(std::make_unique<worker>());
+  own.thread = std::thread([this, &own] { run(own); });
+  return c10::Stream(c10::Stream::UNSAFE, simulated::device(device), static_cast<c10::StreamId>(workers_[device].size() - 1));
+}
+
+void stream_set::run(worker& own) {
+  const c10::AutoGradMode no_grad(false);
+  at::set_num_threads(1);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !own.queue.empty(); });
+    if (own.queue.front().passable) {
+      changed_.wait(lock, own.queue.front().passable);
+    } else {
+      auto work = std::move(own.queue.front().work);
+      lock.unlock();
+      work();
+      work = nullptr;
+      lock.lock();
+    }
+    own.queue.pop_front();
+    changed_.notify_all();
+  }
+}
+
+stream_set::worker& stream_set::find(const c10::Stream& stream) {
+  return *workers_[stream.device_index()].at(static_cast<std::size_t>(stream.id()));
+}
+
+void stream_set::put(const c10::Stream& to, task what) {
+  const std::lock_guard lock(mutex_);
+  find(to).queue.push_back(std::move(what));
+  changed_.notify_all();
+}
+
+void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(to, {std::move(work), nullptr}); }
+
+void stream_set::hold(const c10::Stream& to, std::function<bool()> passable) { put(to, {nullptr, std::move(passable)}); }
+
+void stream_set::change(const std::function<void()>& what) {
+  const std::lock_guard lock(mutex_);
+  what();
+  changed_.notify_all();
+}
+
+void stream_set::record(const event_ptr& which, const c10::Stream& on) {
+  std::uint64_t version = 0;
+  change([&] { version = ++which->asked; });
+  push(on, [this, which, version] { change([&] { which->recorded = std::max(which->recorded, version); }); });
+}
+
+void stream_set::wait(const event_ptr& which, const c10::Stream& on) {
+  std::uint64_t version = 0;
+  change([&] {
+    version = which->asked;
+    ++waits_;
+  });
+  hold(on, [which, version] { return which->recorded >= version; });
+}
+
+bool stream_set::done(const event_ptr& which) {
+  const std::lock_guard lock(mutex_);
+  return which->recorded >= which->asked;
+}
+
+void stream_set::synchronize(const event_ptr& which) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return which->recorded >= which->asked; });
+}
+
+bool stream_set::idle(const c10::Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  return find(stream).queue.empty();
+}
+
+void stream_set::synchronize(const c10::Stream& stream) {
+  const event_ptr here = std::make_shared<event>();
+  record(here, stream);
+  synchronize(here);
+}
+
+void stream_set::synchronize() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return std::all_of(std::begin(workers_), std::end(workers_), [](const auto& device) {
+      return std::all_of(device.begin(), device.end(), [](const auto& each) { return each->queue.empty(); });
+    });
+  });
+}
+
+void stream_set::settle() {
+  const auto stuck = [](const std::unique_ptr<worker>& each) {
+    return each->queue.empty() || (each->queue.front().passable && !each->queue.front().passable());
+  };
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return std::all_of(std::begin(workers_), std::end(workers_),
+                       [&](const auto& device) { return std::all_of(device.begin(), device.end(), stuck); });
+  });
+}
+
+std::size_t stream_set::waits() {
+  const std::lock_guard lock(mutex_);
+  return waits_;
+}
+
+c10::Stream new_stream(c10::DeviceIndex index) { return stream_set::all().add(index); }
+
+gate::gate(c10::Stream stream) : open_(std::make_shared<bool>(false)) {
+  stream_set::all().hold(stream, [open = open_] { return *open; });
+}
+
+gate::~gate() { open(); }
+
+void gate::open() noexcept {
+  stream_set::all().change([this] { *open_ = true; });
+}
+
+void settle() { stream_set::all().settle(); }
+
+void synchronize() { stream_set::all().synchronize(); }
+
+std::size_t waits() { return stream_set::all().waits(); }
+
+}  // namespace troupe::test::simulated

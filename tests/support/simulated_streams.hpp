@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <c10/core/Stream.h>
+
+#include "support/simulated_accelerator.hpp"
+
+/// The streams of the simulated accelerator. One lock for all: tests want to know about the whole, not to be fast.
+namespace troupe::test::simulated {
+
+/// A version is recorded when a stream gets there.
+struct event {
+  std::uint64_t asked = 0;
+  std::uint64_t recorded = 0;
+};
+using event_ptr = std::shared_ptr<event>;
+
+class stream_set {
+ public:
+  /// The one set. It outlives the program's static objects: its threads may wait in it until the process ends.
+  static stream_set& all();
+
+  c10::Stream add(c10::DeviceIndex device);
+
+  /// Queues work. `work` runs without the lock.
+  void push(const c10::Stream& to, std::function<void()> work);
+  /// Queues a wait until `passable` (called with the lock held) is true.
+  void hold(const c10::Stream& to, std::function<bool()> passable);
+  /// Changes what a hold looks at.
+  void change(const std::function<void()>& what);
+
+  void record(const event_ptr& which, const c10::Stream& on);
+  void wait(const event_ptr& which, const c10::Stream& on);
+  bool done(const event_ptr& which);
+  void synchronize(const event_ptr& which);
+
+  bool idle(const c10::Stream& stream);
+  void synchronize(const c10::Stream& stream);
+  void synchronize();
+  void settle();
+  std::size_t waits();
+
+ private:
+  struct task {
+    std::function<void()> work;
+    std::function<bool()> passable;
+  };
+  struct worker {
+    std::deque<task> queue;  // the front one is being done
+    std::thread thread;
+  };
+
+  stream_set();
+  void run(worker& own);
+  worker& find(const c10::Stream& stream);
+  void put(const c10::Stream& to, task what);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<worker>> workers_[device_count];
+  std::size_t waits_ = 0;
+};
+
+}  // namespace troupe::test::simulated

@@ -13,7 +13,7 @@ CMAKE_FLAGS ?=
 build := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run test bench bench-engine lint format install clean help configure
+.PHONY: deps build run test bench bench-engine test-python lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -32,6 +32,16 @@ run: build ## Train the example on a cluster of three processes: make run ARGS=-
 test: configure ## Build and run every test
 	@ninja -C $(build) -j $(JOBS) all tests
 	@ctest --test-dir $(build) -j $(JOBS) --output-on-failure --no-tests=error
+
+# The whole wheel, unlike .venv's: `import torch` needs all of it.
+test-python: configure ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first
+	@ninja -C $(build) -j $(JOBS) troupe_preload
+	@if [ ! -e build/python/torch-2.11.0 ]; then \
+	  echo "test-python: installing PyTorch 2.11.0 into build/python (downloads 2 GB, takes 4.6 GB on disk, once)"; \
+	  python3 -m venv build/python && \
+	  build/python/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==2.11.0 && \
+	  touch build/python/torch-2.11.0; fi
+	@build/python/bin/python tests/python/compare.py --preload $(build)/engine/drop_in/libtroupe_preload.so $(ARGS)
 
 bench: configure ## Build and run the benchmarks
 	@ninja -C $(build) -j $(JOBS) benchmarks

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdio>
+#include <cstdlib>
+
 #include <torch/csrc/autograd/engine.h>
 
 #include <troupe/engine/drop_in/substitute.hpp>
@@ -18,6 +21,18 @@ variable_list run_on_libtorch(Engine& engine, const troupe::engine::pass_request
   return libtorchs_execute(&engine, request.roots, request.gradients, request.keep_graph, request.create_graph,
                            request.accumulate_grad, request.inputs);
 }
+
+/// With TROUPE_REPORT set, says at the end of the process what ran where.
+struct report_at_exit {
+  ~report_at_exit() {
+    if (std::getenv("TROUPE_REPORT") != nullptr) {
+      const auto passes = troupe::engine::passes_so_far();
+      std::fprintf(stderr, "troupe: %llu backward passes, and %llu left to PyTorch's engine\n",
+                   static_cast<unsigned long long>(passes.troupe), static_cast<unsigned long long>(passes.libtorch));
+    }
+  }
+};
+const report_at_exit report;
 
 }  // namespace
 

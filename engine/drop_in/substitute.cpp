@@ -2,6 +2,7 @@
 #include <troupe/engine/drop_in/substitute.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -26,6 +27,9 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 
 namespace {
+
+std::atomic<std::uint64_t> substituted{0};
+std::atomic<std::uint64_t> left_to_libtorch{0};
 
 // libtorch runs the functions of these on the thread that called.
 bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::kMeta || type == at::kLazy; }
@@ -160,8 +164,10 @@ bool is_for_libtorch(const pass_request& request) {
 
 variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch, const pass_request& request) {
   if (is_for_libtorch(request)) {
+    left_to_libtorch.fetch_add(1, std::memory_order_relaxed);
     return libtorch(engine, request);
   }
+  substituted.fetch_add(1, std::memory_order_relaxed);
   inner_pass pass(request);
   const private_graph_lease graph(pass);
   // Inputs make libtorch trim the pass, which is what it looks at to tell checkpointing whether all of the graph runs.
@@ -173,7 +179,14 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   } catch (const foreign_exception&) {
     std::rethrow_exception(pass.foreign);
   }
-  return pass.declined ? libtorch(engine, request) : std::move(pass.captures);
+  if (pass.declined) {
+    substituted.fetch_sub(1, std::memory_order_relaxed);
+    left_to_libtorch.fetch_add(1, std::memory_order_relaxed);
+    return libtorch(engine, request);
+  }
+  return std::move(pass.captures);
 }
+
+pass_counts passes_so_far() noexcept { return {substituted.load(), left_to_libtorch.load()}; }
 
 }  // namespace troupe::engine

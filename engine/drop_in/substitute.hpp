@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
@@ -32,5 +34,12 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 ///         an accelerator, one in anomaly mode, one that libtorch refuses.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
+
+/// Passes so far, of all threads.
+struct pass_counts {
+  std::uint64_t troupe;    // run on troupe's engine, also those that failed
+  std::uint64_t libtorch;  // left to libtorch's
+};
+pass_counts passes_so_far() noexcept;
 
 }  // namespace troupe::engine

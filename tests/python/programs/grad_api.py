@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.autograd.grad and backward with all that they can be given; functional transforms; sparse gradients; dtypes."""
+import torch
+from record import error_of, record
+from torch.autograd import backward, grad, gradcheck
+from torch.autograd.functional import hessian, jacobian, vjp
+
+torch.manual_seed(3)
+x = torch.randn(3, 4, requires_grad=True)
+w = torch.randn(4, requires_grad=True)
+unused = torch.randn(2, requires_grad=True)
+hidden = (x * w).exp()
+loss = hidden.sum() + x.sum()
+record("several", grad([loss, hidden.mean()], [x, w, hidden], retain_graph=True))
+record("unused", grad(loss, [x, unused], retain_graph=True, allow_unused=True))
+record("zeros", grad(loss, [x, unused], retain_graph=True, materialize_grads=True))
+record("not allowed", error_of(lambda: grad(loss, [unused], retain_graph=True)))
+record("batched", grad(hidden, x, torch.eye(12).view(12, 3, 4), retain_graph=True, is_grads_batched=True))
+backward([loss, hidden], [None, torch.ones(3, 4)], inputs=[w], retain_graph=True)
+record("inputs", (x.grad, w.grad))
+backward(loss, inputs=[x, hidden])
+record("inputs inside", (x.grad, w.grad))
+record("freed", error_of(lambda: loss.backward()))
+record("shape", error_of(lambda: (x * 2).backward(torch.ones(5))))
+record("no gradient", error_of(lambda: (x * 2).backward()))
+record("edge", grad(torch.autograd.graph.get_gradient_edge(x * 3), x, torch.ones(3, 4)))
+
+record("jacobian", jacobian(lambda a: a.tanh().cumsum(0), torch.randn(4)))
+record("jacobian at once", jacobian(lambda a: a.tanh().cumsum(0), torch.randn(4), vectorize=True))
+record("hessian", hessian(lambda a: a.pow(3).sum() * a.sum(), torch.randn(4)))
+record("vjp", vjp(lambda a: a.sin(), torch.randn(4), torch.ones(4)))
+record("func", torch.func.grad(lambda a: torch.func.grad(lambda b: b.pow(4).sum())(a).sum())(torch.randn(3)))
+record("gradcheck", gradcheck(lambda a: (a.sin() * a).sum(), torch.randn(5, dtype=torch.double, requires_grad=True)))
+
+table = torch.nn.Embedding(10, 4, sparse=True)
+(table(torch.tensor([1, 2, 1])).sum() + table.weight.sum()).backward()
+record("dense and sparse", table.weight.grad)
+table.weight.grad = None
+table(torch.tensor([1, 2, 1])).sum().backward()
+record("sparse", table.weight.grad)
+half = torch.randn(4, dtype=torch.bfloat16, requires_grad=True)
+(half.float() * torch.randn(4)).sum().backward()
+record("half", half.grad)
+turned = torch.randn(4, dtype=torch.complex64, requires_grad=True)
+(turned * turned).abs().sum().backward()
+record("complex", turned.grad)
+base = torch.randn(4, 4, requires_grad=True)
+view = (base * 1)
+view[0].mul_(3)
+view.t()[1].add_(view[2])
+view.sum().backward()
+record("views changed in place", base.grad)
+broken = base.exp()
+result = broken.sum()
+broken.mul_(2)
+record("saved tensor changed", error_of(result.backward))

@@ -87,6 +87,7 @@ struct graph_task::implementation : workspace {
   std::size_t waiting;
   bool seeded;
   bool abandoned = false;
+  std::uint32_t running = plan::none;
   std::string failed;
   reach_walk reach;
   std::thread::id home;
@@ -269,7 +270,6 @@ void graph_task::run(const std::atomic<bool>* stop) {
   }
   c10::AutoGradMode grad_mode(self.settings.create_graph);
   const outlet_scope outlet(self.settings.emit_to, self.ready);
-  std::uint32_t running = plan::none;
   try {
     if (!self.seeded) {
       self.seed();
@@ -279,13 +279,14 @@ void graph_task::run(const std::atomic<bool>* stop) {
         self.abandon();
         return;
       }
-      running = self.ready.pop();
-      self.step(running);
+      self.running = self.ready.pop();
+      self.step(self.running);
     }
   } catch (...) {
-    self.fail(running);
+    self.fail(self.running);
     throw;
   }
+  self.running = plan::none;
 }
 
 bool graph_task::finished() const noexcept {
@@ -312,6 +313,11 @@ std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size
     start.push_back(implementation_->graph.sends.at(send));
   }
   return implementation_->reach(implementation_->graph, std::move(start));
+}
+
+torch::autograd::Node* graph_task::running() const noexcept {
+  const std::uint32_t index = implementation_->running;
+  return index == plan::none ? nullptr : implementation_->graph.vertices[index].function;
 }
 
 const plan& graph_task::graph() const noexcept { return implementation_->graph; }

@@ -84,6 +84,9 @@ class graph_task {
   std::vector<message_id> reach_from_roots();
   std::vector<message_id> reach_from_sends(const std::vector<std::size_t>& sends);
 
+  /// The function that runs now, if run() is under way.
+  torch::autograd::Node* running() const noexcept;
+
   /// The functions of the task, numbered. Counts in it change as they run.
   const plan& graph() const noexcept;
 

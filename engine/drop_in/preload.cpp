@@ -6,7 +6,6 @@
 #include <pthread.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include <troupe/engine/drop_in/preload_entry.hpp>
@@ -15,10 +14,14 @@
 #define LIBTORCH_SET_COMPILED                                                                                           \
   "_ZN5torch8autograd6Engine21set_compiled_autogradEPFSt6vectorIN2at6TensorESaIS4_EERKSt10shared_ptrINS0_4NodeEERKNS0_" \
   "9GraphTaskEbRKS2_INS0_4EdgeESaISF_EEE"
+#define LIBTORCH_CURRENT "_ZN5torch8autograd16get_current_nodeEv"
 
+using troupe::preload::current_entry;
+using troupe::preload::current_function;
 using troupe::preload::engine_entry;
 using troupe::preload::execute_function;
 using troupe::preload::opaque_list;
+using troupe::preload::opaque_pointer;
 
 namespace {
 
@@ -27,19 +30,17 @@ using path = char[4096];
 
 execute_function libtorchs_execute = nullptr;
 set_compiled_function libtorchs_set_compiled = nullptr;
+current_function libtorchs_current = nullptr;
 engine_entry troupes_execute = nullptr;
+current_entry troupes_current = nullptr;
 bool is_compiled = false;  // compiled autograd takes passes apart by itself
 pthread_once_t loading = PTHREAD_ONCE_INIT;
 
 /// libtorch's own definition of what one here hides.
-void* hidden(const char* name) {
+template <class Function>
+void find(const char* name, Function& hidden) {
   void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
-  void* const found = libtorch == nullptr ? nullptr : dlsym(libtorch, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "troupe: expected '%s' in libtorch_cpu.so, but it is not there; run without LD_PRELOAD\n", name);
-    std::abort();
-  }
-  return found;
+  hidden = reinterpret_cast<Function>(libtorch == nullptr ? nullptr : dlsym(libtorch, name));
 }
 
 /// The path of `file`, seen from the folder of the library that holds `address`.
@@ -76,17 +77,22 @@ bool is_known_version() {
 }
 
 void load() {
-  libtorchs_set_compiled = reinterpret_cast<set_compiled_function>(hidden(LIBTORCH_SET_COMPILED));
-  libtorchs_execute = reinterpret_cast<execute_function>(hidden(LIBTORCH_EXECUTE));
+  find(LIBTORCH_EXECUTE, libtorchs_execute);
+  find(LIBTORCH_SET_COMPILED, libtorchs_set_compiled);
+  find(LIBTORCH_CURRENT, libtorchs_current);
   if (!is_known_version()) {
     return;
   }
   path name;
   beside(reinterpret_cast<const void*>(&load), "libtroupe.so", name);
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  troupes_execute = library == nullptr ? nullptr : reinterpret_cast<engine_entry>(dlsym(library, "troupe_preload_entry"));
-  if (troupes_execute == nullptr) {
+  if (library != nullptr) {
+    troupes_current = reinterpret_cast<current_entry>(dlsym(library, "troupe_preload_current_function"));
+    troupes_execute = reinterpret_cast<engine_entry>(dlsym(library, "troupe_preload_entry"));
+  }
+  if (troupes_execute == nullptr || troupes_current == nullptr) {
     std::fprintf(stderr, "troupe: %s: passes stay on PyTorch's engine\n", dlerror());
+    troupes_execute = nullptr;
   }
 }
 
@@ -110,4 +116,11 @@ void set_compiled(void* compiler) {
   pthread_once(&loading, load);
   __atomic_store_n(&is_compiled, compiler != nullptr, __ATOMIC_RELEASE);
   libtorchs_set_compiled(compiler);
+}
+
+opaque_pointer current() __asm__(LIBTORCH_CURRENT);
+
+opaque_pointer current() {
+  pthread_once(&loading, load);
+  return troupes_execute == nullptr ? libtorchs_current() : troupes_current(libtorchs_current);
 }

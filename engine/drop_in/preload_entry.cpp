@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include <torch/csrc/autograd/engine.h>
 
@@ -11,6 +13,7 @@ namespace {
 using torch::autograd::edge_list;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
+using node_pointer = std::shared_ptr<torch::autograd::Node>;
 
 /// Engine::execute as a function: the member is hidden by libtroupe_preload.so, which knows where the hidden one is.
 using execute_function = variable_list (*)(Engine*, const edge_list&, const variable_list&, bool, bool, bool, const edge_list&);
@@ -36,7 +39,7 @@ const report_at_exit report;
 
 }  // namespace
 
-/// What libtroupe_preload.so calls; preload_entry.hpp has its type without libtorch's.
+/// What libtroupe_preload.so calls; preload_entry.hpp has the types without libtorch's.
 extern "C" __attribute__((visibility("default"))) variable_list troupe_preload_entry(
   execute_function execute, Engine* engine, const edge_list& roots, const variable_list& gradients, bool keep_graph,
   bool create_graph, bool accumulate_grad, const edge_list& inputs);
@@ -47,4 +50,10 @@ variable_list troupe_preload_entry(execute_function execute, Engine* engine, con
   __atomic_store_n(&libtorchs_execute, execute, __ATOMIC_RELAXED);
   return troupe::engine::run_substituted(*engine, run_on_libtorch,
                                          {roots, gradients, keep_graph, create_graph, accumulate_grad, inputs});
+}
+
+extern "C" __attribute__((visibility("default"))) node_pointer troupe_preload_current_function(node_pointer (*libtorchs)());
+
+node_pointer troupe_preload_current_function(node_pointer (*libtorchs)()) {
+  return troupe::engine::current_function(libtorchs());
 }

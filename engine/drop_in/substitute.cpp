@@ -59,6 +59,19 @@ bool uses_accelerator(const plan& graph) {
   });
 }
 
+/// Sets a pointer until the end of the scope.
+template <class Value>
+class scoped_value {
+ public:
+  scoped_value(Value*& place, Value* value) : place_(place) { place = value; }
+  ~scoped_value() { place_ = nullptr; }
+  scoped_value(const scoped_value&) = delete;
+  scoped_value& operator=(const scoped_value&) = delete;
+
+ private:
+  Value*& place_;
+};
+
 /// A pass of ours while libtorch runs its private function.
 struct inner_pass {
   explicit inner_pass(const pass_request& request) : request(request) {}
@@ -79,12 +92,14 @@ struct inner_pass {
       return;
     }
     publish(task.graph(), !request.inputs.empty(), request.create_graph);
+    const scoped_value now(running, &task);
     task.run();
     captures = task.take_captures();
   }
 
   const pass_request& request;
   variable_list captures;
+  graph_task* running = nullptr;
   std::exception_ptr foreign;  // what was thrown and is no std::exception
   bool declined = false;
 };
@@ -103,13 +118,12 @@ struct private_root final : Node {
   std::string name() const override { return "troupe::pass"; }
 
   variable_list apply(variable_list&&) override {
-    inner_pass& pass = *std::exchange(this->pass, nullptr);
     try {
-      pass.run();
+      pass->run();
     } catch (const std::exception&) {
       throw;  // libtorch notes it, Python's engine with what Python knows of it
     } catch (...) {
-      pass.foreign = std::current_exception();
+      pass->foreign = std::current_exception();
       throw foreign_exception();
     }
     return {};
@@ -137,6 +151,7 @@ class private_graph_lease {
   }
 
   ~private_graph_lease() {
+    graph_->root->pass = nullptr;
     if (!graph_->in_use()) {  // another thread of libtorch's may still hold on to a nested pass
       spare = std::move(graph_);
     }
@@ -185,6 +200,15 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
     return libtorch(engine, request);
   }
   return std::move(pass.captures);
+}
+
+std::shared_ptr<Node> current_function(std::shared_ptr<Node> libtorchs) {
+  const auto* root = dynamic_cast<const private_root*>(libtorchs.get());
+  if (root == nullptr || root->pass == nullptr || root->pass->running == nullptr) {
+    return libtorchs;
+  }
+  Node* const function = root->pass->running->running();
+  return function == nullptr ? nullptr : function->getptr();
 }
 
 pass_counts passes_so_far() noexcept { return {substituted.load(), left_to_libtorch.load()}; }

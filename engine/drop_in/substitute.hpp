@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
@@ -34,6 +35,10 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 ///         an accelerator, one in anomaly mode, one that libtorch refuses.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
+
+/// What libtorch's get_current_node() would answer on its own engine, given what it answers: in a pass of troupe's, the
+/// function that runs instead of the private one.
+std::shared_ptr<torch::autograd::Node> current_function(std::shared_ptr<torch::autograd::Node> libtorchs);
 
 /// Passes so far, of all threads.
 struct pass_counts {

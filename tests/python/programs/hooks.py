@@ -59,3 +59,10 @@ record("error", error_of(lambda: fails.sum().backward()))
 wrong = torch.ones(2, requires_grad=True) * 2
 wrong.register_hook(lambda gradient: "text")
 record("wrong result", error_of(lambda: wrong.sum().backward()))
+
+trace.clear()
+y = (torch.ones(2, requires_grad=True) * 2).exp()
+y.grad_fn.next_functions[0][0].register_prehook(lambda gradients: trace.append(torch._C._current_autograd_node().name()))
+y.register_hook(lambda gradient: trace.append(torch._C._current_autograd_node().name()))
+y.sum().backward()
+record("current function", (trace, torch._C._current_autograd_node()))

@@ -45,6 +45,15 @@ b = torch.randn(4, 2, requires_grad=True)
 compiled(a, b).backward()
 record("compiled", (a.grad, b.grad))
 
+# Compiled autograd takes the pass apart by itself, and so stays PyTorch's.
+x = torch.randn(3, requires_grad=True)
+with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
+    (x.sin() * x).sum().backward()
+record("compiled autograd", x.grad)
+x.grad = None
+(x.sin() * x).sum().backward()
+record("after compiled autograd", x.grad)
+
 with open("/proc/self/maps", encoding="utf-8") as maps:
     libraries = {line.split()[-1] for line in maps if "libtorch_cpu.so" in line}
 record("libtorch is loaded once", len(libraries))

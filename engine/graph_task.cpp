@@ -12,6 +12,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <troupe/engine/current_outlet.hpp>
 #include <troupe/engine/describe.hpp>
@@ -20,6 +21,7 @@
 #include <troupe/engine/input_buffer.hpp>
 #include <troupe/engine/reach_walk.hpp>
 #include <troupe/engine/serial_sums.hpp>
+#include <troupe/engine/stream_order.hpp>
 #include <troupe/engine/workspace.hpp>
 
 namespace troupe::engine {
@@ -53,6 +55,7 @@ struct graph_task::implementation : workspace {
         seeded(settings.roots.empty()) {
     graph = plan(settings.roots, settings.sends, settings.inputs, settings.capture, std::move(graph));
     slots.resize(graph.slot_count);
+    streams = make_stream_order(graph);
     validate(settings.roots, settings.root_gradients,
              [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
     if (!settings.sends.empty()) {
@@ -70,6 +73,10 @@ struct graph_task::implementation : workspace {
 
   void seed();
   void step(std::uint32_t index);
+  void step_on_stream(std::uint32_t index);
+  void give_leaf_to_caller(torch::autograd::Node& function);
+  template <bool Ordered>
+  void add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value);
   void take_inputs(const plan::vertex& vertex);
   void capture(std::uint32_t index);
   template <bool Ordered>
@@ -80,6 +87,7 @@ struct graph_task::implementation : workspace {
 
   graph_task_settings settings;
   std::optional<serial_sums> sums;
+  std::unique_ptr<stream_order> streams;  // null: all on the CPU
   std::vector<at::Tensor> captures;
   std::vector<delivery> deliveries;
   std::vector<variable_list> delivered;
@@ -103,7 +111,12 @@ void graph_task::implementation::seed() {
       continue;
     }
     plan::vertex& root = graph.vertices[to.vertex];
-    accumulate(slots.at(root.first_slot + to.input), std::move(settings.root_gradients[i]));
+    at::Tensor& slot = slots.at(root.first_slot + to.input);
+    if (streams) {
+      streams->add(root, root.first_slot + to.input, slot, std::move(settings.root_gradients[i]));
+    } else {
+      accumulate(slot, std::move(settings.root_gradients[i]));
+    }
     root.marks |= plan::reached;
     if (--root.missing == 0) {
       push(to.vertex);
@@ -149,6 +162,9 @@ void graph_task::implementation::capture(std::uint32_t index) {
                                [](const plan::capture& a, std::uint32_t b) { return a.vertex < b; });
   for (; each != graph.captures.end() && each->vertex == index; ++each) {
     captures[each->output] = inputs.at(each->input);
+    if (streams) {
+      streams->give_to_caller(captures[each->output]);
+    }
   }
 }
 
@@ -167,7 +183,9 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
     TORCH_CHECK(to.input < next.slot_count, "troupe: an edge of ", from.function->name(), " leads to input ", to.input, " of ",
                 next.function->name(), ", which has ", next.slot_count);
     const std::uint32_t slot = next.first_slot + to.input;
-    if constexpr (Ordered) {
+    if (streams) {
+      add_on_stream<Ordered>(next, from.first_edge + i, slot, std::move(outputs[i]));
+    } else if constexpr (Ordered) {
       next.marks |= plan::reached;
       sums->add(from.first_edge + i, slot, slots[slot], std::move(outputs[i]));
     } else {
@@ -176,6 +194,33 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
     if (--next.missing == 0) {
       push(to.vertex);
     }
+  }
+}
+
+// A step where not all is on the CPU.
+void graph_task::implementation::step_on_stream(std::uint32_t index) {
+  const plan::vertex& vertex = graph.vertices[index];
+  const entered_stream entered(*streams, vertex);
+  step(index);
+  if (vertex.edge_count == 0) {
+    give_leaf_to_caller(*vertex.function);
+  }
+}
+
+void graph_task::implementation::give_leaf_to_caller(torch::autograd::Node& function) {
+  if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(&function)) {
+    streams->give_to_caller(settings.leaves != nullptr ? settings.leaves->find(leaf->variable) : leaf->variable.grad());
+  }
+}
+
+template <bool Ordered>
+void graph_task::implementation::add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot,
+                                               at::Tensor&& value) {
+  if constexpr (Ordered) {
+    next.marks |= plan::reached;
+    streams->add(next, slot, value, [&] { sums->add(edge, slot, slots[slot], std::move(value)); });
+  } else {
+    streams->add(next, slot, slots[slot], std::move(value));
   }
 }
 
@@ -271,6 +316,7 @@ void graph_task::run(const std::atomic<bool>* stop) {
   c10::AutoGradMode grad_mode(self.settings.create_graph);
   const outlet_scope outlet(self.settings.emit_to, self.ready);
   try {
+    const pass_streams streams(self.streams.get());
     if (!self.seeded) {
       self.seed();
     }
@@ -280,7 +326,7 @@ void graph_task::run(const std::atomic<bool>* stop) {
         return;
       }
       self.running = self.ready.pop();
-      self.step(self.running);
+      self.streams ? self.step_on_stream(self.running) : self.step(self.running);
     }
   } catch (...) {
     self.fail(self.running);

@@ -40,24 +40,27 @@ struct block {
   std::vector<c10::Stream> used_on;
 };
 
-// In the order of the stream, as a caching allocator gives memory to what comes next on it. Work that was not kept from running
-// later may still touch the block, so it stays with the process.
+// When every stream that had it got here, the memory is what comes next to it in a caching allocator's eyes. Work that was not
+// kept from running later may still touch it, so it stays with the process.
 void free_block(void* context) {
-  std::unique_ptr<block> freed(static_cast<block*>(context));
+  const std::unique_ptr<block> freed(static_cast<block*>(context));
   if (freed->bytes == 0) {
     return;
   }
   auto& streams = stream_set::all();
+  freed->used_on.push_back(freed->allocated_on);
+  const auto left = std::make_shared<std::size_t>(freed->used_on.size());
   for (const auto& stream : freed->used_on) {
-    const auto used = std::make_shared<event>();
-    streams.record(used, stream);
-    streams.hold(freed->allocated_on, [used] { return used->recorded > 0; });
+    streams.push(stream, [left, memory = freed->memory, bytes = freed->bytes] {
+      static auto* kept = new std::vector<void*>;  // so that a leak checker sees them
+      stream_set::all().change([&] {
+        if (--*left == 0) {
+          poison(memory, bytes);
+          kept->push_back(memory);
+        }
+      });
+    });
   }
-  streams.push(freed->allocated_on, [memory = freed->memory, bytes = freed->bytes] {
-    poison(memory, bytes);
-    static auto* kept = new std::vector<void*>;  // so that a leak checker sees them
-    stream_set::all().change([&] { kept->push_back(memory); });
-  });
 }
 
 struct device_allocator final : c10::Allocator {

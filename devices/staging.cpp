@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/devices/staging.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/TensorSubclassLikeUtils.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <troupe/devices/lane.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::devices {
+
+namespace {
+
+// Elements side by side, each once, and nothing left to compute.
+at::Tensor dense(const at::Tensor& tensor) {
+  at::Tensor plain = tensor.detach().resolve_conj().resolve_neg();
+  return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
+}
+
+at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
+  const c10::DeviceGuard guard(device);
+  at::Tensor there = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device).pinned_memory(false));
+  // Pageable memory is read before this returns; a locked buffer may serve another transfer right after.
+  there.copy_(tensor, !tensor.is_pinned());
+  return there;
+}
+
+// The event of the device, made when it is the device's first.
+std::shared_ptr<c10::Event>& event_for(c10::Device device, std::vector<std::shared_ptr<c10::Event>>& events) {
+  const auto found = std::find_if(events.begin(), events.end(), [&](const auto& each) { return each->device() == device; });
+  return found != events.end() ? *found : events.emplace_back(std::make_shared<c10::Event>(device.type()));
+}
+
+}  // namespace
+
+bool staged::ready() const {
+  return std::all_of(events.begin(), events.end(), [](const auto& each) { return each->query(); });
+}
+
+void staged::wait() const {
+  for (const auto& each : events) {
+    each->synchronize();
+  }
+}
+
+bool is_stageable(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().type() == accelerator_type() && tensor.layout() == at::kStrided &&
+         !tensor.is_nested() && !tensor.is_quantized() && !tensor._is_zerotensor() && !at::isTensorSubclassLike(tensor) &&
+         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+staged staging::to_host(std::vector<at::Tensor> tensors) {
+  staged result{std::move(tensors), {}, {}};
+  for (std::size_t i = 0; i < result.tensors.size(); ++i) {
+    at::Tensor& tensor = result.tensors[i];
+    if (!tensor.defined() || tensor.is_cpu() || !is_stageable(tensor)) {
+      continue;
+    }
+    const c10::Device device = tensor.device();
+    const c10::DeviceGuard guard(device);
+    const c10::AutoGradMode no_grad(false);
+    const at::Tensor source = dense(tensor);
+    auto& filled = event_for(device, result.events);
+    at::Tensor host = buffers(device.type()).take(source, filled);
+    host.copy_(source, true);
+    filled->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));  // again: behind the device's last copy
+    tensor = std::move(host);
+    result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
+    result.devices[i] = device;
+  }
+  return result;
+}
+
+host_buffers& staging::buffers(c10::DeviceType type) {
+  const std::lock_guard lock(mutex_);
+  if (!buffers_) {
+    buffers_.emplace(type, budget_);
+  }
+  return *buffers_;
+}
+
+host_buffers::usage staging::used() const {
+  const std::lock_guard lock(mutex_);
+  return buffers_ ? buffers_->used() : host_buffers::usage{};
+}
+
+void place(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!is_present(devices[i])) {
+      throw error(errc::unsupported_tensor, what + "[" + std::to_string(i) + "]: it was sent from device " + devices[i].str() +
+                                              " and is expected on that device here, but this process has only " +
+                                              names_of_present_devices() + "; send its cpu()");
+    }
+  }
+  const c10::AutoGradMode no_grad(false);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i].is_cpu() && tensors.at(i).defined()) {
+      tensors[i] = moved(tensors[i], devices[i]);
+    }
+  }
+}
+
+void place(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges) {
+  const c10::AutoGradMode no_grad(false);
+  for (std::size_t i = 0; i < std::min(gradients.size(), edges.size()); ++i) {
+    if (!gradients[i].defined() || !edges[i].is_valid()) {
+      continue;
+    }
+    const c10::Device device = edges[i].function->input_metadata(edges[i].input_nr).device();
+    if (gradients[i].device() != device && is_present(device)) {
+      gradients[i] = moved(gradients[i], device);
+    }
+  }
+}
+
+}  // namespace troupe::devices

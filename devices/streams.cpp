@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/devices/streams.hpp>
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <ATen/SparseCsrTensorUtils.h>
+
+#include <troupe/devices/lane.hpp>
+#include <troupe/engine/input_buffer.hpp>
+
+namespace troupe::devices {
+
+using engine::plan;
+
+namespace {
+
+void record_storage(const at::Tensor& tensor, const c10::Stream& stream) {
+  if (tensor.defined() && tensor.device() == stream.device() && tensor.has_storage()) {
+    c10::impl::VirtualGuardImpl(stream.device_type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
+  }
+}
+
+}  // namespace
+
+void record_use(const at::Tensor& tensor, const c10::Stream& stream) {
+  if (tensor.layout() == at::kSparse) {
+    record_storage(tensor._indices(), stream);
+    record_storage(tensor._values(), stream);
+  } else if (at::sparse_csr::is_sparse_compressed(tensor)) {
+    const bool by_row = tensor.layout() == at::kSparseCsr || tensor.layout() == at::kSparseBsr;
+    record_storage(by_row ? tensor.crow_indices() : tensor.ccol_indices(), stream);
+    record_storage(by_row ? tensor.col_indices() : tensor.row_indices(), stream);
+    record_storage(tensor.values(), stream);
+  } else {
+    record_storage(tensor, stream);
+  }
+}
+
+streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), arrivals_(graph.slot_count) {
+  std::optional<c10::Stream> one;
+  for (const plan::vertex& each : graph.vertices) {
+    if (const auto stream = each.function->stream()) {
+      several_ = several_ || (one && *one != *stream);
+      one = stream;
+    }
+  }
+}
+
+void streams::begin() {
+  callers_.clear();
+  for (c10::DeviceIndex index = 0; index < accelerator_.deviceCount(); ++index) {
+    callers_.push_back(accelerator_.getStream({accelerator_.type(), index}));
+  }
+}
+
+void streams::end() {
+  leave();
+  made_.clear();
+  for (const c10::Stream& stream : std::exchange(used_, {})) {
+    const c10::Stream& callers = callers_.at(static_cast<std::size_t>(stream.device_index()));
+    if (callers != stream) {
+      now(stream)->block(callers);
+    }
+  }
+  made_.clear();
+}
+
+void streams::enter(const plan::vertex& function) {
+  made_.clear();
+  if (const auto stream = function.function->stream()) {
+    if (std::find(used_.begin(), used_.end(), *stream) == used_.end()) {
+      used_.push_back(*stream);
+    }
+    entered_.emplace(*stream);
+  }
+  for (std::uint32_t slot = function.first_slot; slot < function.first_slot + function.slot_count; ++slot) {
+    await(arrivals_[slot]);
+  }
+}
+
+void streams::leave() noexcept { entered_.reset(); }
+
+// The stream on which a function finds and leaves its tensors of a device.
+std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c10::Device device) const {
+  if (device.type() != accelerator_.type()) {
+    return std::nullopt;
+  }
+  const auto own = function.stream();
+  return own && own->device() == device ? own : callers_.at(static_cast<std::size_t>(device.index()));
+}
+
+// An event after all that the entered function has queued. One serves all its outputs.
+streams::event streams::now(const c10::Stream& stream) {
+  const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
+  if (known != made_.end()) {
+    return known->second;
+  }
+  auto made = std::make_shared<c10::Event>(accelerator_.type());
+  made->record(stream);
+  made_.emplace_back(stream, made);
+  return made;
+}
+
+void streams::await(arrival& input) {
+  if (input.made) {
+    input.made->block(*input.used_on);
+    input.made.reset();
+  }
+}
+
+bool streams::may_be_read_elsewhere(const at::Tensor& value) const {
+  return several_ && (value.use_count() > 1 || !value.has_storage() || value.storage().use_count() > 1);
+}
+
+void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) {
+  if (!value.defined()) {
+    return;
+  }
+  const auto use = in_effect(*consumer.function, value.device());
+  if (!use) {
+    return engine::accumulate(buffer, std::move(value));
+  }
+  const c10::Stream making = accelerator_.getStream(value.device());
+  if (making != *use) {
+    record_use(value, *use);
+  }
+  arrival& input = arrivals_[slot];
+  if (!buffer.defined()) {
+    input.shared = may_be_read_elsewhere(value);
+    if (making != *use) {
+      input.made = now(making);
+      input.used_on = use;
+    }
+    return engine::accumulate(buffer, std::move(value));
+  }
+  await(input);
+  if (making != *use) {
+    now(making)->block(*use);
+  }
+  const c10::StreamGuard there(*use);
+  const at::Tensor held = input.shared ? buffer : at::Tensor();  // what is held twice is not added to in place
+  input.shared = false;
+  engine::accumulate(buffer, std::move(value));
+}
+
+void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) {
+  const auto use = value.defined() ? in_effect(*consumer.function, value.device()) : std::nullopt;
+  if (!use) {
+    return sum();
+  }
+  const c10::Stream making = accelerator_.getStream(value.device());
+  if (may_be_read_elsewhere(value)) {
+    value = value.clone();
+    made_.clear();  // who gets the original has to wait for the copy too
+  }
+  await(arrivals_[slot]);
+  if (making != *use) {
+    record_use(value, *use);
+    now(making)->block(*use);
+  }
+  const c10::StreamGuard there(*use);
+  sum();
+}
+
+void streams::give_to_caller(const at::Tensor& result) {
+  if (result.defined() && result.device().type() == accelerator_.type()) {
+    const c10::Stream& callers = callers_.at(static_cast<std::size_t>(result.device().index()));
+    if (callers != accelerator_.getStream(result.device())) {
+      record_use(result, callers);
+    }
+  }
+}
+
+}  // namespace troupe::devices
+
+namespace troupe::engine {
+
+std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
+  const auto type = devices::accelerator_type();
+  if (!type) {
+    return nullptr;
+  }
+  const bool any = std::any_of(graph.vertices.begin(), graph.vertices.end(),
+                               [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
+  return any ? std::make_unique<devices::streams>(graph, *type) : nullptr;
+}
+
+}  // namespace troupe::engine

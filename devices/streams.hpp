@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <troupe/engine/stream_order.hpp>
+
+namespace troupe::devices {
+
+/// Keeps one pass in order on the streams of an accelerator. Nothing in it makes the thread wait; it only queues waits.
+///   SO-1  a function runs with the stream of its forward as current stream, one without any with the caller's.
+///   SO-2  where a gradient was made on another stream than its consumer's, that one waits for what made it: before the
+///         consumer's work, or before the sum that the gradient goes into. Sums are made on the consumer's stream.
+///   SO-3  memory that is used on another stream than it was made on is not given away before that use.
+///   SO-4  a sum is never made in memory that another stream may be reading still.
+///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
+///   SO-6  where all is on one stream, there is no event at all.
+class streams final : public engine::stream_order {
+ public:
+  streams(const engine::plan& graph, c10::DeviceType type);
+
+  void begin() override;
+  void end() override;
+  void enter(const engine::plan::vertex& function) override;
+  void leave() noexcept override;
+  void add(const engine::plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) override;
+  void add(const engine::plan::vertex& consumer, std::uint32_t slot, at::Tensor& value,
+           const std::function<void()>& sum) override;
+  void give_to_caller(const at::Tensor& result) override;
+
+ private:
+  using event = std::shared_ptr<c10::Event>;
+
+  // What an input's gradient so far waits for, if it was made elsewhere than it is used.
+  struct arrival {
+    event made;
+    std::optional<c10::Stream> used_on;
+    bool shared = false;  // its memory has other readers
+  };
+
+  std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
+  event now(const c10::Stream& stream);
+  void await(arrival& input);
+  bool may_be_read_elsewhere(const at::Tensor& value) const;
+
+  c10::impl::VirtualGuardImpl accelerator_;
+  std::vector<c10::Stream> callers_;  // current streams of the caller, by device
+  std::vector<arrival> arrivals_;     // by slot
+  std::vector<c10::Stream> used_;
+  bool several_ = false;  // functions run on more than one stream
+  std::optional<c10::StreamGuard> entered_;
+  std::vector<std::pair<c10::Stream, event>> made_;  // events of the entered function, by stream
+};
+
+/// The memory of `tensor` is in use on `stream` until all that is queued there now has run.
+void record_use(const at::Tensor& tensor, const c10::Stream& stream);
+
+}  // namespace troupe::devices

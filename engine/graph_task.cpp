@@ -214,8 +214,7 @@ void graph_task::implementation::give_leaf_to_caller(torch::autograd::Node& func
 }
 
 template <bool Ordered>
-void graph_task::implementation::add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot,
-                                               at::Tensor&& value) {
+void graph_task::implementation::add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value) {
   if constexpr (Ordered) {
     next.marks |= plan::reached;
     streams->add(next, slot, value, [&] { sums->add(edge, slot, slots[slot], std::move(value)); });

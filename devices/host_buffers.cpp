@@ -44,7 +44,7 @@ struct host_buffers::shelf {
 };
 
 host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(std::make_shared<shelf>()) {
-  shelf_->locked_memory = at::globalContext().getAcceleratorHooksInterface(type).getPinnedMemoryAllocator();
+  shelf_->locked_memory = at::globalContext().getPinnedMemoryAllocator(type);
   shelf_->budget = budget;
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/devices/courier.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <future>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include "support/simulated_fixture.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+struct courier_fixture : simulated::fixture {
+  devices::staging stage;
+  std::optional<devices::courier> messenger{std::in_place};
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(courier, courier_fixture)
+
+BOOST_AUTO_TEST_CASE(CR1_what_needs_no_waiting_is_sent_by_the_caller) {
+  std::thread::id sender;
+  messenger->post(stage.to_host({at::ones({2})}), [&](std::exception_ptr) { sender = std::this_thread::get_id(); });
+  BOOST_CHECK(sender == std::this_thread::get_id());
+}
+
+BOOST_AUTO_TEST_CASE(CR2_parcels_are_sent_in_order_when_their_elements_are_there) {
+  simulated::gate late(default_stream);
+  auto staged = stage.to_host({at::ones({2}, at::device(first))});
+  const auto tensor = staged.tensors[0];
+  std::vector<int> order;
+  std::promise<bool> right;
+  messenger->post(std::move(staged), [&](std::exception_ptr failure) {
+    order.push_back(1);
+    right.set_value(!failure && (tensor == 1).all().item<bool>());
+  });
+  messenger->post({}, [&](std::exception_ptr) { order.push_back(2); });  // ready, but behind another
+  auto answer = right.get_future();
+  simulated::settle();
+  BOOST_TEST(order.empty());
+  late.open();
+  BOOST_TEST(answer.get());
+  messenger.reset();
+  BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(CR4_at_its_end_all_is_sent) {
+  int sent = 0;
+  simulated::gate late(default_stream);
+  for (int i = 0; i < 20; ++i) {
+    messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) { ++sent; });
+  }
+  std::thread opens([&] {
+    simulated::settle();
+    late.open();
+  });
+  messenger.reset();
+  opens.join();
+  BOOST_TEST(sent == 20);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

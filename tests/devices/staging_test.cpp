@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/devices/staging.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <troupe/messages/errors.hpp>
+
+#include "support/simulated_fixture.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+struct staging_fixture : simulated::fixture {
+  devices::staging stage;
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(staging, staging_fixture)
+
+BOOST_AUTO_TEST_CASE(ST1_a_copy_comes_after_what_its_stream_had_to_do_and_nobody_waits) {
+  simulated::gate late(stream);
+  const c10::StreamGuard on(stream);
+  auto made = at::full({3}, 7, at::device(first));
+  const auto staged = stage.to_host({made});
+  made.fill_(8);  // after the copy, on the same stream
+  made.reset();
+  BOOST_TEST(!staged.ready());
+  BOOST_TEST(!(staged.tensors[0] == 7).any().item<bool>());
+  late.open();
+  staged.wait();
+  BOOST_TEST(staged.ready());
+  BOOST_TEST((staged.tensors[0] == 7).all().item<bool>());
+}
+
+BOOST_AUTO_TEST_CASE(ST1_tensors_of_two_devices_are_ready_when_both_are) {
+  const auto one = at::ones({2}, at::device(first));
+  const auto two = at::ones({2}, at::device(second));
+  simulated::gate late(c10::Stream(c10::Stream::DEFAULT, second));
+  const auto staged = stage.to_host({one, two, one * 2});
+  BOOST_TEST(staged.events.size() == 2U);
+  simulated::settle();
+  BOOST_TEST(!staged.ready());
+  late.open();
+  staged.wait();
+  BOOST_TEST((staged.tensors[2] == 2).all().item<bool>());
+  BOOST_CHECK(staged.devices == (std::vector<c10::Device>{first, second, first}));
+}
+
+BOOST_AUTO_TEST_CASE(ST1_the_last_copy_of_a_device_counts) {
+  const auto one = at::ones({2}, at::device(first));
+  simulated::synchronize();
+  simulated::gate late(default_stream);
+  const auto staged = stage.to_host({one, one * 2});
+  late.open();
+  staged.wait();
+  BOOST_TEST((staged.tensors[1] == 2).all().item<bool>());
+}
+
+BOOST_AUTO_TEST_CASE(ST2_elements_arrive_bit_for_bit_with_the_strides_of_a_dense_tensor) {
+  const auto matrix = at::randn({4, 6});
+  const auto there = matrix.to(first);
+  const std::vector<at::Tensor> views{there,
+                                      there.t(),
+                                      there.slice(1, 0, 6, 2),
+                                      there.expand({2, 4, 6}),
+                                      there.select(0, 1),
+                                      at::empty({0, 3}, at::device(first)),
+                                      at::tensor(2.5).to(first)};
+  const auto staged = stage.to_host(views);
+  staged.wait();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    BOOST_TEST(at::equal(staged.tensors[i], views[i].cpu()), "view " << i);
+    BOOST_CHECK(!views[i].is_non_overlapping_and_dense() || staged.tensors[i].strides() == views[i].strides());
+    BOOST_TEST(staged.tensors[i].nbytes() == staged.tensors[i].storage().nbytes(), "view " << i);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ST3_tensors_of_the_cpu_pass_as_they_are) {
+  const auto tensor = at::ones({2});
+  const auto staged = stage.to_host({tensor, at::Tensor()});
+  BOOST_TEST(staged.tensors[0].is_same(tensor));
+  BOOST_TEST(!staged.tensors[1].defined());
+  BOOST_TEST(staged.devices.empty());
+  BOOST_TEST(staged.events.empty());
+  BOOST_TEST(staged.ready());
+}
+
+BOOST_AUTO_TEST_CASE(ST4_what_can_not_be_copied_so_is_left_for_the_sender_to_refuse) {
+  const auto meta = at::empty({2}, at::device(at::kMeta));
+  const auto staged = stage.to_host({meta});
+  BOOST_TEST(staged.tensors[0].is_same(meta));
+  BOOST_TEST(!devices::is_stageable(meta));
+  BOOST_TEST(!devices::is_stageable(at::ones({2})));
+  BOOST_TEST(!devices::is_stageable(at::Tensor()));
+  BOOST_TEST(devices::is_stageable(at::ones({2}, at::device(second))));
+}
+
+BOOST_AUTO_TEST_CASE(what_arrives_is_put_where_it_was_and_is_there_for_the_next_operator) {
+  auto sent = at::randn({3, 2}).t();
+  std::vector<at::Tensor> arrived{sent, at::ones({1}), at::Tensor(), sent};
+  simulated::gate late(default_stream);
+  devices::place(arrived, {second, at::kCPU, first, first}, "argument");
+  const auto twice = arrived[3] * 2;
+  const auto expected = sent * 2;
+  sent.zero_();  // pageable memory may change at once
+  late.open();
+  BOOST_CHECK(arrived[0].device() == second && arrived[1].is_cpu() && !arrived[2].defined());
+  BOOST_CHECK(arrived[0].strides() == sent.strides());
+  BOOST_TEST(at::equal(twice.cpu(), expected));
+}
+
+BOOST_AUTO_TEST_CASE(a_locked_buffer_may_serve_another_as_soon_as_it_is_placed) {
+  const auto staged = stage.to_host({at::ones({3}, at::device(first))});
+  staged.wait();
+  std::vector<at::Tensor> arrived = staged.tensors;
+  simulated::gate late(c10::Stream(c10::Stream::DEFAULT, second));
+  std::thread opens([&] {
+    simulated::settle();
+    late.open();
+  });
+  devices::place(arrived, {second}, "argument");
+  staged.tensors[0].zero_();
+  opens.join();
+  BOOST_TEST(at::equal(arrived[0].cpu(), at::ones({3})));
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_is_not_there_is_an_error_that_names_what_was_expected) {
+  std::vector<at::Tensor> arrived{at::ones({1}), at::ones({1})};
+  BOOST_CHECK_EXCEPTION(
+    devices::place(arrived, {first, simulated::device(7)}, "argument of 'f'"), error, [](const error& refused) {
+      const std::string text = refused.what();
+      return refused.code() == errc::unsupported_tensor && text.starts_with("argument of 'f'[1]: ") &&
+             text.find("simulated:7") != std::string::npos && text.find("cpu, simulated:0, simulated:1") != std::string::npos;
+    });
+  BOOST_TEST(arrived[0].is_cpu());
+}
+
+BOOST_AUTO_TEST_CASE(gradients_are_put_where_their_tensors_are) {
+  const auto on_device = at::ones({2}, at::device(second)).requires_grad_();
+  const auto on_cpu = at::ones({2}).requires_grad_();
+  const torch::autograd::edge_list edges{torch::autograd::impl::gradient_edge(on_device),
+                                         {},
+                                         torch::autograd::impl::gradient_edge(on_cpu),
+                                         torch::autograd::impl::gradient_edge(on_device)};
+  torch::autograd::variable_list gradients{at::ones({2}), at::ones({2}), at::ones({2}), at::Tensor()};
+  devices::place(gradients, edges);
+  BOOST_CHECK(gradients[0].device() == second && gradients[1].is_cpu() && gradients[2].is_cpu() && !gradients[3].defined());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

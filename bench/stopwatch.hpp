@@ -31,8 +31,8 @@ struct workload {
 /// How long to measure.
 struct effort {
   double series_seconds = 0.02;  // of one runner, before it is the next one's turn
-  int fewest_rounds = 8;
-  double most_seconds = 25;  // for all rounds
+  int fewest_rounds = 4;
+  double most_seconds = 3;  // for all rounds
 
   static effort quick() { return {0, 1, 0}; }
 };

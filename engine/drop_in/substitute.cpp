@@ -13,6 +13,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <troupe/engine/drop_in/task_state.hpp>
@@ -48,6 +49,11 @@ bool has_accelerator() {
 }
 
 bool uses_accelerator(const plan& graph) {
+  // Few functions are looked at faster than the list of accelerators.
+  constexpr std::size_t few = 16;
+  if (graph.vertices.size() > few && !has_accelerator()) {
+    return false;
+  }
   return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
     for (std::uint32_t i = 0; i < each.slot_count; ++i) {
       const auto& input = each.function->input_metadata(i);
@@ -85,9 +91,8 @@ struct inner_pass {
     settings.keep_graph = request.keep_graph;
     settings.create_graph = request.create_graph;
     settings.one_thread = true;
-    validate(settings.roots, settings.root_gradients, [](const std::string& reason) { return reason; });
-    graph_task task(std::move(settings));
-    if (has_accelerator() && uses_accelerator(task.graph())) {
+    graph_task task = started(std::move(settings));
+    if (uses_accelerator(task.graph())) {
       declined = true;
       return;
     }
@@ -95,6 +100,17 @@ struct inner_pass {
     const scoped_value now(running, &task);
     task.run();
     captures = task.take_captures();
+  }
+
+  // Where the gradients of the roots do not fit, the error has libtorch's words.
+  graph_task started(graph_task_settings&& settings) const {
+    try {
+      return graph_task(std::move(settings));
+    } catch (const c10::Error&) {
+      variable_list gradients = request.gradients;
+      validate(request.roots, gradients, [](const std::string& reason) { return reason; });
+      throw;
+    }
   }
 
   const pass_request& request;

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
 #include <torch/csrc/autograd/engine.h>
 
+#include <troupe/engine/drop_in/preload_entry.hpp>
 #include <troupe/engine/drop_in/substitute.hpp>
+#include <troupe/engine/torch_compat.hpp>
 
 namespace {
 
 using torch::autograd::edge_list;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
-using node_pointer = std::shared_ptr<torch::autograd::Node>;
+using troupe::engine::node_pointer;
+
+static_assert(sizeof(variable_list) == sizeof(troupe::preload::opaque_list));
+static_assert(sizeof(node_pointer) == sizeof(troupe::preload::opaque_pointer));
 
 /// Engine::execute as a function: the member is hidden by libtroupe_preload.so, which knows where the hidden one is.
 using execute_function = variable_list (*)(Engine*, const edge_list&, const variable_list&, bool, bool, bool, const edge_list&);

@@ -155,7 +155,7 @@ struct private_graph {
   bool in_use() const { return root.use_count() > 2; }
 
   variable_list gradients;
-  std::shared_ptr<private_root> root;
+  decltype(make_node<private_root>(at::Tensor())) root;
   edge_list edges;
 };
 
@@ -218,7 +218,7 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   return std::move(pass.captures);
 }
 
-std::shared_ptr<Node> current_function(std::shared_ptr<Node> libtorchs) {
+node_pointer current_function(node_pointer libtorchs) {
   const auto* root = dynamic_cast<const private_root*>(libtorchs.get());
   if (root == nullptr || root->pass == nullptr || root->pass->running == nullptr) {
     return libtorchs;

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
+
+#include <troupe/engine/torch_compat.hpp>
 
 namespace torch::autograd {
 struct Engine;
@@ -38,7 +39,7 @@ torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, 
 
 /// What libtorch's get_current_node() would answer on its own engine, given what it answers: in a pass of troupe's, the
 /// function that runs instead of the private one.
-std::shared_ptr<torch::autograd::Node> current_function(std::shared_ptr<torch::autograd::Node> libtorchs);
+node_pointer current_function(node_pointer libtorchs);
 
 /// Passes so far, of all threads.
 struct pass_counts {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
@@ -22,7 +23,8 @@ struct autograd_message {
   context_id context;
   message_id message;
   std::vector<at::Tensor> tensors;
-  std::vector<bool> requires_grad;  // as long as `tensors`, or empty: none does
+  std::vector<bool> requires_grad;   // as long as `tensors`, or empty: none does
+  std::vector<c10::Device> devices;  // the same: where each was, and is to be put. Empty: on the CPU, where all travel
 };
 
 /// First message on a connection: who I am and where others reach me.

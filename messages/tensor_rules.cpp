@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <sstream>
 
 #include <ATen/TensorSubclassLikeUtils.h>
@@ -50,6 +51,12 @@ constexpr auto numbers = [] {
   }
   return table;
 }();
+
+// Likewise of the kinds of devices: append only.
+constexpr std::array device_types = {
+  c10::DeviceType::CPU, c10::DeviceType::CUDA, c10::DeviceType::PrivateUse1,
+  c10::DeviceType::HIP, c10::DeviceType::XPU,  c10::DeviceType::MPS,
+};
 
 std::string layout_name(at::Layout layout) {
   std::ostringstream text;
@@ -130,6 +137,25 @@ std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept {
     return std::nullopt;
   }
   return dtypes[wire_number];
+}
+
+std::optional<std::uint32_t> wire_number(c10::Device device) noexcept {
+  const auto found = std::find(device_types.begin(), device_types.end(), device.type());
+  if (found == device_types.end()) {
+    return std::nullopt;
+  }
+  const auto kind = static_cast<std::uint32_t>(found - device_types.begin());
+  return kind << 16 | static_cast<std::uint32_t>(device.has_index() ? device.index() : 0);
+}
+
+std::optional<c10::Device> wire_device(std::uint32_t number) noexcept {
+  const std::uint32_t kind = number >> 16;
+  const std::uint32_t index = number & 0xffff;
+  if (kind >= device_types.size() || index > static_cast<std::uint32_t>(std::numeric_limits<c10::DeviceIndex>::max()) ||
+      (kind == 0 && index != 0)) {
+    return std::nullopt;
+  }
+  return kind == 0 ? c10::Device(c10::DeviceType::CPU) : c10::Device(device_types[kind], static_cast<c10::DeviceIndex>(index));
 }
 
 std::string describe(const at::Tensor& tensor) {

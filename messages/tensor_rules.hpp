@@ -8,8 +8,10 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
-/// Which tensors travel: strided ones on the CPU, of every dtype that has a size in bytes and is not quantised.
+/// Which tensors travel: strided ones on the CPU, of every dtype that has a size in bytes and is not quantised. Those of an
+/// accelerator are copied to the CPU first (devices/staging.hpp); beside them travels which device they were on.
 namespace troupe {
 
 inline constexpr std::size_t max_tensor_dimensions = 1024;
@@ -35,6 +37,13 @@ std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept;
 
 /// The dtype of such a number. None: this version does not know it.
 std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept;
+
+/// Number of a device on the wire: its kind in the high 16 bits, its index in the low ones (0 where it has none). None: a
+/// tensor on it does not travel.
+std::optional<std::uint32_t> wire_number(c10::Device device) noexcept;
+
+/// The device of such a number. None: of a kind that this version does not know, or more than there can be.
+std::optional<c10::Device> wire_device(std::uint32_t number) noexcept;
 
 /// Like "float[2, 3]" or "undefined".
 std::string describe(const at::Tensor& tensor);

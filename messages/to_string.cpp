@@ -38,6 +38,7 @@ class printer {
   void add(const message_id& x) { text_ += to_string(x); }
   void add(const object_id& x) { text_ += to_string(x); }
   void add(const at::Tensor& x) { text_ += describe(x); }
+  void add(const c10::Device& x) { text_ += x.str(); }
   void add(const member& x) { text_ += to_string(x); }
   void add(const autograd_message& x) { text_ += to_string(x); }
 
@@ -101,6 +102,7 @@ std::string show(const autograd_message& x) {
     .field("message", x.message)
     .field("tensors", x.tensors)
     .field("requires_grad", x.requires_grad)
+    .field("devices", x.devices)
     .done();
 }
 std::string show(const hello& x) { return of_address("hello", x).field("protocol", x.protocol).done(); }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include <troupe/messages/tensor_rules.hpp>
 #include <troupe/messages/wire.hpp>
 
 /// The parts that several headers have: ids, lists of them, attributes, addresses. `put` fills a header, `take` reads one.
@@ -143,6 +144,9 @@ inline void put_joint(wire::Joint& to, const autograd_message& x) {
   put_context(to, x.context);
   put_message(to, x.message);
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
+  for (const c10::Device& device : x.devices) {
+    to.add_devices(wire_number(device).value_or(~std::uint32_t{0}));
+  }
 }
 
 template <class Header>
@@ -152,6 +156,18 @@ complaint take_joint(const Header& from, autograd_message& x) {
   x.message = take_message(joint);
   if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size()) {
     return "requires_grad has not as many entries as there are tensors";
+  }
+  if (joint.devices_size() != 0 && joint.devices_size() != from.tensors().kinds_size()) {
+    return "devices has not as many entries as there are tensors";
+  }
+  x.devices.clear();
+  x.devices.reserve(static_cast<std::size_t>(joint.devices_size()));
+  for (const std::uint32_t number : joint.devices()) {
+    const auto device = wire_device(number);
+    if (!device) {
+      return "a tensor is for a kind of device that this version does not know; update this node";
+    }
+    x.devices.push_back(*device);
   }
   x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
   return nullptr;

@@ -182,7 +182,8 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   read<call_request>(many(std::string("\x2a\x00", 2)));  // payloads, merged
   read<welcome>(many(std::string("\x12\x00", 2)));       // members without anything
   read<std::vector<member>>(many(std::string("\x0a\x00", 2)));
-  read<autograd_message>(many(std::string("\x30\x01", 2)));  // requires_grad, not packed
+  read<autograd_message>(many(std::string("\x30\x01", 2)));                      // requires_grad, not packed
+  read<autograd_message>(many(std::string("\x0a\x05\x35\x00\x00\x00\x00", 7)));  // devices, payloads merged
   read<discover>(many(std::string("\x21") + std::string(8, 'x')));
   read<farewell>(many("\x12\x01x"));
   std::string distinct;
@@ -291,6 +292,13 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(static_cast<bool>(read<discover>(framed(discovery.SerializeAsString()))));
   wire::Autograd payload;
   payload.mutable_joint()->add_requires_grad(true);
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
+  payload.mutable_joint()->clear_requires_grad();
+  payload.mutable_joint()->add_devices(0);
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
+  payload.mutable_tensors()->add_kinds(0);
+  BOOST_TEST(!read<autograd_message>(framed(payload.SerializeAsString())));
+  payload.mutable_joint()->set_devices(0, 0x7fff0000);  // no such kind
   BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
   wire::CallRequest call;
   call.add_values()->set_name("x");

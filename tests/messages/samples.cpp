@@ -168,6 +168,13 @@ void fill(generator& random, attributes& x) {
 
 void fill(generator& random, at::Tensor& x) { x = make_tensor(random); }
 
+void fill(generator& random, std::vector<c10::Device>& x) {
+  x.clear();
+  for (auto left = random() % 4; left > 0; --left) {
+    x.emplace_back(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(random() % 128));
+  }
+}
+
 void fill(generator& random, std::vector<bool>& x) {
   x.resize(16);
   for (auto&& bit : x) {

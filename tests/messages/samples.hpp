@@ -85,8 +85,8 @@ auto members(is<purse> auto& x) {
   return std::tie(a, b, c);
 }
 auto members(is<autograd_message> auto& x) {
-  auto& [a, b, c, d] = x;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
 }
 auto members(is<hello> auto& x) {
   auto& [a, b, c, d, e] = x;
@@ -176,6 +176,7 @@ void fill(generator& random, std::string& x);
 void fill(generator& random, attributes& x);
 void fill(generator& random, at::Tensor& x);
 void fill(generator& random, std::vector<bool>& x);
+void fill(generator& random, std::vector<c10::Device>& x);
 template <class T>
 void fill(generator& random, std::vector<T>& xs);
 
@@ -184,6 +185,7 @@ void fill(generator& random, T& x) {
   std::apply([&](auto&... parts) { (fill(random, parts), ...); }, members(x));
   if constexpr (std::same_as<T, autograd_message>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.tensors.size());
+    x.devices.resize(random() % 3 == 0 ? x.tensors.size() : 0, c10::Device(c10::kCPU));
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
   }

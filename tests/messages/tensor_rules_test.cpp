@@ -50,6 +50,22 @@ BOOST_AUTO_TEST_CASE(numbers_of_dtypes_stay) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(devices_have_numbers_that_stay) {
+  const std::pair<c10::Device, std::uint32_t> known[] = {{c10::Device(at::kCPU), 0},
+                                                         {c10::Device(at::kCUDA, 0), 0x10000},
+                                                         {c10::Device(at::kCUDA, 7), 0x10007},
+                                                         {c10::Device(at::kPrivateUse1, 1), 0x20001}};
+  for (const auto& [device, number] : known) {
+    BOOST_TEST(*wire_number(device) == number, device.str());
+    BOOST_CHECK(wire_device(number) == device);
+  }
+  BOOST_TEST(*wire_number(c10::Device(at::kCUDA)) == 0x10000U);  // whichever is the first
+  BOOST_TEST(!wire_number(c10::Device(at::kMeta)));
+  BOOST_TEST(!wire_device(1));           // a second CPU
+  BOOST_TEST(!wire_device(0x10080));     // more than there can be
+  BOOST_TEST(!wire_device(0x00ff0000));  // a kind of later
+}
+
 BOOST_AUTO_TEST_CASE(what_can_travel_is_let_through) {
   testing::generator random{3};
   for (int i = 0; i < 300; ++i) {

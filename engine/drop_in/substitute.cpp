@@ -7,10 +7,12 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
@@ -150,7 +152,10 @@ struct private_root final : Node {
 
 /// What libtorch's engine is given to run: the private function, as a root with a gradient.
 struct private_graph {
-  private_graph() : gradients{at::zeros({})}, root(make_node<private_root>(gradients[0])) { edges.emplace_back(root, 0); }
+  private_graph() : gradients{scalar()}, root(make_node<private_root>(gradients[0])) { edges.emplace_back(root, 0); }
+
+  // Not through the dispatcher: the pass may run under a mode that traces or replaces operators.
+  static at::Tensor scalar() { return at::Tensor(at::detail::empty_cpu({}, at::kFloat, false, std::nullopt)); }
 
   bool in_use() const { return root.use_count() > 2; }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <map>
+#include <thread>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
@@ -38,9 +39,37 @@ std::vector<std::string> state_seen(const std::vector<torch::autograd::Node*>& a
   return seen;
 }
 
+thread_local std::vector<std::string> operators;
+
+std::unique_ptr<at::ObserverContext> note_operator(const at::RecordFunction& called) {
+  operators.emplace_back(called.name());
+  return nullptr;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(drop_in_state)
+
+BOOST_AUTO_TEST_CASE(the_first_pass_of_a_thread_calls_the_operators_of_libtorchs_and_no_others) {
+  const auto run = [] {
+    std::vector<std::string> seen;
+    std::thread([&] {
+      const auto x = leaf({2});
+      const auto loss = (x.exp() * x).sum();
+      const auto handle =
+        at::addThreadLocalCallback(at::RecordFunctionCallback(note_operator).scopes({at::RecordScope::FUNCTION}));
+      torch::autograd::backward({loss});
+      at::removeCallback(handle);
+      seen = operators;
+    }).join();
+    // What encloses functions bears the name of the private one.
+    std::erase_if(seen, [](const std::string& name) { return name.rfind("autograd::", 0) == 0; });
+    return seen;
+  };
+  const auto found = on_both(run);
+  BOOST_TEST(found.libtorch.size() > 4u);
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
 
 BOOST_AUTO_TEST_CASE(functions_see_the_state_of_libtorchs_passes) {
   const auto run = [](int kind) {

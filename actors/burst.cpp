@@ -10,6 +10,7 @@
 #include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/actors/peer_directory.hpp>
+#include <troupe/engine/plan.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/tensor_codec.hpp>
@@ -21,7 +22,8 @@ namespace {
 /// Sends each gradient that reaches a recv to the node that sent the tensor, while the burst goes on.
 class gradient_outlet : public engine::outlet {
  public:
-  gradient_outlet(const peer_directory& peers, node_id here) : peers_(peers), here_(here) {}
+  gradient_outlet(const peer_directory& peers, node_id here, devices::transfers& transfers)
+      : peers_(peers), here_(here), transfers_(transfers) {}
 
   void bind(burst& work) { work_ = &work; }
 
@@ -30,7 +32,8 @@ class gradient_outlet : public engine::outlet {
     auto face = peers_.face(to);
     if (!face)
       throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
-    for (auto& gradient : gradients)
+    auto staged = transfers_.stage.to_host(std::move(gradients));
+    for (auto& gradient : staged.tensors)
       if (gradient.defined()) {
         check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
         gradient = travelling_form(gradient);
@@ -40,15 +43,32 @@ class gradient_outlet : public engine::outlet {
     propagate_gradients message{.context = work_->context,
                                 .pass = work_->pass,
                                 .message = from.message,
-                                .gradients = std::move(gradients),
+                                .gradients = std::move(staged.tensors),
                                 .carried = more ? protocol::split(work_->carried) : last_purse(),
                                 .keep_graph = work_->keep_graph,
                                 .create_graph = work_->create_graph,
                                 .from = peers_.name(here_)};
-    caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(message));
+    send(caf::actor_cast<peer_actor>(face), std::move(message), std::move(staged));
   }
 
  private:
+  // Weight and news that a message carries count as under way while its elements are: it may go later than others.
+  void send(peer_actor to, propagate_gradients message, devices::staged arriving) {
+    if (arriving.events.empty())
+      return caf::anon_send(to, std::move(message));
+    auto initiator = caf::actor_cast<peer_actor>(peers_.face(work_->context.node));
+    auto sent_on = [to, initiator, here = here_, message = std::move(message)](std::exception_ptr failure) {
+      if (!failure)
+        return caf::anon_send(to, message);
+      auto text = "backward on node '" + message.from + "' failed: gradients could not be copied from their device: " +
+                  text_of(failure);
+      if (initiator)
+        caf::anon_send(initiator, participant_failed{message.context, message.pass, here,
+                                                     static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
+    };
+    transfers_.messenger.post(std::move(arriving), std::move(sent_on));
+  }
+
   purse last_purse() {
     if (work_->settles)
       protocol::merge(work_->carried, {.weight = {}, .begun = {}, .settled = {here_}});
@@ -58,12 +78,17 @@ class gradient_outlet : public engine::outlet {
   burst* work_ = nullptr;
   const peer_directory& peers_;
   node_id here_;
+  devices::transfers& transfers_;
 };
 
 void run_functions(burst& work, engine::graph_task& task) {
   const auto& index = work.state->send_index;
-  for (auto& [send, gradients] : work.deliveries)
-    task.deliver(index.at(send), std::move(gradients));
+  const auto& graph = task.graph();
+  for (auto& [send, gradients] : work.deliveries) {
+    const auto place = index.at(send);
+    devices::place(gradients, graph.vertices[graph.sends[place]].function->next_edges());
+    task.deliver(place, std::move(gradients));
+  }
   work.deliveries.clear();
   for (auto send : work.sends)
     task.drop(index.at(send));
@@ -92,11 +117,11 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 
 }  // namespace
 
-void run_burst(burst& work, const peer_directory& peers, node_id here) {
+void run_burst(burst& work, const peer_directory& peers, node_id here, devices::transfers& transfers) {
   try {
     auto& state = *work.state;
     if (!state.task) {
-      state.outlet = std::make_unique<gradient_outlet>(peers, here);
+      state.outlet = std::make_unique<gradient_outlet>(peers, here, transfers);
       state.settings.emit_to = state.outlet.get();
       state.settings.leaves = &state.leaves;
       state.task.emplace(std::move(state.settings));

@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include <troupe/devices/courier.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/messages/errors.hpp>
@@ -56,7 +57,7 @@ using table_ptr = std::shared_ptr<engine::gradient_table>;
 class peer_directory;
 
 /// Runs a burst on this thread. Never throws: what goes wrong is in `failure`, with the node's name and the function's.
-void run_burst(burst& work, const peer_directory& peers, node_id here);
+void run_burst(burst& work, const peer_directory& peers, node_id here, devices::transfers& transfers);
 
 }  // namespace troupe
 

@@ -31,7 +31,8 @@ class pool_observer : public blocking_observer {
   company& here_;
 };
 
-std::vector<at::Tensor> received(const autograd_message& payload) {
+std::vector<at::Tensor> received(autograd_message& payload) {
+  devices::place(payload.tensors, payload.devices, "argument");
   if (!payload.context || payload.requires_grad.empty())
     return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
@@ -41,6 +42,7 @@ void answer(incoming_call& job, call_reply reply, company& here) {
   const auto& request = job.request;
   auto what = "the result of '" + request.function + "' on node '" + here.name() + "'";
   auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
+  outgoing.arriving.wait();
   job.send = std::move(outgoing.send);
   job.result.payload = std::move(outgoing.payload);
   job.result.values = std::move(reply.values);

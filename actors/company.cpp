@@ -11,6 +11,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/exception_text.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -89,6 +90,7 @@ void company::stop() {
     notify_ = nullptr;
   }
   objects_->close();
+  transfers_.messenger.finish();
   caf::scoped_actor self{*system_};
   if (membership_)
     self->request(membership_, std::chrono::seconds(1), leave_atom::value, std::string("its node stopped"))
@@ -128,17 +130,21 @@ company::packed company::pack(context_id context, std::vector<at::Tensor> tensor
   auto& payload = result.payload;
   payload.context = context;
   payload.message = {next_number(), id_};
+  auto staged = transfers_.stage.to_host(tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined())
-      check_can_travel(tensors[i], "tensor " + std::to_string(i) + " of " + what);
+      check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
   if (context && c10::GradMode::is_enabled())
     result.send = engine::attach_send(payload.message, tensors);
   payload.tensors.reserve(tensors.size());
-  for (const auto& tensor : tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (result.send)
-      payload.requires_grad.push_back(tensor.defined() && tensor.requires_grad());
+      payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
+    const auto& tensor = staged.tensors[i];
     payload.tensors.push_back(tensor.defined() ? travelling_form(tensor.detach()) : tensor);
   }
+  payload.devices = staged.devices;
+  result.arriving = std::move(staged);
   return result;
 }
 
@@ -168,8 +174,18 @@ void company::close_context(const context_id& id) {
   caf::anon_send(face_, close_atom::value, id);
 }
 
-void company::send_call(outgoing_call_ptr job) {
+void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = steady_ns();
+  if (arriving.events.empty() && transfers_.messenger.idle())
+    return send_now(std::move(job));
+  transfers_.messenger.post(std::move(arriving), [this, job](std::exception_ptr failure) {
+    if (!failure)
+      return send_now(job);
+    fail_call(*job, error(errc::function_failed, "its tensors could not be copied from their device: " + text_of(failure)));
+  });
+}
+
+void company::send_now(outgoing_call_ptr job) {
   auto id = job->request.payload.context;
   if (!id)
     return caf::anon_send(face_, std::move(job));

@@ -25,6 +25,7 @@
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/system_config.hpp>
 #include <troupe/actors/tracer.hpp>
+#include <troupe/devices/courier.hpp>
 
 namespace troupe {
 
@@ -59,12 +60,14 @@ class company {
   object_store& objects() noexcept { return *objects_; }
   peer_directory& directory() noexcept { return directory_; }
   trace_recorder& recorder() noexcept { return recorder_; }
+  devices::transfers& transfers() noexcept { return transfers_; }
   const tracer_actor& tracer() const noexcept { return tracer_; }
 
-  /// What goes into a message: tensors detached, and the send that leads back to their graph.
+  /// What goes into a message: tensors detached and on the CPU, and the send that leads back to their graph.
   struct packed {
     autograd_message payload;
     std::shared_ptr<engine::send_backward> send;
+    devices::staged arriving;  // its events say when the elements are there
   };
   /// Throws troupe::error for a tensor that can't travel, naming it after `what`.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
@@ -74,7 +77,8 @@ class company {
   context_actor context(const context_id& id) const;
   void close_context(const context_id& id);
 
-  void send_call(outgoing_call_ptr job);
+  /// Sends it once the elements of its tensors are there.
+  void send_call(outgoing_call_ptr job, devices::staged arriving = {});
   void finish_call(outgoing_call& job, call_result& result);
   void fail_call(outgoing_call& job, const error& reason);
 
@@ -92,6 +96,7 @@ class company {
  private:
   void start();
   void listen();
+  void send_now(outgoing_call_ptr job);
 
   node& handle_;
   settings options_;
@@ -116,6 +121,7 @@ class company {
   membership_actor membership_;
   cpu_continuation_actor continuation_;
   tracer_actor tracer_;
+  devices::transfers transfers_;
 };
 
 }  // namespace troupe

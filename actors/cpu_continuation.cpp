@@ -12,7 +12,7 @@ cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_act
   return {
     [=](burst_ptr& work, const graph_task_actor& owner) {
       auto begin = steady_ns();
-      run_burst(*work, here->directory(), here->id());
+      run_burst(*work, here->directory(), here->id(), here->transfers());
       here->recorder().record("backward", "backward", begin, steady_ns());
       self->send(owner, std::move(work));
     },

@@ -14,4 +14,14 @@ inline std::string text_of(const std::exception& reason) {
   return torch != nullptr ? torch->what_without_backtrace() : reason.what();
 }
 
+inline std::string text_of(const std::exception_ptr& reason) {
+  try {
+    std::rethrow_exception(reason);
+  } catch (const std::exception& known) {
+    return text_of(known);
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
 }  // namespace troupe

@@ -171,12 +171,13 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;
-  // Attached on the thread that takes the result: the order of its functions is the order of its program.
-  reply.set_finish([answer](call_reply& result) {
+  // Placed and attached on the thread that takes the result: the order of its functions is the order of its program.
+  reply.set_finish([answer, who = name_](call_reply& result) {
+    devices::place(result.tensors, answer->devices, "the result from node '" + who + "'");
     if (answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad);
   });
-  here.send_call(std::move(job));
+  here.send_call(std::move(job), std::move(packed.arriving));
   return reply;
 }
 

@@ -31,6 +31,16 @@ void courier::post(staged what, send how) {
   how(nullptr);
 }
 
+bool courier::idle() const {
+  const std::lock_guard lock(mutex_);
+  return parcels_.empty();
+}
+
+void courier::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return parcels_.empty(); });
+}
+
 void courier::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -50,6 +60,7 @@ void courier::run() {
     next = {};
     lock.lock();
     parcels_.pop_front();
+    changed_.notify_all();
   }
 }
 

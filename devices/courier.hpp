@@ -17,7 +17,7 @@ namespace troupe::devices {
 ///   CR-1  what needs no waiting is sent by the caller, at once, unless an earlier parcel still waits.
 ///   CR-2  parcels are sent in the order in which they were posted, each exactly once, on one thread at a time.
 ///   CR-3  where the device failed, `send` is told why; it sends nothing then.
-///   CR-4  the destructor returns when all parcels are sent.
+///   CR-4  finish() and the destructor return when all parcels are sent.
 /// `send` must not throw. Any thread may post.
 class courier {
  public:
@@ -30,6 +30,12 @@ class courier {
 
   void post(staged what, send how);
 
+  /// True if no parcel waits.
+  bool idle() const;
+
+  /// Returns when all parcels posted so far are sent.
+  void finish();
+
  private:
   struct parcel {
     staged what;
@@ -38,11 +44,17 @@ class courier {
 
   void run();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<parcel> parcels_;  // the front one is waited for
   bool stopping_ = false;
   std::thread thread_;
+};
+
+/// What a node needs to send tensors of accelerators. It costs nothing until there is one to send.
+struct transfers {
+  staging stage;
+  courier messenger;
 };
 
 }  // namespace troupe::devices

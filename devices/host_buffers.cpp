@@ -27,7 +27,7 @@ struct host_buffers::shelf {
     std::shared_ptr<c10::Event> filled;
 
     void await() const {
-      if (filled) {
+      if (filled && !filled->query()) {
         filled->synchronize();
       }
     }

@@ -3,8 +3,7 @@
 
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-
-#include <troupe/messages/errors.hpp>
+#include <c10/util/Exception.h>
 
 namespace troupe::devices {
 
@@ -46,18 +45,14 @@ bool is_present(c10::Device device) {
 }
 
 lane_id lane_of(c10::Device device) {
-  if (!is_present(device)) {
-    throw error(errc::misuse, "expected one of the devices " + names_of_present_devices() + ", got " + device.str());
-  }
+  TORCH_CHECK(is_present(device), "troupe: expected one of the devices ", names_of_present_devices(), ", got ", device);
   return device.is_cpu() ? cpu_lane : lane_id{1 + static_cast<std::uint32_t>(device.has_index() ? device.index() : 0)};
 }
 
 c10::Device device_of(lane_id lane) {
   const auto devices = present_devices();
-  if (lane.value >= devices.size()) {
-    throw error(errc::misuse,
-                "expected a lane of the devices " + names_of_present_devices() + ", got number " + std::to_string(lane.value));
-  }
+  TORCH_CHECK(lane.value < devices.size(), "troupe: expected a lane of the devices ", names_of_present_devices(),
+              ", got number ", lane.value);
   return devices[lane.value];
 }
 

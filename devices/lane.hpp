@@ -42,7 +42,7 @@ std::optional<c10::DeviceType> accelerator_type();
 /// True for the CPU and for an accelerator of this process. A device without an index is asked for its first one.
 bool is_present(c10::Device device);
 
-/// Throws troupe::error(misuse) for a device that is not there, and names those that are.
+/// Throws c10::Error for a device that is not there, and names those that are.
 lane_id lane_of(c10::Device device);
 c10::Device device_of(lane_id lane);
 

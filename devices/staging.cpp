@@ -12,6 +12,7 @@
 
 #include <troupe/devices/lane.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::devices {
 
@@ -52,7 +53,7 @@ void staged::wait() const {
 bool is_stageable(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().type() == accelerator_type() && tensor.layout() == at::kStrided &&
          !tensor.is_nested() && !tensor.is_quantized() && !tensor._is_zerotensor() && !at::isTensorSubclassLike(tensor) &&
-         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && wire_number(tensor.device());
 }
 
 staged staging::to_host(std::vector<at::Tensor> tensors) {

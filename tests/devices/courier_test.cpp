@@ -53,6 +53,20 @@ BOOST_AUTO_TEST_CASE(CR2_parcels_are_sent_in_order_when_their_elements_are_there
   BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(CR3_where_the_device_failed_the_sender_is_told_why) {
+  const simulated::broken_device broken;
+  std::string why;
+  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr failure) {
+    BOOST_CHECK_EXCEPTION(std::rethrow_exception(failure), c10::Error, [&](const c10::Error& reason) {
+      why = reason.what_without_backtrace();
+      return true;
+    });
+  });
+  messenger->finish();
+  BOOST_TEST(why == "the simulated device is broken");
+  BOOST_TEST(messenger->idle());
+}
+
 BOOST_AUTO_TEST_CASE(CR4_at_its_end_all_is_sent) {
   int sent = 0;
   simulated::gate late(default_stream);

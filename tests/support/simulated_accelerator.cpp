@@ -2,6 +2,7 @@
 #include "support/simulated_accelerator.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -21,6 +22,7 @@ namespace troupe::test::simulated {
 
 namespace {
 
+std::atomic<bool> broken{false};
 thread_local c10::DeviceIndex current_device = 0;
 thread_local std::array<c10::StreamId, device_count> current_streams{};
 
@@ -143,7 +145,10 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
     stream_set::all().wait(*static_cast<event_ptr*>(which), stream);
   }
   bool queryEvent(void* which) const override { return stream_set::all().done(*static_cast<event_ptr*>(which)); }
-  void synchronizeEvent(void* which) const override { stream_set::all().synchronize(*static_cast<event_ptr*>(which)); }
+  void synchronizeEvent(void* which) const override {
+    TORCH_CHECK(!broken, "the simulated device is broken");
+    stream_set::all().synchronize(*static_cast<event_ptr*>(which));
+  }
   void destroyEvent(void* which, c10::DeviceIndex) const noexcept override { delete static_cast<event_ptr*>(which); }
 
   void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& stream) const override {
@@ -177,6 +182,9 @@ struct hooks final : at::PrivateUse1HooksInterface {
 };
 
 }  // namespace
+
+broken_device::broken_device() { broken = true; }
+broken_device::~broken_device() { broken = false; }
 
 c10::Device device(c10::DeviceIndex index) { return {at::kPrivateUse1, index}; }
 

@@ -51,6 +51,15 @@ void synchronize();
 /// Events that a stream was told to wait for, since the program began.
 std::size_t waits();
 
+/// While one lives, waiting for an event throws c10::Error, as it does after a kernel has failed.
+class broken_device {
+ public:
+  broken_device();
+  ~broken_device();
+  broken_device(const broken_device&) = delete;
+  broken_device& operator=(const broken_device&) = delete;
+};
+
 /// Bytes of pinned memory in use.
 std::size_t pinned_bytes();
 

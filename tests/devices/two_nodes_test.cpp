@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls and passes with tensors of an accelerator, between nodes of one process that talk over loopback.
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include <ATen/ATen.h>
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/engine/gradient_table.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/troupe.hpp>
+
+#include "support/simulated_fixture.hpp"
+
+using namespace std::chrono_literals;
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+settings named(std::string name) {
+  settings result;
+  result.name = std::move(name);
+  result.deadline = 10s;
+  return result;
+}
+
+struct two_nodes : simulated::fixture {
+  two_nodes() {
+    b.functions().add("times_weight", [this](call_arguments& arguments) {
+      const auto& x = arguments.tensors.at(0);
+      return call_reply{{x * (x.device() == first ? on_first : on_second)}};
+    });
+    for (node* here : {&a, &b}) {
+      here->functions().add("where", [](call_arguments& arguments) {
+        std::string devices;
+        for (const auto& each : arguments.tensors) {
+          devices += each.device().str() + ' ';
+        }
+        return call_reply{{}, {{"devices", devices}}};
+      });
+    }
+    b.functions().add("gradient",
+                      [this](call_arguments& arguments) { return call_reply{{arguments.gradients->find(on_first)}}; });
+    a.join("127.0.0.1", b.port());
+  }
+
+  at::Tensor on_first = at::tensor({2.0, 3.0}).to(first).requires_grad_();
+  at::Tensor on_second = at::tensor({4.0, 5.0}).to(second).requires_grad_();
+  node a{named("a")};
+  node b{named("b")};
+};
+
+bool same(const at::Tensor& x, const at::Tensor& expected) { return x.defined() && at::equal(x.cpu(), expected); }
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(two_nodes_with_accelerators, two_nodes)
+
+BOOST_AUTO_TEST_CASE(a_call_takes_and_gives_tensors_of_an_accelerator) {
+  for (const auto& device : {first, second}) {
+    const auto y = a.peer("b").call("times_weight", {at::tensor({1.0, 10.0}).to(device)}).get().tensors.at(0);
+    BOOST_CHECK(y.device() == device);
+    BOOST_TEST(same(y, device == first ? at::tensor({2.0, 30.0}) : at::tensor({4.0, 50.0})));
+  }
+  BOOST_TEST(a.actors().transfers().stage.used().refused == 0U);
+  BOOST_TEST(a.actors().transfers().stage.used().in_use + a.actors().transfers().stage.used().idle > 0U);
+}
+
+BOOST_AUTO_TEST_CASE(each_tensor_of_a_message_arrives_where_it_was) {
+  const auto mixed =
+    std::vector<at::Tensor>{at::ones({1}), at::ones({1}, at::device(second)), at::ones({1}, at::device(first))};
+  const auto reply = a.peer("b").call("where", mixed).get();
+  BOOST_TEST(get<std::string>(reply.values, "devices") == "cpu simulated:1 simulated:0 ");
+  BOOST_TEST(get<std::string>(a.self().call("where", mixed).get().values, "devices") == "cpu simulated:1 simulated:0 ");
+}
+
+BOOST_AUTO_TEST_CASE(the_caller_does_not_wait_for_its_device) {
+  simulated::gate late(default_stream);
+  const auto x = at::full({2}, 10.0, at::device(first).dtype(at::kDouble));
+  auto reply = a.peer("b").call("where", {x});
+  auto behind = a.peer("b").call("where", {at::ones({1})});  // calls keep their order
+  simulated::settle();
+  BOOST_TEST(!reply.ready());
+  BOOST_TEST(!behind.ready());
+  late.open();
+  BOOST_TEST(get<std::string>(reply.get().values, "devices") == "simulated:0 ");
+  BOOST_TEST(get<std::string>(behind.get().values, "devices") == "cpu ");
+}
+
+BOOST_AUTO_TEST_CASE(a_result_is_sent_when_its_device_has_made_it) {
+  std::promise<simulated::gate*> held;
+  b.functions().add("late", [&](call_arguments& arguments) {
+    held.set_value(new simulated::gate(default_stream));
+    return call_reply{{arguments.tensors.at(0) * 2}};
+  });
+  auto reply = a.peer("b").call("late", {at::ones({2}, at::device(first))});
+  const std::unique_ptr<simulated::gate> late(held.get_future().get());
+  simulated::settle();
+  late->open();
+  BOOST_TEST(same(reply.get().tensors.at(0), at::full({2}, 2.0F)));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_come_back_to_the_devices_of_their_tensors) {
+  const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+  for (int i = 0; i < 20; ++i) {
+    context pass(a);
+    auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+    y = a.peer("b").call("times_weight", {y * 2}).get().tensors.at(0);
+    BOOST_TEST(y.requires_grad());
+    pass.backward({y.sum()}).get();
+    const auto gradient = pass.gradient(x);
+    BOOST_CHECK(gradient.device() == first);
+    BOOST_TEST(same(gradient, at::tensor({8.0, 18.0})));
+    const auto at_weight = a.peer("b").call("gradient").get().tensors.at(0);
+    BOOST_CHECK(at_weight.device() == first);
+    BOOST_TEST(same(at_weight, at::tensor({8.0, 120.0})));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_sends_gradients_only_when_the_device_has_made_them) {
+  const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+  context pass(a);
+  const auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  const auto root = y.sum();
+  std::promise<void> reached;
+  y.register_hook([&](const at::Tensor&) { reached.set_value(); });
+  simulated::gate late(default_stream);
+  auto done = pass.backward({root});
+  reached.get_future().wait();
+  simulated::settle();
+  BOOST_TEST(!done.ready());
+  late.open();
+  done.get();
+  BOOST_TEST(same(pass.gradient(x), at::tensor({2.0, 3.0})));
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_fails_fails_the_call_and_the_pass) {
+  const auto says = [](const char* part) {
+    return [part](const error& failed) {
+      const std::string text = failed.what();
+      return text.find(part) != std::string::npos && text.find("the simulated device is broken") != std::string::npos;
+    };
+  };
+  const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+  context pass(a);
+  const auto root = a.peer("b").call("times_weight", {x}).get().tensors.at(0).sum();
+  const simulated::broken_device broken;
+  BOOST_CHECK_EXCEPTION(a.peer("b").call("where", {x}).get(), error, says("call of 'where' on node 'b' failed"));
+  BOOST_CHECK_EXCEPTION(pass.backward({root}).get(), error, says("backward on node 'a' failed"));
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_what_it_has) {
+  call_request request;
+  request.function = "where";
+  request.deadline_ns = std::chrono::nanoseconds(10s).count();
+  request.payload.tensors = {at::ones({1})};
+  request.payload.devices = {simulated::device(9)};
+  caf::scoped_actor self{a.actors().system()};
+  std::string text;
+  self->request(caf::actor_cast<peer_actor>(a.actors().directory().face(a.peer("b").id())), 10s, request)
+    .receive([](const call_result&) {}, [&](const caf::error& reason) { text = to_exception(reason).what(); });
+  for (const auto* part : {"'where'", "'b'", "argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"}) {
+    BOOST_TEST(text.find(part) != std::string::npos, "'" << text << "' lacks '" << part << "'");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_has_no_elements_is_refused_before_anything_is_sent) {
+  BOOST_CHECK_EXCEPTION(a.peer("b").call("where", {at::empty({2}, at::device(at::kMeta))}), error, [](const error& refused) {
+    return refused.code() == errc::unsupported_tensor && std::string(refused.what()).find("meta") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

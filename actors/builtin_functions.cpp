@@ -127,13 +127,41 @@ call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
   return reply;
 }
 
-call_reply norm(object_store& objects, call_arguments& arguments) {
-  auto norms = objects.find_optimizer(arguments.target)->norms(gradients_of(arguments));
+call_reply gather(object_store& objects, call_arguments& arguments) {
+  objects.find_optimizer(arguments.target)->gather(gradients_of(arguments));
+  return {};
+}
+
+call_reply forget(object_store& objects, call_arguments& arguments) {
+  objects.find_optimizer(arguments.target)->forget_gathered();
+  return {};
+}
+
+call_reply reply_of(const squared_norms& norms) {
   return {{at::tensor(norms.sums, at::kDouble)}, {{"not_finite", norms.not_finite}}};
 }
 
+call_reply norm(object_store& objects, call_arguments& arguments) {
+  return reply_of(objects.find_optimizer(arguments.target)->norms(gradients_of(arguments)));
+}
+
+call_reply gathered_norm(object_store& objects, call_arguments& arguments) {
+  return reply_of(objects.find_optimizer(arguments.target)->gathered_norms());
+}
+
+std::shared_ptr<local_optimizer> with_new_rate(object_store& objects, const call_arguments& arguments) {
+  auto found = objects.find_optimizer(arguments.target);
+  if (arguments.values.contains("rate")) found->set_learning_rate(get<double>(arguments.values, "rate"));
+  return found;
+}
+
 call_reply step(object_store& objects, call_arguments& arguments) {
-  objects.find_optimizer(arguments.target)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
+  with_new_rate(objects, arguments)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
+  return {};
+}
+
+call_reply gathered_step(object_store& objects, call_arguments& arguments) {
+  with_new_rate(objects, arguments)->gathered_step(get<double>(arguments.values, "scale"));
   return {};
 }
 
@@ -182,6 +210,10 @@ void add_builtin_functions(function_table& functions, object_store& objects) {
   add("troupe.optimizer.create", create_optimizer);
   add("troupe.optimizer.norm", norm);
   add("troupe.optimizer.step", step);
+  add("troupe.optimizer.gather", gather);
+  add("troupe.optimizer.forget", forget);
+  add("troupe.optimizer.gathered_norm", gathered_norm);
+  add("troupe.optimizer.gathered_step", gathered_step);
   add("troupe.optimizer.set_rate", set_rate);
   add("troupe.optimizer.save", save);
   add("troupe.optimizer.load", load);

@@ -85,6 +85,15 @@ local_optimizer::~local_optimizer() = default;
 
 squared_norms local_optimizer::norms(const engine::gradient_table& gradients) const {
   std::lock_guard lock(mutex_);
+  return norms_of(gradients);
+}
+
+squared_norms local_optimizer::gathered_norms() const {
+  std::lock_guard lock(mutex_);
+  return norms_of(gathered_);
+}
+
+squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients) const {
   at::NoGradGuard no_grad;
   squared_norms result;
   result.sums.resize(parameters_.size());
@@ -100,8 +109,29 @@ squared_norms local_optimizer::norms(const engine::gradient_table& gradients) co
   return result;
 }
 
+void local_optimizer::gather(const engine::gradient_table& gradients) {
+  std::lock_guard lock(mutex_);
+  at::NoGradGuard no_grad;
+  for (const auto& [name, parameter] : parameters_) gathered_.accumulate(parameter, gradients.find(parameter));
+}
+
+void local_optimizer::forget_gathered() noexcept {
+  std::lock_guard lock(mutex_);
+  gathered_.clear();
+}
+
 void local_optimizer::step(const engine::gradient_table& gradients, double scale) {
   std::lock_guard lock(mutex_);
+  step_with(gradients, scale);
+}
+
+void local_optimizer::gathered_step(double scale) {
+  std::lock_guard lock(mutex_);
+  const auto gradients = std::exchange(gathered_, {});
+  step_with(gradients, scale);
+}
+
+void local_optimizer::step_with(const engine::gradient_table& gradients, double scale) {
   at::NoGradGuard no_grad;
   lent_gradients lent(parameters_);
   for (auto& [name, parameter] : parameters_) {
@@ -113,9 +143,13 @@ void local_optimizer::step(const engine::gradient_table& gradients, double scale
   optimizer_->step();
 }
 
-void local_optimizer::set_learning_rate(double rate) {
+void check_learning_rate(double rate) {
   if (!std::isfinite(rate) || rate < 0)
     throw error(errc::misuse, "optimizer: the learning rate is " + std::to_string(rate) + ", expected a number from 0");
+}
+
+void local_optimizer::set_learning_rate(double rate) {
+  check_learning_rate(rate);
   std::lock_guard lock(mutex_);
   kind_.set_options(*optimizer_, {{"lr", rate}});
 }

@@ -23,11 +23,15 @@ struct squared_norms {
   std::string not_finite;    // the first parameter whose sum is not, or empty
 };
 
+/// Throws troupe::error (misuse) unless it is a number from 0.
+void check_learning_rate(double rate);
+
 /// A libtorch optimizer over parameters of this process. Safe to use from several threads.
 ///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
 ///   LO-2  `.grad` of the parameters and the gradients given are after a step what they were before.
 ///   LO-3  a parameter without a gradient, and the optimizer's state for it, stay as they are.
 ///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole.
+///   LO-5  gathered gradients count for one step, which drops them, also when it throws; their sums are in the order of gather().
 class local_optimizer {
  public:
   /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. One that is there twice is stepped once.
@@ -41,6 +45,12 @@ class local_optimizer {
 
   /// Steps every parameter that has a gradient with that times `scale`.
   void step(const engine::gradient_table& gradients, double scale = 1);
+
+  /// Adds to the gradients that the next gathered step takes.
+  void gather(const engine::gradient_table& gradients);
+  squared_norms gathered_norms() const;
+  void gathered_step(double scale = 1);
+  void forget_gathered() noexcept;
 
   void set_learning_rate(double rate);
 
@@ -56,6 +66,8 @@ class local_optimizer {
 
  private:
   void check(const std::string& path, const checkpoint_part& part) const;
+  squared_norms norms_of(const engine::gradient_table& gradients) const;
+  void step_with(const engine::gradient_table& gradients, double scale);
 
   mutable std::mutex mutex_;
   const optimizer_kind& kind_;
@@ -63,6 +75,7 @@ class local_optimizer {
   named_tensors parameters_;
   std::vector<std::size_t> counts_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  engine::gradient_table gathered_;
   std::optional<checkpoint_part> staged_;
 };
 

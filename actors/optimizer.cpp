@@ -88,48 +88,91 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
 
 struct optimizer::implementation {
   optimizer_parts parts;
+  std::optional<double> new_rate = {};  // not yet on the nodes; rides along with the next step
+
+  void tell_rate() {
+    if (!new_rate) return;
+    parts.everywhere(
+      "troupe.optimizer.set_rate", [&](const optimizer_parts::group&) { return attributes{{"rate", *new_rate}}; },
+      [&] { parts.local().set_learning_rate(*new_rate); });
+    new_rate.reset();
+  }
+
+  /// With these gradients of this node, and those of the context on the others; null: with what was gathered.
+  std::optional<double> step(const engine::gradient_table* gradients, std::optional<double> clip_norm) {
+    if (clip_norm && !(*clip_norm > 0))
+      throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
+    const traced span(parts.here(), "optimizer.step");
+    std::optional<double> norm;
+    double scale = 1;
+    if (clip_norm) {
+      norm = parts.norm(gradients);
+      scale = std::min(1.0, *clip_norm / (*norm + 1e-6));
+    }
+    attributes values{{"scale", scale}};
+    if (new_rate) values["rate"] = *new_rate;
+    parts.everywhere(
+      gradients ? "troupe.optimizer.step" : "troupe.optimizer.gathered_step", [&](const optimizer_parts::group&) { return values; },
+      [&] {
+        auto& local = parts.local();
+        if (new_rate) local.set_learning_rate(*new_rate);
+        gradients ? local.step(*gradients, scale) : local.gathered_step(scale);
+      });
+    new_rate.reset();
+    return norm;
+  }
+
+  /// Runs `what`; if it throws, nothing is left gathered on any node that can still be reached.
+  template <class F>
+  auto forgetting(F&& what) {
+    try {
+      return what();
+    } catch (...) {
+      try {
+        parts.everywhere(
+          "troupe.optimizer.forget", [](const optimizer_parts::group&) { return attributes{}; },
+          [&] { parts.local().forget_gathered(); });
+      } catch (const std::exception&) {
+        // The first error is the one to tell.
+      }
+      throw;
+    }
+  }
 };
 
 optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local)
-    : implementation_(new implementation{{here, options, std::move(modules), std::move(local)}}) {}
+    : implementation_(new implementation{.parts = {here, options, std::move(modules), std::move(local)}}) {}
 
 optimizer::~optimizer() = default;
 
 std::optional<double> optimizer::step(const context& pass, std::optional<double> clip_norm) {
   require_current(pass, "optimizer::step");
-  if (clip_norm && !(*clip_norm > 0))
-    throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
-  auto& all = implementation_->parts;
-  const traced span(all.here(), "optimizer.step");
-  const auto gradients = pass.gradients();
-  std::optional<double> norm;
-  double scale = 1;
-  if (clip_norm) {
-    norm = all.norm(*gradients);
-    scale = std::min(1.0, *clip_norm / (*norm + 1e-6));
-  }
-  all.everywhere(
-    "troupe.optimizer.step",
-    [&](const optimizer_parts::group&) {
-      return attributes{{"scale", scale}};
-    },
-    [&] { all.local().step(*gradients, scale); });
-  return norm;
+  return implementation_->step(pass.gradients().get(), clip_norm);
+}
+
+void optimizer::gather(const context& pass) {
+  require_current(pass, "optimizer::gather");
+  auto& parts = implementation_->parts;
+  implementation_->forgetting([&] {
+    parts.everywhere(
+      "troupe.optimizer.gather", [](const optimizer_parts::group&) { return attributes{}; },
+      [&] { parts.local().gather(*pass.gradients()); });
+  });
+}
+
+std::optional<double> optimizer::step(std::optional<double> clip_norm) {
+  return implementation_->forgetting([&] { return implementation_->step(nullptr, clip_norm); });
 }
 
 void optimizer::set_learning_rate(double rate) {
-  auto& all = implementation_->parts;
-  all.everywhere(
-    "troupe.optimizer.set_rate",
-    [&](const optimizer_parts::group&) {
-      return attributes{{"rate", rate}};
-    },
-    [&] { all.local().set_learning_rate(rate); });
+  check_learning_rate(rate);
+  implementation_->new_rate = rate;
 }
 
 void optimizer::save(const std::string& folder, const attributes& about) {
   auto& all = implementation_->parts;
   const traced span(all.here(), "optimizer.save");
+  implementation_->tell_rate();
   const auto where = fs::absolute(folder).lexically_normal();
   std::error_code failed;
   fs::create_directories(where, failed);
@@ -163,6 +206,7 @@ attributes optimizer::load(const std::string& folder) {
   const auto where = fs::absolute(folder).lexically_normal().string();
   auto manifest = read_manifest(where);
   load_parts(implementation_->parts, where, manifest);
+  implementation_->new_rate.reset();
   return std::move(manifest.about);
 }
 

@@ -22,6 +22,8 @@ namespace troupe {
 ///   OP-2  gradients that are not finite are refused by a clipped step before anything is changed.
 ///   OP-3  a checkpoint that does not fit is refused before any node changes anything.
 ///   OP-4  a run that loads a checkpoint goes on with the bits of the run that saved it.
+///   OP-5  gathered gradients count for one step, which drops them on every node, also when it throws; a gather that fails
+///         drops them, too. Their sums are in the order of gather().
 class optimizer {
  public:
   /// Over the parameters of remote modules and, on this node, `local` ones. Blocks; throws troupe::error.
@@ -33,7 +35,14 @@ class optimizer {
   /// the norm before clipping when clipping, otherwise nothing. Blocks; throws troupe::error.
   std::optional<double> step(const context& pass, std::optional<double> clip_norm = {});
 
-  /// Changes the learning rate on every node.
+  /// Adds the gradients of the context to those of the next step that names no context. So a batch can be cut into parts that
+  /// have a context and a thread each. The context must be open on this thread; one thread gathers at a time. Blocks; throws
+  /// troupe::error.
+  void gather(const context& pass);
+  /// Like the other step, with the gradients gathered since the last one.
+  std::optional<double> step(std::optional<double> clip_norm = {});
+
+  /// The learning rate of every node from the next step on, with which it travels.
   void set_learning_rate(double rate);
 
   /// Writes, on each node, its parameters and optimizer state to `folder`, which all nodes must share, and makes these files

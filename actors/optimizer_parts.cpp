@@ -99,10 +99,11 @@ void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& pl
   }
 }
 
-double optimizer_parts::norm(const engine::gradient_table& gradients) {
+double optimizer_parts::norm(const engine::gradient_table* gradients) {
   squared_norms own;
   const auto replies = everywhere(
-    "troupe.optimizer.norm", [](const group&) { return attributes{}; }, [&] { own = local_->norms(gradients); });
+    gradients ? "troupe.optimizer.norm" : "troupe.optimizer.gathered_norm", [](const group&) { return attributes{}; },
+    [&] { own = gradients ? local_->norms(*gradients) : local_->gathered_norms(); });
   const auto check = [](const std::string& parameter, const std::string& name) {
     if (!parameter.empty())
       throw error(errc::invalid_gradient, "the gradient of parameter '" + parameter + "' on node '" + name +

@@ -46,8 +46,9 @@ class optimizer_parts {
   /// first error in the order of the nodes. Replies are in the order of groups().
   std::vector<call_reply> everywhere(const char* function, const values_for& values, const std::function<void()>& meanwhile);
 
-  /// The norm of all gradients; throws troupe::error (invalid_gradient) naming a parameter whose gradient is not finite.
-  double norm(const engine::gradient_table& gradients);
+  /// The norm of all gradients (null: of those gathered); throws troupe::error (invalid_gradient) naming a parameter whose
+  /// gradient is not finite.
+  double norm(const engine::gradient_table* gradients);
 
  private:
   /// Sums of squares by module, local parameters last.

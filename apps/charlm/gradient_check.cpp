@@ -9,7 +9,6 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
-#include "apps/charlm/micro_batches.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -88,15 +87,17 @@ void copy_parameters(const std::vector<named_tensors>& from, whole_model& to) {
   }
 }
 
-std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const std::vector<std::int64_t>& cuts) {
+std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const batch_cuts& cuts) {
   const auto threads = at::get_num_threads();
   at::set_num_threads(1);
-  std::vector<at::Tensor> losses;
-  for (const auto& part : cut(windows, cuts))
-    losses.push_back(character_loss(model.forward(part.windows.inputs), part.windows.targets, part.share));
   for (const auto& parameter : model.parameters())
     parameter.mutable_grad().reset();
-  torch::autograd::backward(losses, {});
+  for (const auto& parts : cut(windows, cuts)) {
+    std::vector<at::Tensor> losses;
+    for (const auto& part : parts)
+      losses.push_back(character_loss(model.forward(part.windows.inputs), part.windows.targets, part.share));
+    torch::autograd::backward(losses, {});
+  }
   at::set_num_threads(threads);
   std::vector<named_tensors> gradients;
   for (const auto& each : model.stages()) {

@@ -8,6 +8,7 @@
 #include <troupe/actors/module.hpp>
 
 #include "apps/charlm/corpus.hpp"
+#include "apps/charlm/micro_batches.hpp"
 #include "apps/charlm/model.hpp"
 
 namespace troupe::apps::charlm {
@@ -22,8 +23,8 @@ std::optional<std::string> first_difference(const named_tensors& came, const nam
 /// Writes parameters, one named list a stage, into the model's. Throws std::runtime_error for a name or shape that it does not have.
 void copy_parameters(const std::vector<named_tensors>& from, whole_model& to);
 
-/// The gradients that libtorch's own engine computes for a step, in this process on one thread: those of `windows` cut into
-/// micro-batches as `cuts` says (windows each), one named list a stage.
-std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const std::vector<std::int64_t>& cuts);
+/// The gradients that libtorch's own engine computes for a step, in this process on one thread: those of `windows` cut as `cuts`
+/// says, with one backward pass for each context's micro-batches; one named list a stage.
+std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const batch_cuts& cuts);
 
 }  // namespace troupe::apps::charlm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/micro_batches.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -19,16 +20,31 @@ std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t c
   return sizes;
 }
 
-std::vector<micro_batch> cut(const batch& whole, const std::vector<std::int64_t>& sizes) {
-  const auto all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  std::vector<micro_batch> parts;
+batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts) {
+  const auto parts = sizes.size();
+  const auto groups = std::min(static_cast<std::size_t>(contexts), parts);
+  batch_cuts shares;
+  for (std::size_t g = 0; g < groups; ++g)
+    shares.emplace_back(sizes.begin() + static_cast<std::ptrdiff_t>(parts * g / groups),
+                        sizes.begin() + static_cast<std::ptrdiff_t>(parts * (g + 1) / groups));
+  return shares;
+}
+
+std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes) {
+  std::int64_t all = 0;
+  for (const auto& group : sizes)
+    all = std::accumulate(group.begin(), group.end(), all);
+  std::vector<std::vector<micro_batch>> groups;
   std::int64_t at = 0;
-  for (const auto size : sizes) {
-    const batch windows{whole.inputs.narrow(0, at, size), whole.targets.narrow(0, at, size)};
-    parts.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
-    at += size;
+  for (const auto& group : sizes) {
+    auto& parts = groups.emplace_back();
+    for (const auto size : group) {
+      const batch windows{whole.inputs.narrow(0, at, size), whole.targets.narrow(0, at, size)};
+      parts.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
+      at += size;
+    }
   }
-  return parts;
+  return groups;
 }
 
 }  // namespace troupe::apps::charlm

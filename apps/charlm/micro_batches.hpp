@@ -18,7 +18,13 @@ struct micro_batch {
 /// another. Throws std::runtime_error when there are fewer windows than parts.
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
 
-/// The batch in parts of those sizes, in order.
-std::vector<micro_batch> cut(const batch& whole, const std::vector<std::int64_t>& sizes);
+/// How a batch is cut: windows in each micro-batch, one list for each context that takes some of them.
+using batch_cuts = std::vector<std::vector<std::int64_t>>;
+
+/// The sizes, shared out to at most `contexts` contexts as equally as can be, in order.
+batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts);
+
+/// The batch in parts of those sizes, in order, by context.
+std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes);
 
 }  // namespace troupe::apps::charlm

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/pipeline.hpp"
 
-#include <optional>
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
 
 #include <ATen/ATen.h>
 
-#include "apps/charlm/micro_batches.hpp"
 #include "apps/charlm/stage_module.hpp"
 
 namespace troupe::apps::charlm {
@@ -20,6 +25,84 @@ std::vector<remote_module> make_stages(const std::vector<peer>& where, const mod
   return stages;
 }
 
+/// Wakes the thread that waits for any of several results.
+class doorbell {
+ public:
+  void ring() {
+    {
+      const std::lock_guard lock(mutex_);
+      rung_ = true;
+    }
+    heard_.notify_one();
+  }
+
+  /// Until it was rung since the last time.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    heard_.wait(lock, [this] { return rung_; });
+    rung_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  bool rung_ = false;
+};
+
+/// Lets threads do something one after the other, in the order of their numbers.
+class turns {
+ public:
+  /// Runs `what` when all with lower numbers are done. Throws if one of them failed.
+  template <class F>
+  void take(std::size_t number, F&& what) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return next_ == number || failed_; });
+    if (failed_)
+      throw std::runtime_error("an earlier part of the batch failed");
+    what();
+    ++next_;
+    changed_.notify_all();
+  }
+
+  /// What still waits for its turn gets none. Keeps the first failure.
+  void fail(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_)
+      failure_ = std::move(failure);
+    failed_ = true;
+    changed_.notify_all();
+  }
+
+  void rethrow() const {
+    if (failure_)
+      std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t next_ = 0;
+  bool failed_ = false;
+  std::exception_ptr failure_;
+};
+
+/// Runs `part(number, in_turn)` for each number below `count`, each on a thread of its own, and throws what the first to fail threw.
+template <class F>
+void at_once(std::size_t count, F&& part) {
+  turns order;
+  std::vector<std::jthread> threads;
+  for (std::size_t number = 0; number < count; ++number)
+    threads.emplace_back([&, number] {
+      try {
+        part(number, [&](auto&& what) { order.take(number, what); });
+      } catch (...) {
+        order.fail(std::current_exception());
+      }
+    });
+  threads.clear();
+  order.rethrow();
+}
+
 constexpr std::int64_t windows_a_call = 32;  // of an evaluation
 constexpr std::size_t calls_at_once = 8;
 
@@ -28,51 +111,75 @@ constexpr std::size_t calls_at_once = 8;
 pipeline::pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how)
     : here_(&here),
       how_(how),
-      cuts_(micro_batch_sizes(how.batch, how.micro_batches)),
+      cuts_(share_out(micro_batch_sizes(how.batch, how.micro_batches), how.contexts)),
       stages_(make_stages(where, shape, how.seed)),
       optimizer_(here, {"adamw", how.optimizer_options()}, stages_) {}
 
-/// Sends the inputs through all stages; `output` gets each one's result in order, while later ones are still under way.
-void pipeline::run(const std::string& method, const std::vector<at::Tensor>& inputs,
-                   const std::function<void(std::size_t, const at::Tensor&)>& output) const {
-  const auto parts = inputs.size();
-  const auto depth = stages_.size();
-  // under_way[s][m] is micro-batch m in stage s. Each turn moves every micro-batch one stage on, the foremost first.
-  std::vector<std::vector<future<call_reply>>> under_way(depth);
+std::vector<at::Tensor> pipeline::forward(const std::string& method, const std::vector<at::Tensor>& inputs) const {
+  const auto last = stages_.size() - 1;
+  const auto ring = std::make_shared<doorbell>();
+  std::vector<at::Tensor> outputs;
+  std::vector<std::vector<future<call_reply>>> called(stages_.size());  // [s][m]: input m in stage s
+  std::vector<std::size_t> taken(stages_.size(), 0);                    // results of each stage
+  const auto call = [&](std::size_t s, const at::Tensor& input) {
+    called[s].push_back(stages_[s].call(method, {input}));
+    called[s].back().then([ring](const future<call_reply>&) { ring->ring(); });
+  };
   for (const auto& input : inputs)
-    under_way[0].push_back(stages_[0].call(method, {input}));
-  for (std::size_t turn = 1; turn < parts + depth; ++turn)
-    for (auto s = std::min(turn, depth); s >= 1; --s) {
-      const auto m = turn - s;
-      if (m >= parts)
-        continue;
-      const auto result = under_way[s - 1][m].get().tensors.at(0);
-      if (s == depth)
-        output(m, result);
-      else
-        under_way[s].push_back(stages_[s].call(method, {result}));
-    }
+    call(0, input);
+  while (outputs.size() < inputs.size()) {
+    ring->wait();
+    for (std::size_t s = 0; s <= last; ++s)
+      for (; taken[s] < called[s].size() && called[s][taken[s]].ready(); ++taken[s]) {
+        const auto result = called[s][taken[s]].get().tensors.at(0);
+        if (s == last)
+          outputs.push_back(result);
+        else
+          call(s + 1, result);
+      }
+  }
+  return outputs;
 }
 
-step_result pipeline::train_step(const batch& windows, double learning_rate, const std::function<void(const context&)>& look) {
-  const auto parts = cut(windows, cuts_);
-  std::vector<at::Tensor> inputs;
-  for (const auto& part : parts)
-    inputs.push_back(part.windows.inputs);
-  context pass{*here_};
-  std::vector<at::Tensor> losses;
-  run("forward", inputs, [&](std::size_t m, const at::Tensor& logits) {
-    losses.push_back(character_loss(logits, parts[m].windows.targets, parts[m].share));
-  });
-  pass.backward(losses).get();
-  if (look)
-    look(pass);
-  optimizer_.set_learning_rate(learning_rate);
+step_result pipeline::train_step(const batch& windows, double learning_rate, bool keep_gradients) {
+  const auto shares = cut(windows, cuts_);
   step_result result;
-  result.gradient_norm = optimizer_.step(pass, how_.clip_norm).value_or(0);
-  for (const auto& loss : losses)
-    result.loss += loss.item<double>();
+  at_once(shares.size(), [&](std::size_t share, auto&& in_turn) {
+    const auto& parts = shares[share];
+    context pass{*here_};
+    std::vector<at::Tensor> inputs;
+    for (const auto& part : parts)
+      inputs.push_back(part.windows.inputs);
+    const auto logits = forward("forward", inputs);
+    std::vector<at::Tensor> losses;
+    for (std::size_t m = 0; m < parts.size(); ++m)
+      losses.push_back(character_loss(logits[m], parts[m].windows.targets, parts[m].share));
+    pass.backward(losses).get();
+    in_turn([&] {
+      optimizer_.gather(pass);
+      for (const auto& loss : losses)
+        result.loss += loss.item<double>();
+      if (keep_gradients)
+        add_gradients(result.gradients, pass);
+    });
+  });
+  optimizer_.set_learning_rate(learning_rate);
+  result.gradient_norm = optimizer_.step(how_.clip_norm).value_or(0);
   return result;
+}
+
+/// Adds what the nodes gathered, in the order and with the bits in which the optimizer adds.
+void pipeline::add_gradients(std::vector<named_tensors>& to, const context& pass) const {
+  const at::NoGradGuard no_graph;
+  to.resize(stages_.size());
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    const auto came = stages_[s].gradients(pass);
+    if (to[s].empty())
+      to[s] = came;
+    else
+      for (std::size_t i = 0; i < came.size(); ++i)
+        to[s][i].second = to[s][i].second + came[i].second;
+  }
 }
 
 double pipeline::evaluate(const batch& windows) {
@@ -83,14 +190,12 @@ double pipeline::evaluate(const batch& windows) {
   double characters = 0;
   for (std::size_t begin = 0; begin < inputs.size(); begin += calls_at_once) {
     const auto end = std::min(begin + calls_at_once, inputs.size());
-    run("evaluate", {inputs.begin() + static_cast<std::ptrdiff_t>(begin), inputs.begin() + static_cast<std::ptrdiff_t>(end)},
-        [&](std::size_t m, const at::Tensor& logits) {
-          const auto count = targets[begin + m].ge(0).sum().item<double>();
-          if (count == 0)
-            return;
-          sum += character_loss(logits, targets[begin + m]).item<double>() * count;
-          characters += count;
-        });
+    const auto logits = forward("evaluate", {inputs.begin() + static_cast<std::ptrdiff_t>(begin), inputs.begin() + static_cast<std::ptrdiff_t>(end)});
+    for (auto i = begin; i < end; ++i) {
+      const auto count = targets[i].ge(0).sum().item<double>();
+      sum += count == 0 ? 0 : character_loss(logits[i - begin], targets[i]).item<double>() * count;
+      characters += count;
+    }
   }
   return sum / characters;
 }
@@ -99,13 +204,6 @@ std::vector<named_tensors> pipeline::parameters() const {
   std::vector<named_tensors> all;
   for (const auto& each : stages_)
     all.push_back(each.parameters());
-  return all;
-}
-
-std::vector<named_tensors> pipeline::gradients(const context& pass) const {
-  std::vector<named_tensors> all;
-  for (const auto& each : stages_)
-    all.push_back(each.gradients(pass));
   return all;
 }
 

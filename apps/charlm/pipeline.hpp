@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include <troupe/actors/remote_module.hpp>
 
 #include "apps/charlm/corpus.hpp"
+#include "apps/charlm/micro_batches.hpp"
 #include "apps/charlm/model.hpp"
 #include "apps/charlm/recipe.hpp"
 
@@ -21,37 +21,38 @@ namespace troupe::apps::charlm {
 struct step_result {
   double loss = 0;           // mean over the batch, nats a character
   double gradient_norm = 0;  // over all nodes, before clipping
+  std::vector<named_tensors> gradients;  // one list a stage, when asked for
 };
 
 /// A model whose stages live on nodes, trained from this one.
-///   PL-1  the micro-batches of a step move through the stages one behind the other, so that all stages work at once.
-///   PL-2  every stage gets the micro-batches in their order, so that its gradients have the bits of a single process.
+///   PL-1  the micro-batches of a context move through the stages one behind the other, so that all stages work at once; while
+///         stages wait at the beginning and the end of one context's passes, they work for another.
+///   PL-2  gradients are summed in the order of the micro-batches, so that they have the bits of a single process.
 class pipeline {
  public:
   /// Makes one stage on each of the peers, in order. Blocks; throws troupe::error.
   pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how);
 
-  /// One step of training. `look` is called between the backward pass and the optimizer's step.
-  step_result train_step(const batch& windows, double learning_rate, const std::function<void(const context&)>& look = {});
+  /// One step of training.
+  step_result train_step(const batch& windows, double learning_rate, bool keep_gradients = false);
 
   /// Mean loss over the targets that count.
   double evaluate(const batch& windows);
 
-  /// Copies of the parameters, or of the gradients in the context, one named list a stage.
+  /// Copies of the parameters, one named list a stage.
   std::vector<named_tensors> parameters() const;
-  std::vector<named_tensors> gradients(const context& pass) const;
 
   optimizer& optimiser() noexcept { return optimizer_; }
-  /// Windows in each micro-batch.
-  const std::vector<std::int64_t>& cuts() const noexcept { return cuts_; }
+  const batch_cuts& cuts() const noexcept { return cuts_; }
 
  private:
-  void run(const std::string& method, const std::vector<at::Tensor>& inputs,
-           const std::function<void(std::size_t, const at::Tensor&)>& output) const;
+  /// What the last stage gives for each input; while it works on one, the stages before it work on the next ones.
+  std::vector<at::Tensor> forward(const std::string& method, const std::vector<at::Tensor>& inputs) const;
+  void add_gradients(std::vector<named_tensors>& to, const context& pass) const;
 
   node* here_;
   recipe how_;
-  std::vector<std::int64_t> cuts_;
+  batch_cuts cuts_;
   std::vector<remote_module> stages_;
   optimizer optimizer_;
 };

@@ -21,6 +21,7 @@ attributes run_state::to_attributes() const {
     {"seed", static_cast<std::int64_t>(how.seed)},
     {"batch", how.batch},
     {"micro_batches", how.micro_batches},
+    {"contexts", how.contexts},
     {"learning_rate", how.learning_rate},
     {"warmup_steps", how.warmup_steps},
     {"final_rate", how.final_rate},
@@ -53,6 +54,7 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   state.how.seed = static_cast<std::uint64_t>(whole("seed"));
   state.how.batch = whole("batch");
   state.how.micro_batches = whole("micro_batches");
+  state.how.contexts = whole("contexts");
   state.how.learning_rate = real("learning_rate");
   state.how.warmup_steps = whole("warmup_steps");
   state.how.final_rate = real("final_rate");

@@ -42,6 +42,7 @@ std::string run_summary::to_json(const run_state& of) const {
     {"model", model},
     {"batch", of.how.batch},
     {"micro_batches", of.how.micro_batches},
+    {"contexts", of.how.contexts},
     {"seed", of.how.seed},
     {"text", of.text_origin},
     {"text_fingerprint", of.text_fingerprint},

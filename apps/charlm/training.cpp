@@ -60,8 +60,8 @@ class training {
   void load();
   void verified_steps();
   void steps();
-  void one_step(const std::function<void(const context&)>& look = {});
-  void verify(const batch& windows, const context& pass);
+  void one_step(bool verified = false);
+  void verify(const batch& windows, const std::vector<named_tensors>& came);
   void validate();
   void save();
   void finish();
@@ -172,8 +172,7 @@ void training::load() {
     pipeline_->optimiser().load(folder_.checkpoint());
 }
 
-void training::verify(const batch& windows, const context& pass) {
-  const auto came = pipeline_->gradients(pass);
+void training::verify(const batch& windows, const std::vector<named_tensors>& came) {
   const auto expected = single_process_gradients(*replica_, windows, pipeline_->cuts());
   verified_parameters_ = 0;
   for (std::size_t s = 0; s < came.size(); ++s) {
@@ -189,8 +188,7 @@ void training::verified_steps() {
   at::set_num_threads(1);
   for (std::int64_t i = 0; i < options_.verify_steps && !ended(); ++i) {
     copy_parameters(pipeline_->parameters(), *replica_);
-    const auto windows = corpus_->training_batch(state_.how.seed, state_.step, state_.how.batch);
-    one_step([&](const context& pass) { verify(windows, pass); });
+    one_step(true);
   }
   at::set_num_threads(threads);
   if (verified_steps_ > 0)
@@ -198,19 +196,21 @@ void training::verified_steps() {
                       std::to_string(verified_parameters_) + " parameters have the bits that libtorch's own engine computes in one process");
 }
 
-void training::one_step(const std::function<void(const context&)>& look) {
+void training::one_step(bool verified) {
   const auto begin = clock::now();
   const auto begin_ns = now_ns();
   const auto rate = state_.how.rate_at(state_.step, state_.fraction());
   const auto windows = corpus_->training_batch(state_.how.seed, state_.step, state_.how.batch);
-  const auto result = pipeline_->train_step(windows, rate, look);
+  const auto result = pipeline_->train_step(windows, rate, verified);
+  if (verified)
+    verify(windows, result.gradients);
   if (!std::isfinite(result.loss))
     throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " + fixed(result.loss, 3) +
                              "; try a smaller --learning-rate");
   driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, now_ns());
   const auto seconds = seconds_since(begin);
   const auto tokens = static_cast<double>(state_.how.batch * state_.shape.context);
-  if (!look)
+  if (!verified)
     ++timed_steps_, timed_seconds_ += seconds;
   ++state_.step;
   state_.seconds = seconds_before_ + seconds_since(training_begun_);

@@ -36,6 +36,7 @@ run_state continued_state(const train_options& options, const std::string& folde
   agree("stages", options.stages, state.stages);
   agree("batch", options.how.batch, state.how.batch);
   agree("micro-batches", options.how.micro_batches, state.how.micro_batches);
+  agree("contexts", options.how.contexts, state.how.contexts);
   agree("learning-rate", options.how.learning_rate, state.how.learning_rate);
   agree("clip-norm", options.how.clip_norm, state.how.clip_norm);
   agree("seed", options.how.seed, state.how.seed);

@@ -48,6 +48,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--context", options.shape.context, "Characters that it sees");
   model("--batch", options.how.batch, "Windows of text in a step");
   model("--micro-batches", options.how.micro_batches, "Parts of a batch that move through the stages one behind the other");
+  model("--contexts", options.how.contexts, "Contexts that share them: one's backward pass runs beside another's forward");
   command.add_option("--learning-rate", options.how.learning_rate, "AdamW's, at its highest")->group("Model");
   command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")->group("Model");
   command.add_option("--seed", options.how.seed, "Of the first parameters and the order of the text")->group("Model");

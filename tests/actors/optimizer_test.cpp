@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -45,6 +46,7 @@ struct model {
     steps.emplace(driver, settings, modules, named_tensors{{"scale", scale}});
   }
 
+  at::Tensor loss(int number) { return loss(input_at(number)); }
   at::Tensor loss(at::Tensor hidden) {
     for (const auto& one : modules) hidden = one.call("forward", {hidden}).get().tensors.at(0);
     return (hidden * scale).square().sum();
@@ -149,6 +151,47 @@ BOOST_AUTO_TEST_CASE(clipped_steps_over_nodes_give_the_bits_of_one_process) {  /
   }
 }
 
+BOOST_AUTO_TEST_CASE(gathered_gradients_of_several_contexts_give_the_bits_of_one_process) {  // OP-5
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  single_process single;
+  AdamW theirs(single.parameters(), AdamWOptions(0.01));
+  for (int number = 0; number < 2; ++number) {
+    std::promise<void> first_is_in;
+    const auto part = [&](int input, const std::function<void()>& before_gathering) {
+      context pass(cluster.driver);
+      pass.backward({spread.loss(input)}).get();
+      before_gathering();
+      spread.steps->gather(pass);
+    };
+    auto second = std::async(std::launch::async, [&] { part(20 + number, [&] { first_is_in.get_future().wait(); }); });
+    part(10 + number, [] {});
+    first_is_in.set_value();
+    second.get();
+    const auto norm = spread.steps->step(0.1);
+    theirs.zero_grad();
+    single.backward(10 + number);
+    single.backward(20 + number);
+    BOOST_TEST((norm.value() == single.clip(0.1)));
+    theirs.step();
+    require_same(spread.parameters(), single.parameters());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_gathered_step_that_throws_drops_what_was_gathered) {  // OP-5
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  const auto before = spread.parameters();
+  {
+    context pass(cluster.driver);
+    pass.backward({spread.loss(0) * std::numeric_limits<float>::infinity()}).get();
+    spread.steps->gather(pass);
+  }
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(1.0); }), "is not finite; no parameter was stepped"));
+  spread.steps->step();
+  require_same(spread.parameters(), before);
+}
+
 BOOST_AUTO_TEST_CASE(parameters_that_the_context_did_not_touch_stay_as_they_are) {
   linear_cluster cluster;
   model spread(cluster, adamw);
@@ -191,6 +234,7 @@ BOOST_AUTO_TEST_CASE(misuse_is_refused) {
   std::optional<context> pass(std::in_place, cluster.driver);
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, 0.0); }), "clip_norm is 0"));
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, std::nan("")); }), "expected a number above 0"));
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(0.0); }), "clip_norm is 0"));
   BOOST_TEST(contains(text_of<error>([&] {
                         optimizer refused(cluster.driver, {"lion", {}}, spread.modules);
                       }),

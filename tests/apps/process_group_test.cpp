@@ -205,6 +205,12 @@ BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {
   close(ends_of_pipe[1]);
 }
 
+/// Of a line `SigIgn: <64 bits in hexadecimal>`; glibc keeps signals 32 and 33 to itself and lets nobody set them.
+static bool ignores_nothing(const std::string& line) {
+  constexpr unsigned long long of_glibc = 3ULL << 31;
+  return (std::stoull(line.substr(line.find(':') + 1), nullptr, 16) & ~of_glibc) == 0;
+}
+
 BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_ignored) {
   sigset_t all;
   sigset_t before;
@@ -219,7 +225,7 @@ BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_
     std::string own;
     for (auto& line : heard.all()) {
       BOOST_TEST((line.find("SigBlk") == std::string::npos || line.find("0000000000000000") != std::string::npos), line);
-      BOOST_TEST((line.find("SigIgn") == std::string::npos || line.find("0000000000000000") != std::string::npos), line);
+      BOOST_TEST((line.find("SigIgn") == std::string::npos || ignores_nothing(line)), line);
       own = line;
     }
     std::istringstream fields(own.substr(own.rfind(')') + 2));

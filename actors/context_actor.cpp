@@ -39,6 +39,7 @@ struct shell {
     if (job->to != here.id())
       state.peers.insert(job->to);
     job->request.completed = state.completed;
+    job->request.failed.assign(state.failed.begin(), state.failed.end());
     state.calls.insert(job);
     auto answered = [s = self, job](call_result& result) {
       shell sh(s);
@@ -97,6 +98,8 @@ struct shell {
   }
 
   void run(call_request& request, caf::typed_response_promise<call_result> promise) {
+    for (const pass_number number : request.failed)
+      forget(number);
     if (state.completed < request.completed)
       state.completed = request.completed;
     auto job = std::make_shared<incoming_call>();
@@ -107,6 +110,13 @@ struct shell {
       job->gradients = std::move(gathered);
       s->send(shell(s).here.face(), job);
     });
+  }
+
+  /// Pass `number` failed: what it left on this node counts nowhere.
+  void forget(pass_number number) {
+    state.failed.insert(number);
+    if (auto task = state.tasks.extract(number))
+      self->send(task.mapped(), close_atom::value);
   }
 
   void call_done(incoming_call& job) {
@@ -228,10 +238,8 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
       sh.state.running = false;
       if (succeeded)
         sh.state.completed = std::max(sh.state.completed, number);
-      else if (auto task = sh.known_task(number)) {
-        sh.state.tasks.erase(number);
-        self->send(task, close_atom::value);
-      }
+      else
+        sh.forget(number);
     },
     [=](peer_down& news) {
       shell sh(self);
@@ -270,10 +278,9 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
     [=](abort_pass& message) -> caf::result<pass_aborted> {
       shell sh(self);
       sh.state.current = std::max(sh.state.current, message.pass);
-      if (auto task = sh.known_task(message.pass)) {
-        sh.state.tasks.erase(message.pass);
-        return self->delegate(task, std::move(message));
-      }
+      sh.state.failed.insert(message.pass);
+      if (auto task = sh.state.tasks.extract(message.pass))
+        return self->delegate(task.mapped(), std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
     [=](release_context& message) -> context_released {

@@ -35,7 +35,8 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 
 /// A distributed autograd context on one node: its sends, the nodes it reached from here, the gradients it gathered, and the
 /// current pass.
-///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes.
+///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Which passes
+///         failed rides along with every call: a node that heard of no abort drops what such a pass left there.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
 ///   CO-3  every call it sends ends: with its answer, its deadline or the news that the peer is down.
 ///   CO-4  messages of a pass that ended or was aborted on this node start nothing.
@@ -72,6 +73,7 @@ struct context_state {
 
   gradients_ptr gathered;                                      // of completed passes; null: none
   pass_number completed;                                       // the last pass known to be complete
+  std::set<pass_number> failed;                                // passes known to have failed, here or where they were begun
   pass_number current;                                         // the last pass begun here or heard of
   std::map<pass_number, graph_task_actor> tasks;               // of `current` and of those whose gradients are not gathered yet
   bool running = false;                                        // a pass that was started here runs

@@ -123,6 +123,7 @@ std::string show(const call_request& x) {
     .field("deadline_ns", x.deadline_ns)
     .field("span", x.span)
     .field("completed", x.completed)
+    .field("failed", x.failed)
     .done();
 }
 std::string show(const call_result& x) {

@@ -85,6 +85,7 @@ void to_wire(const call_request& x, wire::CallRequest& to) {
   to.set_deadline_ns(x.deadline_ns);
   to.set_span(x.span);
   to.set_completed(x.completed.value);
+  put(*to.mutable_failed(), x.failed);
 }
 
 complaint from_wire(const wire::CallRequest& from, call_request& x) {
@@ -93,6 +94,7 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   x.deadline_ns = from.deadline_ns();
   x.span = from.span();
   x.completed.value = from.completed();
+  take(from.failed(), x.failed);
   if (complaint bad = take_values(from, x.values)) {
     return bad;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <concepts>
 #include <limits>
 #include <utility>
 
@@ -49,14 +50,18 @@ void take_pass(const Header& from, Message& x) {
   x.pass.value = from.pass();
 }
 
-inline void put(fixed64_list& to, const std::vector<node_id>& xs) {
+template <class Id>
+  requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>)
+void put(fixed64_list& to, const std::vector<Id>& xs) {
   to.Reserve(static_cast<int>(xs.size()));
-  for (const node_id& x : xs) {
+  for (const Id& x : xs) {
     to.AddAlreadyReserved(x.value);
   }
 }
 
-inline void take(const fixed64_list& from, std::vector<node_id>& xs) {
+template <class Id>
+  requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>)
+void take(const fixed64_list& from, std::vector<Id>& xs) {
   xs.resize(static_cast<std::size_t>(from.size()));
   for (int i = 0; i < from.size(); ++i) {
     xs[static_cast<std::size_t>(i)].value = from[i];

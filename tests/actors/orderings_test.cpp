@@ -16,6 +16,9 @@
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
 using namespace std::chrono_literals;
@@ -41,6 +44,9 @@ struct cast {
       weights.emplace(name, torch::full({2}, 2.0, torch::requires_grad()));
       here->functions().add("times_weight", [w = weights.at(name)](troupe::call_arguments& arguments) {
         return troupe::call_reply{{arguments.tensors.at(0) * w}};
+      });
+      here->functions().add("gathered", [w = weights.at(name)](troupe::call_arguments& arguments) {
+        return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(w) : at::Tensor{}}};
       });
       here->functions().add("refuse_backward", [](troupe::call_arguments& arguments) {
         auto x = arguments.tensors.at(0) * 2;
@@ -87,7 +93,7 @@ struct cast {
     run();
     at::Tensor result;
     request.receive([&](const troupe::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
-                    [](const caf::error&) { BOOST_FAIL("the context does not answer"); });
+                    [](const caf::error& reason) { BOOST_FAIL("the context does not answer: " << troupe::to_exception(reason).what()); });
     return result;
   }
 
@@ -170,6 +176,38 @@ BOOST_AUTO_TEST_CASE(an_abort_that_crosses_results_leaves_nothing_behind) {
     BOOST_REQUIRE_MESSAGE(second.ready(), "seed " << seed << ": the second pass hangs");
     second.get();
     BOOST_REQUIRE(same(play.gradient(pass, x), torch::full({2}, 2.0)));
+  }
+}
+
+// CO-1: "b" did its part of a pass that failed elsewhere, and no abort reached it.
+BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
+  for (const bool failed : {false, true}) {
+    cast play(1);
+    troupe::context pass(play.node("a"));
+    auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
+    auto* recv = dynamic_cast<troupe::engine::recv_backward*>(y.grad_fn().get());
+    BOOST_TEST_REQUIRE(recv != nullptr);
+    const auto there = caf::actor_cast<caf::actor>(play.node("b").actors().face());
+    troupe::propagate_gradients gradients;
+    gradients.context = pass.id();
+    gradients.pass = {1};
+    gradients.message = recv->message;
+    gradients.gradients = {torch::ones({2})};
+    gradients.carried = troupe::protocol::whole_purse();
+    caf::anon_send(there, std::move(gradients));
+    play.run();
+    troupe::call_request next;
+    next.function = "gathered";
+    next.payload.context = pass.id();
+    next.completed = {2};
+    if (failed)
+      next.failed = {{1}};
+    caf::scoped_actor self{play.system};
+    auto request = self->request(there, caf::infinite, std::move(next));
+    play.run();
+    request.receive(
+      [&](const troupe::call_result& result) { BOOST_TEST(result.payload.tensors.at(0).defined() == !failed); },
+      [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
   }
 }
 

@@ -113,8 +113,8 @@ auto members(is<farewell> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<call_request> auto& x) {
-  auto& [a, b, c, d, e, f, g] = x;
-  return std::tie(a, b, c, d, e, f, g);
+  auto& [a, b, c, d, e, f, g, h] = x;
+  return std::tie(a, b, c, d, e, f, g, h);
 }
 auto members(is<call_result> auto& x) {
   auto& [a, b, c] = x;

@@ -78,6 +78,7 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
 }
 
 std::shared_ptr<const engine::gradient_table> context::gradients() const {
+  detail::continuation_scope::refuse_to_wait();
   caf::scoped_actor self{here_->actors().system()};
   gradients_ptr result;
   self->request(here_->actors().context(id_), gather_deadline, take_atom::value)

@@ -16,6 +16,17 @@ void report_lost_exception(const char* where, const char* text) noexcept {
   std::fprintf(stderr, "troupe: %s threw: %s\n", where, text);
 }
 
+int& continuation_scope::depth() noexcept {
+  thread_local int depth = 0;
+  return depth;
+}
+
+void continuation_scope::refuse_to_wait() {
+  if (depth() > 0)
+    throw error(errc::misuse, "a continuation waits for a result: it would block the thread that brings results. Inside then(), "
+                              "start calls and add continuations to them, or wait on another thread");
+}
+
 }  // namespace detail
 
 }  // namespace troupe

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/call_scope.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -27,13 +28,32 @@ class blocking_observer {
 };
 
 namespace detail {
+
 void report_lost_exception(const char* where, const char* text) noexcept;
-}
+
+/// This thread runs a continuation.
+class continuation_scope {
+ public:
+  continuation_scope() noexcept { ++depth(); }
+  ~continuation_scope() { --depth(); }
+  continuation_scope(const continuation_scope&) = delete;
+  continuation_scope& operator=(const continuation_scope&) = delete;
+
+  /// Throws troupe::error (misuse) inside a continuation.
+  static void refuse_to_wait();
+
+ private:
+  static int& depth() noexcept;
+};
+
+}  // namespace detail
 
 /// A value that arrives once, from any thread.
 ///   FU-1  it is completed exactly once; later completions are ignored.
 ///   FU-2  `get` ends at its deadline at the latest, if one is given.
-///   FU-3  a continuation runs exactly once, on the thread that completes the future or that adds it.
+///   FU-3  a continuation runs exactly once, on the thread that completes the future or that adds it; calls it makes join the
+///         context that was open where it was added.
+///   FU-4  a continuation cannot wait: it may be on the thread that brings the results. `get` of an incomplete future throws there.
 /// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(); what it throws
 /// fails the future. A continuation that throws does not keep the others from running; its text goes to stderr.
 template <class T>
@@ -89,14 +109,19 @@ class future {
 
   /// Runs `next` with this future once it is complete.
   void then(std::function<void(future)> next) const {
+    auto in_scope = [next = std::move(next), context = call_scope::context(), rank = call_scope::rank()](const future& self) {
+      const call_scope scope(context, rank);
+      const detail::continuation_scope no_waiting;
+      next(self);
+    };
     {
       std::lock_guard lock(state_->mutex);
       if (!state_->complete) {
-        state_->continuations.push_back(std::move(next));
+        state_->continuations.push_back(std::move(in_scope));
         return;
       }
     }
-    next(*this);
+    in_scope(*this);
   }
 
  private:
@@ -104,6 +129,7 @@ class future {
   template <class F>
   bool wait(F await) const {
     if (ready()) return true;
+    detail::continuation_scope::refuse_to_wait();
     auto* observer = blocking_observer::current();
     if (observer != nullptr) observer->blocked();
     std::unique_lock lock(state_->mutex);

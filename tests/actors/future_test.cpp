@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/future.hpp>
 
+#include <troupe/actors/call_scope.hpp>
+
 #include <atomic>
 #include <thread>
 
@@ -108,6 +110,40 @@ BOOST_AUTO_TEST_CASE(a_continuation_that_throws_keeps_none_from_running) {
   value.then([&](future<int>) { ++told; });
   BOOST_CHECK_NO_THROW(value.set_value(1));
   BOOST_TEST(told == 1);
+}
+
+// FU-3
+BOOST_AUTO_TEST_CASE(a_continuation_is_in_the_context_that_was_open_where_it_was_added) {
+  const troupe::context_id open{{7}, 9};
+  future<int> value;
+  std::vector<troupe::context_id> seen;
+  {
+    troupe::call_scope scope(open, 5);
+    value.then([&](future<int>) { seen.push_back(troupe::call_scope::context()); });
+  }
+  value.set_value(1);
+  value.then([&](future<int>) { seen.push_back(troupe::call_scope::context()); });
+  BOOST_TEST_REQUIRE(seen.size() == 2);
+  BOOST_TEST((seen[0] == open));
+  BOOST_TEST((seen[1] == troupe::context_id{}));
+}
+
+// FU-4
+BOOST_AUTO_TEST_CASE(a_continuation_that_waits_gets_an_error_whichever_thread_it_is_on) {
+  future<int> value;
+  future<int> never;
+  std::vector<errc> refused;
+  auto wait = [&](future<int> complete) {
+    BOOST_TEST(complete.get() == 1);
+    refused.push_back(failure([&] { never.get(1ms); }));
+  };
+  value.then(wait);
+  value.set_value(1);
+  value.then(wait);
+  BOOST_TEST_REQUIRE(refused.size() == 2);
+  BOOST_TEST((refused[0] == errc::misuse));
+  BOOST_TEST((refused[1] == errc::misuse));
+  BOOST_TEST((failure([&] { never.get(1ms); }) == errc::deadline_passed));
 }
 
 BOOST_AUTO_TEST_CASE(finish_runs_once_on_the_thread_of_the_first_get) {

@@ -93,8 +93,9 @@ void company::stop() {
   transfers_.messenger.finish();
   caf::scoped_actor self{*system_};
   if (membership_)
-    self->request(membership_, std::chrono::seconds(1), leave_atom::value, std::string("its node stopped"))
-      .receive([](caf::unit_t) {}, [](const caf::error&) {});
+    self->request(caf::actor_cast<caf::actor>(membership_), std::chrono::seconds(1), leave_atom::value,
+                  std::string("its node stopped"))
+      .receive([] {}, [](const caf::error&) {});
   if (face_ && port_ != 0)
     system_->middleman().unpublish(face_, port_);
   std::vector<caf::actor> all;

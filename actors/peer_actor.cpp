@@ -13,6 +13,7 @@
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/inspect.hpp>
 
 namespace troupe {
 
@@ -151,6 +152,10 @@ template <class Self>
 peer_actor::behavior_type make_peer(Self self, company* here) {
   close_mailbox_at_exit(self);
   self->state.here = here;
+  self->set_default_handler([](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+    caf::error why = take_read_error();
+    return why ? why : make_error(errc::malformed_message, "a peer takes no message of this type");
+  });
   self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(here->options().workers);
   using result_promise = caf::typed_response_promise<call_result>;
   return {

@@ -8,6 +8,10 @@
 #include <future>
 #include <thread>
 
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
 using namespace std::chrono_literals;
@@ -195,6 +199,20 @@ BOOST_AUTO_TEST_CASE(a_peer_that_stops_fails_the_call_that_waits_for_it) {
   });
   let_go.set_value();
   stopper.join();
+}
+
+BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_read_is_answered_with_the_reason) {
+  troupe::call_request contradiction;
+  contradiction.function = "times_weight";
+  contradiction.payload.tensors = {torch::ones({2})};
+  contradiction.payload.requires_grad = {true, true};
+  a.peer("b").call("times_weight", {torch::ones({2})}).get();
+  caf::scoped_actor self{a.actors().system()};
+  std::string text;
+  self->request(caf::actor_cast<caf::actor>(a.actors().directory().face(b.id())), 10s, contradiction)
+    .receive([](const troupe::call_result&) {}, [&](const caf::error& reason) { text = troupe::to_exception(reason).what(); });
+  BOOST_TEST(text.find("requires_grad has not as many entries as there are tensors") != std::string::npos, text);
+  BOOST_TEST(same(a.peer("b").call("times_weight", {torch::ones({2})}).get().tensors.at(0), weight));
 }
 
 BOOST_AUTO_TEST_CASE(nested_contexts_on_one_thread_are_refused) {

@@ -15,10 +15,12 @@ endif()
 # header then serves libraries and programs alike.
 add_compile_options(-fPIC -fno-semantic-interposition)
 add_compile_options(-Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual)
-if(TROUPE_WERROR)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # gcc 12 takes the inlined std::string operator+ for an overflow (its bugs 105329 and 105651).
-  add_compile_options(-Werror -Wno-error=restrict -Wno-error=stringop-overflow
-    -Wno-error=stringop-overread -Wno-error=array-bounds)
+  add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+endif()
+if(TROUPE_WERROR)
+  add_compile_options(-Werror)
 endif()
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)

@@ -205,10 +205,10 @@ BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {
   close(ends_of_pipe[1]);
 }
 
-/// Of a line `SigIgn: <64 bits in hexadecimal>`; glibc keeps signals 32 and 33 to itself and lets nobody set them.
+/// Of a line `a: SigIgn: <64 bits in hexadecimal>`; glibc keeps signals 32 and 33 to itself and lets nobody set them.
 static bool ignores_nothing(const std::string& line) {
   constexpr unsigned long long of_glibc = 3ULL << 31;
-  return (std::stoull(line.substr(line.find(':') + 1), nullptr, 16) & ~of_glibc) == 0;
+  return (std::stoull(line.substr(line.rfind(':') + 1), nullptr, 16) & ~of_glibc) == 0;
 }
 
 BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_ignored) {

@@ -53,7 +53,7 @@ struct graph_task::implementation : workspace {
         evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
-    graph = plan(settings.roots, settings.sends, settings.inputs, settings.capture, std::move(graph));
+    graph.build(settings.roots, settings.sends, settings.inputs, settings.capture);
     slots.resize(graph.slot_count);
     streams = make_stream_order(graph);
     validate(settings.roots, settings.root_gradients,

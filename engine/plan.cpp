@@ -14,6 +14,9 @@ namespace troupe::engine {
 
 namespace {
 
+// Where a function keeps what it knows of its inputs, near enough.
+constexpr std::size_t offset_of_inputs = 256;
+
 // A function recorded before every input can't lead to one of them.
 std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs) {
   std::uint64_t lowest = inputs.empty() ? 0 : std::numeric_limits<std::uint64_t>::max();
@@ -25,17 +28,16 @@ std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs
 
 }  // namespace
 
-plan::plan(const torch::autograd::edge_list& root_edges, const std::vector<send_source>& send_sources,
-           const torch::autograd::edge_list& inputs, bool capturing, plan&& spare)
-    : vertices(std::move(spare.vertices)),
-      edges(std::move(spare.edges)),
-      roots(std::move(spare.roots)),
-      numbers_(std::move(spare.numbers_)),
-      unexpanded_(std::move(spare.unexpanded_)) {
+void plan::build(const torch::autograd::edge_list& root_edges, const std::vector<send_source>& send_sources,
+                 const torch::autograd::edge_list& inputs, bool capturing) {
   vertices.clear();
   edges.clear();
   roots.clear();
+  sends.clear();
+  captures.clear();
   numbers_.clear();
+  slot_count = 0;
+  walked_ = 0;
   const std::uint64_t lowest = lowest_topological_number(inputs);
   roots.reserve(root_edges.size());
   for (const auto& root : root_edges) {
@@ -45,29 +47,32 @@ plan::plan(const torch::autograd::edge_list& root_edges, const std::vector<send_
     roots.push_back({index, root.input_nr});
   }
   walk(0, lowest);
+  if (!send_sources.empty()) {
+    add_sends(send_sources, lowest);
+  }
+  if (!inputs.empty()) {
+    prune(inputs, capturing);
+  }
+}
 
-  std::vector<std::uint32_t> ascending(send_sources.size());
+void plan::add_sends(const std::vector<send_source>& sources, std::uint64_t lowest) {
+  std::vector<std::uint32_t> ascending(sources.size());
   std::iota(ascending.begin(), ascending.end(), 0);
-  std::stable_sort(ascending.begin(), ascending.end(),
-                   [&](auto a, auto b) { return send_sources[a].rank < send_sources[b].rank; });
-  sends.resize(send_sources.size(), none);
+  std::stable_sort(ascending.begin(), ascending.end(), [&](auto a, auto b) { return sources[a].rank < sources[b].rank; });
+  sends.resize(sources.size(), none);
   std::uint32_t rank = 0;
   std::uint64_t current = 0;
   for (const std::uint32_t send : ascending) {
-    if (send_sources[send].rank != current) {
-      current = send_sources[send].rank;
+    if (sources[send].rank != current) {
+      current = sources[send].rank;
       ++rank;
     }
     const std::size_t before = vertices.size();
-    sends[send] = add(send_sources[send].function.get(), rank);
+    sends[send] = add(sources[send].function.get(), rank);
     TORCH_CHECK(sends[send] == before, "troupe: a send is given twice to one graph task, or is reachable from another source");
     vertices[sends[send]].marks |= source;
     vertices[sends[send]].send = send;
     walk(rank, lowest);
-  }
-
-  if (!inputs.empty()) {
-    prune(inputs, capturing);
   }
 }
 
@@ -81,16 +86,29 @@ std::uint32_t plan::add(torch::autograd::Node* function, std::uint32_t rank) {
     TORCH_CHECK(vertices.size() < none, "troupe: a graph of more than ", none, " functions");
     index = static_cast<std::uint32_t>(vertices.size());
     vertices.push_back({function, 0, 0, 0, 0, 0, 0, rank, needed, none});
-    unexpanded_.push_back(index);
   }
   return index;
 }
 
+// The walk would wait for memory more than it computes: functions lie wherever the forward pass left room.
+inline void plan::load_ahead(std::size_t at) const {
+  constexpr std::size_t near = 2;
+  constexpr std::size_t far = 5;
+  if (at + far < vertices.size()) {
+    const char* function = reinterpret_cast<const char*>(vertices[at + far].function);
+    __builtin_prefetch(function);
+    __builtin_prefetch(function + 64);
+    __builtin_prefetch(function + offset_of_inputs);
+  }
+  if (at + near < vertices.size()) {
+    __builtin_prefetch(vertices[at + near].function->next_edges().data());
+  }
+}
+
 void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
-  while (!unexpanded_.empty()) {
-    const std::uint32_t at = unexpanded_.back();
-    unexpanded_.pop_back();
-    vertex& here = vertices[at];
+  for (; walked_ < vertices.size(); ++walked_) {
+    load_ahead(walked_);
+    vertex& here = vertices[walked_];
     const torch::autograd::Node& function = *here.function;
     if (lowest > 0 && function.topological_nr() < lowest && (here.marks & source) == 0) {
       continue;

@@ -61,31 +61,35 @@ class plan {
   plan() = default;
 
   /// `inputs` empty: everything executes. `capturing`: the inputs are answers, else functions to run.
-  /// `spare`: a plan that is done with, whose memory is used again.
-  plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
-       const torch::autograd::edge_list& inputs, bool capturing, plan&& spare);
-  plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
-       const torch::autograd::edge_list& inputs, bool capturing)
-      : plan(roots, sends, inputs, capturing, plan()) {}
+  plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends, const torch::autograd::edge_list& inputs,
+       bool capturing) {
+    build(roots, sends, inputs, capturing);
+  }
 
-  /// Bytes that a spare plan of this size holds on to.
+  /// Makes another plan of this one, in the memory that it has.
+  void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
+             const torch::autograd::edge_list& inputs, bool capturing);
+
+  /// Bytes that it holds on to.
   std::size_t memory() const noexcept;
 
   std::vector<vertex> vertices;
   std::vector<edge> edges;
-  std::vector<edge> roots;                 // where each root gradient goes
-  std::vector<std::uint32_t> sends;        // the vertex of each send
-  std::vector<capture> captures;           // by vertex
-  std::uint32_t slot_count = 0;            // inputs of all vertices
+  std::vector<edge> roots;           // where each root gradient goes
+  std::vector<std::uint32_t> sends;  // the vertex of each send
+  std::vector<capture> captures;     // by vertex
+  std::uint32_t slot_count = 0;      // inputs of all vertices
 
  private:
   std::uint32_t add(torch::autograd::Node* function, std::uint32_t rank);
+  void add_sends(const std::vector<send_source>& sources, std::uint64_t lowest);
   void walk(std::uint32_t rank, std::uint64_t lowest);
+  void load_ahead(std::size_t at) const;
   void prune(const torch::autograd::edge_list& inputs, bool capturing);
   void mark_ancestors(std::vector<std::uint32_t> marked);
 
   node_map numbers_;
-  std::vector<std::uint32_t> unexpanded_;
+  std::size_t walked_ = 0;  // vertices whose edges are known
 };
 
 }  // namespace troupe::engine

@@ -33,6 +33,7 @@ std::int64_t steady_ns() noexcept {
 
 company::company(node& handle, settings options, caf::actor_system* host)
     : handle_(handle), options_(std::move(options)), id_(draw_id()), system_(host) {
+  check(options_);
   objects_ = std::make_unique<object_store>(id_, options_.name);
   if (system_ == nullptr) {
     config_.emplace(options_);

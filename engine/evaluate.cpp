@@ -5,14 +5,14 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/hooks.hpp>
+#include <troupe/engine/running_pass.hpp>
 
 namespace troupe::engine {
 
@@ -31,8 +31,8 @@ bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradie
     return false;
   }
   const at::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
-  if (impl.is_python_dispatch() || impl.has_symbolic_sizes_strides() || gradient.is_nested() ||
-      impl.layout() != at::kStrided || impl.device() != wanted.device()) {
+  if (impl.is_python_dispatch() || impl.has_symbolic_sizes_strides() || gradient.is_nested() || impl.layout() != at::kStrided ||
+      impl.device() != wanted.device()) {
     return false;
   }
   const c10::SymIntArrayRef shape = wanted.shape_as_dim_vector();
@@ -58,18 +58,6 @@ void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* 
   }
 }
 
-void check_for_nan(const Node& function, const variable_list& outputs) {
-  c10::AutoGradMode no_grad(false);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].defined()) {
-      continue;
-    }
-    const c10::OptionalDeviceGuard device(outputs[i].device());
-    TORCH_CHECK(!at::isnan(outputs[i])._is_any_true().item<bool>(), "Function '", function.name(),
-                "' returned nan values in its ", i, "th output.");
-  }
-}
-
 void accumulate_in(gradient_table& leaves, AccumulateGrad& function, variable_list& inputs) {
   if (!inputs[0].defined()) {
     return;
@@ -78,6 +66,13 @@ void accumulate_in(gradient_table& leaves, AccumulateGrad& function, variable_li
   if (function.variable.requires_grad()) {
     leaves.accumulate(function.variable, std::move(inputs[0]));
   }
+}
+
+void inspect(const pass_notes& notes, Node& function, const variable_list& outputs) {
+  if (AnomalyMode::should_check_nan()) {
+    check_for_nan(function, outputs);
+  }
+  adopt_outputs(function, notes.made_from, outputs);
 }
 
 variable_list call(Node& function, variable_list& inputs, gradient_table* leaves) {
@@ -92,7 +87,8 @@ variable_list call(Node& function, variable_list& inputs, gradient_table* leaves
 
 }  // namespace
 
-void validate(const edge_list& edges, variable_list& gradients, const std::function<std::string(const std::string&)>& describe) {
+void validate(const edge_list& edges, variable_list& gradients,
+              const std::function<std::string(const std::string&)>& describe) {
   bool all_fit = edges.size() == gradients.size();
   for (std::size_t i = 0; all_fit && i < edges.size(); ++i) {
     const auto& edge = edges[i];
@@ -103,19 +99,12 @@ void validate(const edge_list& edges, variable_list& gradients, const std::funct
   }
 }
 
-void call_tensor_hooks(Node& function, variable_list& inputs) {
-  for (const auto& hook : function.tensor_pre_hooks()) {
-    inputs = (*hook)(inputs);
-  }
-  for (const auto& [index, hook] : function.retains_grad_hooks()) {
-    inputs = (*hook)(inputs);
-  }
-}
-
 variable_list evaluation::operator()(Node& function, variable_list& inputs, const plan::edge* next) const {
-  call_tensor_hooks(function, inputs);
-  for (const auto& hook : function.pre_hooks()) {
-    inputs = (*hook)(inputs);
+  if (has_tensor_hooks(function)) {
+    call_tensor_hooks(function, inputs);
+  }
+  if (!function.pre_hooks().empty()) {
+    call_pre_hooks(function, inputs);
   }
   if (!keep_graph) {
     function.will_release_variables();
@@ -132,18 +121,17 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
   if (pruned) {
     drop_unwanted(outputs, function.num_outputs(), next);
   }
-  validate(function.next_edges(), outputs, [&](const std::string& reason) {
-    return "Function " + function.name() + " returned an " + reason;
-  });
-  for (const auto& hook : function.post_hooks()) {
-    outputs = (*hook)(outputs, inputs);
+  validate(function.next_edges(), outputs,
+           [&](const std::string& reason) { return "Function " + function.name() + " returned an " + reason; });
+  if (has_post_hooks) {
+    call_post_hooks(function, outputs, inputs);
   }
   inputs.clear();
   if (!keep_graph) {
     function.release_variables();
   }
-  if (AnomalyMode::is_enabled() && AnomalyMode::should_check_nan()) {
-    check_for_nan(function, outputs);
+  if (anomaly != nullptr) {
+    inspect(*anomaly, function, outputs);
   }
   return outputs;
 }

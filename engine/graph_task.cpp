@@ -9,17 +9,22 @@
 
 #include <ATen/ATen.h>
 #include <ATen/ThreadLocalState.h>
+#include <ATen/record_function.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
-#include <troupe/engine/current_outlet.hpp>
+#include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/describe.hpp>
 #include <troupe/engine/evaluate.hpp>
+#include <troupe/engine/fresh_stack.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/hooks.hpp>
 #include <troupe/engine/input_buffer.hpp>
 #include <troupe/engine/reach_walk.hpp>
+#include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/serial_sums.hpp>
 #include <troupe/engine/stream_order.hpp>
 #include <troupe/engine/workspace.hpp>
@@ -63,7 +68,7 @@ struct graph_task::implementation : workspace {
     }
     if (!settings.one_thread) {
       home = std::this_thread::get_id();
-      home_state.emplace();
+      home_state = std::make_unique<at::ThreadLocalState>();
     }
   }
 
@@ -72,13 +77,18 @@ struct graph_task::implementation : workspace {
   void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
 
   void seed();
+  void run_here(const std::atomic<bool>* stop);
+  void run_ready(const std::atomic<bool>* stop);
+  void run_callbacks();
   void step(std::uint32_t index);
+  void step_watched(std::uint32_t index);
   void step_on_stream(std::uint32_t index);
   void give_leaf_to_caller(torch::autograd::Node& function);
   template <bool Ordered>
   void add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value);
   void take_inputs(const plan::vertex& vertex);
   void capture(std::uint32_t index);
+  void call_capture_hooks(std::size_t output);
   template <bool Ordered>
   void distribute(const plan::vertex& from, variable_list& outputs);
   void skip_outputs(std::uint32_t source);
@@ -96,10 +106,12 @@ struct graph_task::implementation : workspace {
   bool seeded;
   bool abandoned = false;
   std::uint32_t running = plan::none;
+  pass_notes notes;
   std::string failed;
+  std::string trace;
   reach_walk reach;
   std::thread::id home;
-  std::optional<at::ThreadLocalState> home_state;
+  std::unique_ptr<at::ThreadLocalState> home_state;  // large, and not needed where the pass stays on one thread
 };
 
 // The gradients of the roots reach them before anything else does.
@@ -162,8 +174,19 @@ void graph_task::implementation::capture(std::uint32_t index) {
                                [](const plan::capture& a, std::uint32_t b) { return a.vertex < b; });
   for (; each != graph.captures.end() && each->vertex == index; ++each) {
     captures[each->output] = inputs.at(each->input);
+    if (!settings.capture_hooks.empty()) {
+      call_capture_hooks(each->output);
+    }
     if (streams) {
       streams->give_to_caller(captures[each->output]);
+    }
+  }
+}
+
+void graph_task::implementation::call_capture_hooks(std::size_t output) {
+  for (const capture_hook& hook : settings.capture_hooks) {
+    if (hook.input == output) {
+      captures[output] = hook.call(captures[output]);
     }
   }
 }
@@ -195,6 +218,14 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
       push(to.vertex);
     }
   }
+}
+
+// A step that a profiler or anomaly mode looks at.
+void graph_task::implementation::step_watched(std::uint32_t index) {
+  RECORD_FUNCTION(c10::str("autograd::engine::evaluate_function: ", graph.vertices[index].function->name()),
+                  c10::ArrayRef<const c10::IValue>());
+  notes.made_from = at::sequence_number::peek();
+  streams ? step_on_stream(index) : step(index);
 }
 
 // A step where not all is on the CPU.
@@ -262,7 +293,7 @@ void graph_task::implementation::fail(std::uint32_t index) {
     auto& function = *graph.vertices[index].function;
     failed = function.name();
     if (torch::autograd::AnomalyMode::is_enabled()) {
-      function.metadata()->print_stack(failed);
+      trace = print_trace(function);
     }
   }
   abandon();
@@ -308,30 +339,78 @@ void graph_task::run(const std::atomic<bool>* stop) {
   if (self.abandoned) {
     return;
   }
-  std::optional<at::ThreadLocalStateGuard> thread_state;
-  if (self.home_state && self.home != std::this_thread::get_id()) {
-    thread_state.emplace(*self.home_state);
+  if (torch::autograd::AnomalyMode::is_enabled()) {
+    if (auto* outer = running_pass::innermost(); outer != nullptr && outer->current_function() != nullptr) {
+      adopt_functions(*outer->current_function(), outer->notes().made_from, self.graph);
+    }
   }
-  c10::AutoGradMode grad_mode(self.settings.create_graph);
-  const outlet_scope outlet(self.settings.emit_to, self.ready);
+  if (running_pass::depth_of_stack() >= most_passes_on_a_stack) {
+    on_fresh_stack([&] { self.run_here(stop); });
+  } else {
+    self.run_here(stop);
+  }
+}
+
+void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
+  std::optional<at::ThreadLocalStateGuard> thread_state;
+  if (home_state && home != std::this_thread::get_id()) {
+    thread_state.emplace(*home_state);
+  }
+  const c10::AutoGradMode grad_mode(settings.create_graph);
+  const running_pass here(settings, graph, ready, running, notes);
+  evaluate.anomaly = torch::autograd::AnomalyMode::is_enabled() ? &notes : nullptr;
   try {
-    const pass_streams streams(self.streams.get());
-    if (!self.seeded) {
-      self.seed();
+    const pass_streams in_order(streams.get());
+    if (!seeded) {
+      seed();
     }
-    while (!self.ready.empty()) {
-      if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
-        self.abandon();
-        return;
-      }
-      self.running = self.ready.pop();
-      self.streams ? self.step_on_stream(self.running) : self.step(self.running);
+    run_ready(stop);
+  } catch (c10::Error& error) {
+    fail(running);
+    if (!trace.empty()) {
+      error.add_context(trace);
     }
+    throw;
   } catch (...) {
-    self.fail(self.running);
+    fail(running);
     throw;
   }
-  self.running = plan::none;
+}
+
+void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
+  // Asked once a pass: a profiler that is started by a function sees the next pass.
+  const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
+  auto& thread = c10::AutogradState::get_tls_state();
+  while (!ready.empty()) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
+      abandon();
+      return;
+    }
+    running = ready.pop();
+    if (watched) {
+      step_watched(running);
+    } else if (streams) {
+      step_on_stream(running);
+    } else {
+      step(running);
+    }
+    if (thread.get_grad_mode() != settings.create_graph) {
+      thread.set_grad_mode(settings.create_graph);
+    }
+  }
+  running = plan::none;
+  if (!notes.callbacks.empty() && waiting == 0) {
+    run_callbacks();
+  }
+}
+
+// One may queue more.
+void graph_task::implementation::run_callbacks() {
+  for (std::size_t i = 0; i < notes.callbacks.size(); ++i) {
+    const auto call = std::move(notes.callbacks[i]);
+    call();
+  }
+  notes.callbacks.clear();
 }
 
 bool graph_task::finished() const noexcept {
@@ -341,6 +420,8 @@ bool graph_task::finished() const noexcept {
 std::size_t graph_task::waiting() const noexcept { return implementation_->waiting; }
 
 std::string graph_task::failed_function() const { return implementation_->failed; }
+
+std::string graph_task::failed_trace() const { return implementation_->trace; }
 
 void graph_task::abandon() { implementation_->abandon(); }
 

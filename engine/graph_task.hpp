@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -33,18 +35,25 @@ struct send_source {
   std::uint64_t rank = 0;
 };
 
+/// Is handed the gradient of an input when it is captured, and returns the one that is kept. Those of an input run as listed.
+struct capture_hook {
+  std::size_t input;
+  std::function<at::Tensor(const at::Tensor&)> call;
+};
+
 /// What a graph task runs. See graph_task.
 struct graph_task_settings {
-  torch::autograd::edge_list roots;                   // gradient edges of the roots, with
-  torch::autograd::variable_list root_gradients;      // one gradient for each
-  std::vector<send_source> sends;                     // distributed pass: sources that wait for their gradients
-  torch::autograd::edge_list inputs;                  // empty: everything; otherwise only what leads to these
-  bool capture = false;                               // with inputs: return their gradients instead of accumulating (grad())
+  torch::autograd::edge_list roots;               // gradient edges of the roots, with
+  torch::autograd::variable_list root_gradients;  // one gradient for each
+  std::vector<send_source> sends;                 // distributed pass: sources that wait for their gradients
+  torch::autograd::edge_list inputs;              // empty: everything; otherwise only what leads to these
+  bool capture = false;                           // with inputs: return their gradients instead of accumulating (grad())
+  std::vector<capture_hook> capture_hooks;        // with `capture`
   bool keep_graph = false;
   bool create_graph = false;
-  gradient_table* leaves = nullptr;                   // leaf gradients go here instead of `.grad`, hooks of the leaf included
-  outlet* emit_to = nullptr;                          // for recv_backward functions; must be set where the graph has one
-  bool one_thread = false;                            // run() stays on the constructing thread: its state need not be kept
+  gradient_table* leaves = nullptr;  // leaf gradients go here instead of `.grad`, hooks of the leaf included
+  outlet* emit_to = nullptr;         // for recv_backward functions; must be set where the graph has one
+  bool one_thread = false;           // run() stays on the constructing thread: its state need not be kept
 };
 
 /// One execution of backward on one node: the state machine of the engine. Single owner, no locks; it may move between threads
@@ -52,7 +61,9 @@ struct graph_task_settings {
 ///   GT-1  a function runs at most once, after all gradients that will reach it have.
 ///   GT-2  sums at one input are in the serial order of the plan, whatever the order of deliveries.
 ///   GT-3  a function that only dropped sends reach never runs, nor do its hooks.
-///   GT-4  after an exception or stop() nothing runs any more, and buffers are freed.
+///   GT-4  after an exception or stop() nothing runs any more, and buffers are freed. Saved variables of what did not run are
+///   kept. GT-5  a function or hook may run passes, as deep as memory allows: they go on at a fresh stack before one is full.
+///   GT-6  what a function changes of grad mode ends with it.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);
@@ -67,8 +78,9 @@ class graph_task {
   /// Send `index` will get no gradients: it is taken off the counts of what it leads to.
   void drop(std::size_t index);
 
-  /// Runs ready functions on this thread until none is left. When `stop` is set, abandons the task. What a function throws comes
-  /// out as it is, after the task has dropped its buffers; `failed_function()` then names it.
+  /// Runs ready functions on this thread until none is left, and the final callbacks if the task is finished then. When `stop`
+  /// is set, abandons the task. What a function throws comes out as it is, after the task has dropped its buffers;
+  /// `failed_function()` then names it.
   void run(const std::atomic<bool>* stop = nullptr);
 
   /// No function is ready and no send is waiting.
@@ -76,6 +88,8 @@ class graph_task {
   /// Sends neither delivered nor dropped.
   std::size_t waiting() const noexcept;
   std::string failed_function() const;
+  /// In anomaly mode: where the function that failed was made, and its parents, as libtorch prints it.
+  std::string failed_trace() const;
 
   /// Drops all buffers; nothing runs any more, and what is delivered or dropped later is ignored.
   void abandon();

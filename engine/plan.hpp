@@ -70,6 +70,9 @@ class plan {
   void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
              const torch::autograd::edge_list& inputs, bool capturing);
 
+  /// The vertex of a function, or none where the walk did not meet it.
+  std::uint32_t find(const torch::autograd::Node& function) const { return numbers_.find(&function, none); }
+
   /// Bytes that it holds on to.
   std::size_t memory() const noexcept;
 

@@ -7,14 +7,14 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <troupe/engine/current_outlet.hpp>
 #include <troupe/engine/describe.hpp>
+#include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
 
 torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_list&& gradients) {
-  outlet_scope::emit(*this, std::move(gradients));
+  running_pass::emit(*this, std::move(gradients));
   return {};
 }
 

@@ -4,50 +4,9 @@
 #include <utility>
 
 #include <troupe/engine/input_buffer.hpp>
-#include <troupe/engine/ready_queue.hpp>
+#include <troupe/engine/serial_order.hpp>
 
 namespace troupe::engine {
-
-namespace {
-
-// The vertices in the order of a serial pass that has every source at its start.
-std::vector<std::uint32_t> serial_order(const plan& graph) {
-  std::vector<std::uint32_t> missing;
-  missing.reserve(graph.vertices.size());
-  for (const auto& vertex : graph.vertices) {
-    missing.push_back(vertex.missing);
-  }
-  ready_queue ready;
-  const auto push = [&](std::uint32_t index) {
-    ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index});
-  };
-  const auto take = [&](const plan::edge& to) {
-    if (to.vertex != plan::none && --missing[to.vertex] == 0) {
-      push(to.vertex);
-    }
-  };
-  for (const plan::edge& root : graph.roots) {
-    take(root);
-  }
-  for (const std::uint32_t send : graph.sends) {
-    push(send);
-  }
-  std::vector<std::uint32_t> order;
-  order.reserve(graph.vertices.size());
-  while (!ready.empty()) {
-    order.push_back(ready.pop());
-    const plan::vertex& vertex = graph.vertices[order.back()];
-    if ((vertex.marks & (plan::needed | plan::source)) == 0) {
-      continue;  // captured only: what comes after it does not execute
-    }
-    for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
-      take(graph.edges[vertex.first_edge + i]);
-    }
-  }
-  return order;
-}
-
-}  // namespace
 
 serial_sums::serial_sums(const plan& graph)
     : place_(graph.edges.size(), 0), next_(graph.slot_count, 0), end_(graph.slot_count, 0) {

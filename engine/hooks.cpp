@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/hooks.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/autograd/function_hook.h>
+
+namespace troupe::engine {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+namespace {
+
+// The list may change under the loop: it is looked at anew before each hook, and what was added meanwhile does not run.
+template <class Hooks, class Call>
+void call_each(const Hooks& hooks, Call call) {
+  const std::size_t count = hooks.size();
+  for (std::size_t i = 0; i < std::min(count, hooks.size()); ++i) {
+    if (hooks[i]) {
+      call(*hooks[i]);
+    }
+  }
+}
+
+// A map: iterators do not survive what a hook may do to it.
+void call_retained(Node& function, variable_list& inputs) {
+  const auto& hooks = function.retains_grad_hooks();
+  std::vector<std::size_t> indices;
+  indices.reserve(hooks.size());
+  for (const auto& [index, hook] : hooks) {
+    indices.push_back(index);
+  }
+  for (const std::size_t index : indices) {
+    if (const auto found = hooks.find(index); found != hooks.end() && found->second) {
+      inputs = (*found->second)(inputs);
+    }
+  }
+}
+
+}  // namespace
+
+void call_tensor_hooks(Node& function, variable_list& inputs) {
+  call_each(function.tensor_pre_hooks(), [&](auto& hook) { inputs = hook(inputs); });
+  if (!function.retains_grad_hooks().empty()) {
+    call_retained(function, inputs);
+  }
+}
+
+void call_pre_hooks(Node& function, variable_list& inputs) {
+  call_each(function.pre_hooks(), [&](auto& hook) { inputs = hook(inputs); });
+}
+
+void call_post_hooks(Node& function, variable_list& outputs, const variable_list& inputs) {
+  call_each(function.post_hooks(), [&](auto& hook) { outputs = hook(outputs, inputs); });
+}
+
+}  // namespace troupe::engine

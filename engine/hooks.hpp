@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+/// Calls the hooks of an autograd function in libtorch's order.
+///   HK-1  a hook may add hooks to its function, which run from the next pass on, and remove hooks that come after it, which
+///   then do
+///         not run.
+namespace troupe::engine {
+
+/// Tensor pre-hooks, then the hooks of retained gradients.
+void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);
+
+void call_pre_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);
+
+void call_post_hooks(torch::autograd::Node& function, torch::autograd::variable_list& outputs,
+                     const torch::autograd::variable_list& inputs);
+
+inline bool has_tensor_hooks(torch::autograd::Node& function) {
+  return !function.tensor_pre_hooks().empty() || !function.retains_grad_hooks().empty();
+}
+
+}  // namespace troupe::engine

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/running_pass.hpp>
+
+#include <utility>
+
+#include <c10/util/Exception.h>
+
+#include <troupe/engine/describe.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/ready_queue.hpp>
+#include <troupe/engine/recv_backward.hpp>
+
+namespace troupe::engine {
+
+namespace {
+
+struct passes_of_thread {
+  running_pass* innermost = nullptr;
+  std::uint32_t depth = 0;
+};
+
+thread_local passes_of_thread here;
+
+}  // namespace
+
+running_pass::running_pass(const graph_task_settings& settings, const plan& graph, const ready_queue& ready,
+                           const std::uint32_t& function, pass_notes& notes) noexcept
+    : settings_(settings), graph_(graph), ready_(ready), function_(function), notes_(notes), outer_(here.innermost) {
+  here.innermost = this;
+  ++here.depth;
+}
+
+running_pass::~running_pass() {
+  here.innermost = outer_;
+  --here.depth;
+}
+
+running_pass* running_pass::innermost() noexcept { return here.innermost; }
+
+std::uint32_t running_pass::depth_of_stack() noexcept { return here.depth; }
+
+void running_pass::continue_in(running_pass* outer) noexcept { here = {outer, 0}; }
+
+bool running_pass::all_of_each_graph_runs() const noexcept {
+  for (const running_pass* each = this; each != nullptr; each = each->outer_) {
+    if (!each->settings_.inputs.empty()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void running_pass::emit(const recv_backward& from, std::vector<at::Tensor> gradients) {
+  const running_pass* const pass = here.innermost;
+  TORCH_CHECK(
+    pass != nullptr && pass->settings_.emit_to != nullptr, "troupe::recv_backward of message ", describe(from.message),
+    ": this backward pass does not leave its node, but its graph goes on at another one. Call backward() of the context ",
+    describe(from.context), " instead");
+  pass->settings_.emit_to->emit(from, std::move(gradients), !pass->ready_.empty());
+}
+
+}  // namespace troupe::engine

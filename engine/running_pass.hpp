@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/engine/plan.hpp>
+
+namespace troupe::engine {
+
+class ready_queue;
+struct graph_task_settings;
+struct recv_backward;
+
+/// What a pass gathers apart from gradients. It stays with the graph task between two stretches of work.
+struct pass_notes {
+  std::int64_t id = -1;                          // given out when first asked for
+  std::vector<std::function<void()>> callbacks;  // run when the pass has finished
+  std::uint64_t made_from = 0;                   // in anomaly mode: functions made by the one that runs count from here
+};
+
+/// The pass that runs on this thread, from construction to destruction. Passes within passes form a stack.
+///   RP-1  the innermost one is that which runs now, also where a deep stack went on at another thread.
+class running_pass {
+ public:
+  /// All arguments outlive it. `function`: the vertex that runs now, or plan::none.
+  running_pass(const graph_task_settings& settings, const plan& graph, const ready_queue& ready, const std::uint32_t& function,
+               pass_notes& notes) noexcept;
+  ~running_pass();
+  running_pass(const running_pass&) = delete;
+  running_pass& operator=(const running_pass&) = delete;
+
+  /// Null where this thread runs none.
+  static running_pass* innermost() noexcept;
+
+  /// How many passes run within each other on the stack of this thread.
+  static std::uint32_t depth_of_stack() noexcept;
+
+  /// Makes the calling thread, which runs no pass, go on where another one waits: its innermost pass is `outer`.
+  static void continue_in(running_pass* outer) noexcept;
+
+  /// Hands gradients to the outlet of this thread's pass. Throws where there is none.
+  static void emit(const recv_backward& from, std::vector<at::Tensor> gradients);
+
+  /// Null where none runs, as during final callbacks.
+  torch::autograd::Node* current_function() const noexcept {
+    return function_ == plan::none ? nullptr : graph_.vertices[function_].function;
+  }
+
+  /// True if neither this pass nor one around it has inputs.
+  bool all_of_each_graph_runs() const noexcept;
+
+  const graph_task_settings& settings() const noexcept { return settings_; }
+  const plan& graph() const noexcept { return graph_; }
+  pass_notes& notes() noexcept { return notes_; }
+  running_pass* outer() noexcept { return outer_; }
+
+ private:
+  const graph_task_settings& settings_;
+  const plan& graph_;
+  const ready_queue& ready_;
+  const std::uint32_t& function_;
+  pass_notes& notes_;
+  running_pass* outer_;
+};
+
+}  // namespace troupe::engine

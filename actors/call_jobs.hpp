@@ -13,6 +13,7 @@
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/send_backward.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -46,8 +47,17 @@ struct incoming_call {
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
 
+/// A message of a user's own actor, on its way to another node.
+struct outgoing_joint {
+  context_id context;
+  node_id to;
+  engine::send_source send;
+};
+using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
+
 }  // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradients_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::incoming_call_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_joint_ptr)

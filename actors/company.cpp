@@ -110,6 +110,8 @@ void company::stop() {
       end(context);
     for (const auto& worker : std::exchange(workers_, {}))
       end(worker);
+    for (const auto& [name, actor] : std::exchange(published_, {}))
+      end(actor);
   }
   end(membership_);
   end(face_);
@@ -196,6 +198,24 @@ void company::send_now(outgoing_call_ptr job) {
     caf::anon_send(mine, std::move(job));
   else
     caf::anon_send(face_, std::move(job));
+}
+
+void company::add_joint(outgoing_joint_ptr joint) {
+  if (auto mine = context(joint->context))
+    caf::anon_send(mine, std::move(joint));
+  else
+    caf::anon_send(face_, std::move(joint));
+}
+
+void company::publish(std::string name, caf::strong_actor_ptr actor) {
+  std::lock_guard lock(mutex_);
+  published_.insert_or_assign(std::move(name), std::move(actor));
+}
+
+caf::strong_actor_ptr company::published(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  auto found = published_.find(name);
+  return found == published_.end() ? nullptr : found->second;
 }
 
 void company::finish_call(outgoing_call& job, call_result& result) {

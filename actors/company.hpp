@@ -82,6 +82,13 @@ class company {
   void finish_call(outgoing_call& job, call_result& result);
   void fail_call(outgoing_call& job, const error& reason);
 
+  /// Tells the joint's context of it, or opens the context.
+  void add_joint(outgoing_joint_ptr joint);
+
+  /// Actors of the user's, by name.
+  void publish(std::string name, caf::strong_actor_ptr actor);
+  caf::strong_actor_ptr published(const std::string& name) const;
+
   call_worker_actor spawn_call_worker();
 
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -111,6 +118,7 @@ class company {
   std::atomic<std::uint64_t> contexts_opened_{0};
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<context_id, context_actor> open_contexts_;
+  std::unordered_map<std::string, caf::strong_actor_ptr> published_;
   std::vector<call_worker_actor> workers_;
   std::function<void(const std::string&, const std::string&)> notify_;
   bool stopped_ = false;

@@ -226,6 +226,12 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
   using gradients_promise = caf::typed_response_promise<gradients_ptr>;
   return {
     [=](outgoing_call_ptr& job) { shell(self).call(std::move(job)); },
+    [=](outgoing_joint_ptr& joint) {
+      auto& state = self->state;
+      state.sends.push_back(std::move(joint->send));
+      if (joint->to != shell(self).here.id())
+        state.peers.insert(joint->to);
+    },
     [=](backward_job_ptr& job) { shell(self).backward(std::move(job)); },
     [=](take_atom) -> gradients_promise {
       auto promise = self->template make_response_promise<gradients_promise>();

@@ -44,6 +44,7 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 using context_actor = caf::typed_actor<
   // from this node
   caf::reacts_to<outgoing_call_ptr>,
+  caf::reacts_to<outgoing_joint_ptr>,
   caf::reacts_to<backward_job_ptr>,
   caf::replies_to<take_atom>::with<gradients_ptr>,             // gathered so far, up to the last completed pass
   caf::reacts_to<incoming_call_ptr>,                           // a call_worker is done with it

@@ -73,6 +73,16 @@ function_table& node::functions() noexcept {
   return company_->functions();
 }
 
+caf::actor_system& node::system() noexcept {
+  return company_->system();
+}
+
+void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
+  if (!actor)
+    throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
+  company_->publish(std::move(name), actor);
+}
+
 object_store& node::objects() noexcept {
   return company_->objects();
 }
@@ -151,6 +161,19 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
 
 void node::stop() {
   company_->stop();
+}
+
+caf::strong_actor_ptr peer::actor(const std::string& name) const {
+  auto& here = here_->actors();
+  auto face = here.directory().face(id_);
+  if (!face)
+    throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
+  caf::scoped_actor self{here.system()};
+  caf::strong_actor_ptr result;
+  self->request(caf::actor_cast<peer_actor>(face), here.options().deadline, find_atom::value, name)
+    .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
+             [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "': "); });
+  return result;
 }
 
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,

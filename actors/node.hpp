@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <caf/actor_control_block.hpp>
 
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
@@ -41,6 +42,10 @@ class peer {
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
 
+  /// The actor published there under that name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks; throws
+  /// troupe::error (unknown_function, peer_down ...).
+  caf::strong_actor_ptr actor(const std::string& name) const;
+
   /// Makes a module of the registered type there and owns it. Blocks; throws troupe::error.
   remote_module create(const std::string& type, attributes values = {}) const;
 
@@ -68,6 +73,12 @@ class node {
 
   /// Functions that other nodes may call here.
   function_table& functions() noexcept;
+
+  /// The actor system of the node: spawn your own actors there (see settings::configure for their message types).
+  caf::actor_system& system() noexcept;
+
+  /// Other nodes find the actor by this name (peer::actor). It ends with the node.
+  void publish(std::string name, const caf::strong_actor_ptr& actor);
 
   /// Modules and optimizers that live here.
   object_store& objects() noexcept;

@@ -201,6 +201,12 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
         return self->delegate(context, std::move(message));
       return context_released{message.context, sh.here.id()};
     },
+    [=](find_atom, const std::string& name) -> caf::result<caf::strong_actor_ptr> {
+      auto& here = shell(self).here;
+      if (auto found = here.published(name))
+        return found;
+      return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
+    },
     [=](const membership_actor& who) { self->state.membership = who; },
     [=](open_atom, const context_id& id, const context_actor& actor) { self->state.contexts.emplace(id, actor); },
     [=](close_atom, const context_id& id) {
@@ -216,6 +222,10 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
         self->send(context, std::move(job));
       else
         sh.here.fail_call(*job, to_exception(sh.no_context(id)));
+    },
+    [=](outgoing_joint_ptr& joint) {
+      if (auto context = shell(self).find_or_open(joint->context))
+        self->send(context, std::move(joint));
     },
     [=](incoming_call_ptr& job) {
       shell sh(self);

@@ -3,9 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace caf {
+class actor_system_config;
+}
 
 namespace troupe {
 
@@ -19,6 +24,8 @@ struct settings {
   std::chrono::milliseconds deadline{60'000};  // of calls, passes and lookups that name none
   std::chrono::milliseconds heartbeat{250};    // between two signs of life; a peer is down after 3 missed ones
   bool trace = false;                          // record spans from the start
+  /// Called with the configuration of the node's actor system, before that starts: to add the message types of your own actors.
+  std::function<void(caf::actor_system_config&)> configure;
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,

@@ -7,11 +7,12 @@
 #include <caf/io/middleman.hpp>
 #include <caf/timespan.hpp>
 
+#include <troupe/actors/settings.hpp>
 #include <troupe/messages/registration.hpp>
 
 namespace troupe {
 
-system_config::system_config(const settings&) {
+system_config::system_config(const settings& options) {
   troupe::add_message_types(*this);  // not the template of the same name
   // A blocking request to a local actor takes 15 us with one shared queue, 86 us while idle workers sleep between steals.
   set("scheduler.policy", caf::atom("sharing"));
@@ -22,6 +23,8 @@ system_config::system_config(const settings&) {
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
   load<caf::io::middleman>();
+  if (options.configure)
+    options.configure(*this);
 }
 
 system_config::system_config(for_tests) {

@@ -3,6 +3,7 @@
 
 /// Everything a program that uses troupe needs.
 #include <troupe/actors/context.hpp>
+#include <troupe/actors/joined_message.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/remote_module.hpp>

@@ -20,7 +20,7 @@ enum class errc : std::uint8_t {
   peer_down,
   /// A deadline passed.
   deadline_passed,
-  /// No function, module or object of that name is registered on the node.
+  /// No function, module, object or actor of that name is registered on the node.
   unknown_function,
   /// A user function, hook or autograd function threw.
   function_failed,

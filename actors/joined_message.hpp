@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/node.hpp>
+#include <troupe/messages/messages.hpp>
+
+/// For messages of your own typed actors: an autograd_message in a request and in its answer joins the graphs of two nodes, as
+/// a call does. The sender makes one with `join_graphs`; the receiver's handler opens a `joined_scope` over it; the sender of
+/// the request takes the answer's tensors with `joined_tensors`.
+namespace troupe {
+
+/// The tensors for an actor on node `to`, joined to the context that is open on this thread; without one they travel plain.
+/// Make it before you send the message, and send each once. Waits for tensors of accelerators to be on the host. Throws
+/// troupe::error (misuse) for a tensor that can't travel, by its number.
+autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
+
+/// The tensors of a message that came from another node, or from this one; those that require grad belong to the graph there.
+/// Call it once a message, on the thread that computes with them. Throws troupe::error for a device that is not here.
+std::vector<at::Tensor> joined_tensors(node& here, autograd_message message);
+
+/// While it lives, what the thread records and calls belongs to the context of the message that it handles.
+///   JS-1  what is recorded in it has the message's number as its rank: sums do not depend on when messages arrive.
+///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
+class joined_scope {
+ public:
+  joined_scope(node& here, autograd_message message);
+
+  /// As joined_tensors gives them.
+  const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
+
+  /// What goes into the answer to whoever sent the message.
+  autograd_message reply(std::vector<at::Tensor> tensors) const;
+
+ private:
+  node* here_;
+  node_id from_;
+  call_scope scope_;
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace troupe

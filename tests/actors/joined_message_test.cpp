@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Typed actors of a user's own, whose messages join the graphs of their nodes.
+#include <troupe/actors/joined_message.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/troupe.hpp>
+
+namespace own {
+
+/// A message of this test: a name and tensors.
+struct activation {
+  std::string name;
+  troupe::autograd_message payload;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, activation& x) {
+  return f(caf::meta::type_name("activation"), x.name, x.payload);
+}
+
+using stage_actor = caf::typed_actor<caf::replies_to<activation>::with<activation>>;
+
+}  // namespace own
+
+namespace {
+
+using namespace std::chrono_literals;
+using own::activation;
+using own::stage_actor;
+
+troupe::settings named(const std::string& name) {
+  troupe::settings options;
+  options.name = name;
+  options.deadline = 10s;
+  options.configure = [](caf::actor_system_config& config) { config.add_message_type<activation>("own::activation"); };
+  return options;
+}
+
+/// Multiplies by its weight; answers, or hands on to the next stage, which then answers.
+class stage {
+ public:
+  stage(const std::string& name, double weight)
+      : weight_(torch::full({2}, weight, torch::requires_grad())), here_(named(name)) {
+    here_.publish("stage", caf::actor_cast<caf::strong_actor_ptr>(here_.system().spawn<caf::detached>(behave, this)));
+    here_.functions().add("gradient", [this](troupe::call_arguments& arguments) {
+      return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(weight_) : at::Tensor{}}};
+    });
+  }
+
+  void hand_on_to(const std::string& name) {
+    next_peer_ = here_.peer(name);
+    next_ = caf::actor_cast<stage_actor>(next_peer_->actor("stage"));
+  }
+
+  troupe::node& here() { return here_; }
+
+ private:
+  static stage_actor::behavior_type behave(stage_actor::pointer self, stage* mine) {
+    return {[=](activation& request) -> caf::result<activation> {
+      const troupe::joined_scope scope(mine->here_, std::move(request.payload));
+      const auto y = scope.tensors().at(0) * mine->weight_;
+      if (mine->next_)
+        return self->delegate(mine->next_, activation{request.name, troupe::join_graphs(*mine->next_peer_, {y})});
+      return activation{request.name, scope.reply({y})};
+    }};
+  }
+
+  at::Tensor weight_;
+  std::optional<troupe::peer> next_peer_;
+  stage_actor next_;
+  troupe::node here_;
+};
+
+struct three_nodes {
+  three_nodes() {
+    for (auto* each : {&c.here(), &a}) each->join("127.0.0.1", b.here().port());
+    first = caf::actor_cast<stage_actor>(a.peer("b").actor("stage"));
+  }
+
+  std::vector<at::Tensor> ask(const std::vector<at::Tensor>& inputs) {
+    caf::scoped_actor self{a.system()};
+    std::vector<at::Tensor> outputs;
+    self->request(first, 10s, activation{"x", troupe::join_graphs(a.peer("b"), inputs)})
+      .receive([&](activation& answer) { outputs = troupe::joined_tensors(a, std::move(answer.payload)); },
+               [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
+    return outputs;
+  }
+
+  at::Tensor gradient_on(const std::string& name) { return a.peer(name).call("gradient").get().tensors.at(0); }
+
+  troupe::node a{named("a")};
+  stage b{"b", 2};
+  stage c{"c", 5};
+  stage_actor first;
+};
+
+bool same(const at::Tensor& x, const at::Tensor& y) { return x.defined() && y.defined() && at::equal(x, y); }
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(joined_message, three_nodes)
+
+BOOST_AUTO_TEST_CASE(requests_and_answers_of_own_actors_join_the_graphs) {
+  auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  troupe::context pass{a};
+  const auto y = ask({x}).at(0);
+  BOOST_TEST(same(y, torch::tensor({2.0, 6.0})));
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::full({2}, 2.0)));
+  BOOST_TEST(same(gradient_on("b"), torch::tensor({1.0, 3.0})));
+}
+
+BOOST_AUTO_TEST_CASE(a_request_may_be_handed_on_to_an_actor_of_a_third_node) {
+  b.hand_on_to("c");
+  auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  troupe::context pass{a};
+  at::Tensor sum;
+  for (int part = 0; part < 4; ++part) {
+    const auto y = ask({x}).at(0);
+    sum = sum.defined() ? sum + y : y;
+  }
+  pass.backward({sum.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::full({2}, 40.0)));
+  BOOST_TEST(same(gradient_on("b"), torch::tensor({20.0, 60.0})));
+  BOOST_TEST(same(gradient_on("c"), torch::tensor({8.0, 24.0})));
+}
+
+// JS-2
+BOOST_AUTO_TEST_CASE(outside_a_context_messages_are_plain) {
+  auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  const auto y = ask({x}).at(0);
+  BOOST_TEST(same(y, torch::tensor({2.0, 6.0})));
+  BOOST_TEST(!y.requires_grad());
+}
+
+BOOST_AUTO_TEST_CASE(an_actor_that_is_not_published_is_named) {
+  BOOST_CHECK_EXCEPTION(a.peer("b").actor("decoder"), troupe::error, [](const troupe::error& e) {
+    return e.code() == troupe::errc::unknown_function && std::string(e.what()).find("'decoder'") != std::string::npos &&
+           std::string(e.what()).find("'b'") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_travel_is_refused_before_it_is_sent) {
+  BOOST_CHECK_EXCEPTION(troupe::join_graphs(a.peer("b"), {torch::eye(2).to_sparse()}), troupe::error,
+                        [](const troupe::error& e) { return e.code() == troupe::errc::unsupported_tensor; });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

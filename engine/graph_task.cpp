@@ -27,6 +27,7 @@
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/serial_sums.hpp>
 #include <troupe/engine/stream_order.hpp>
+#include <troupe/engine/warning_relay.hpp>
 #include <troupe/engine/workspace.hpp>
 
 namespace troupe::engine {
@@ -353,8 +354,12 @@ void graph_task::run(const std::atomic<bool>* stop) {
 
 void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
   std::optional<at::ThreadLocalStateGuard> thread_state;
+  std::optional<c10::WarningUtils::WarningHandlerGuard> relayed;
   if (home_state && home != std::this_thread::get_id()) {
     thread_state.emplace(*home_state);
+    if (settings.warnings != nullptr) {
+      relayed.emplace(settings.warnings);
+    }
   }
   const c10::AutoGradMode grad_mode(settings.create_graph);
   const running_pass here(settings, graph, ready, running, notes);

@@ -19,6 +19,7 @@ namespace troupe::engine {
 
 class gradient_table;
 class plan;
+class warning_relay;
 struct recv_backward;
 
 /// Takes the gradients that reach a recv_backward while a graph task runs. `more`: the task has other functions ready.
@@ -51,9 +52,10 @@ struct graph_task_settings {
   std::vector<capture_hook> capture_hooks;        // with `capture`
   bool keep_graph = false;
   bool create_graph = false;
-  gradient_table* leaves = nullptr;  // leaf gradients go here instead of `.grad`, hooks of the leaf included
-  outlet* emit_to = nullptr;         // for recv_backward functions; must be set where the graph has one
-  bool one_thread = false;           // run() stays on the constructing thread: its state need not be kept
+  gradient_table* leaves = nullptr;   // leaf gradients go here instead of `.grad`, hooks of the leaf included
+  outlet* emit_to = nullptr;          // for recv_backward functions; must be set where the graph has one
+  warning_relay* warnings = nullptr;  // takes warnings of functions that another thread runs; to be replayed
+  bool one_thread = false;            // run() stays on the constructing thread: its state need not be kept
 };
 
 /// One execution of backward on one node: the state machine of the engine. Single owner, no locks; it may move between threads

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/function_hook.h>
 
 namespace troupe::engine {
@@ -15,13 +16,18 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// The list may change under the loop: it is looked at anew before each hook, and what was added meanwhile does not run.
+// The list may change under the loop: what was taken out meanwhile is gone, and what was added does not run.
 template <class Hooks, class Call>
 void call_each(const Hooks& hooks, Call call) {
-  const std::size_t count = hooks.size();
-  for (std::size_t i = 0; i < std::min(count, hooks.size()); ++i) {
-    if (hooks[i]) {
-      call(*hooks[i]);
+  c10::SmallVector<typename Hooks::value_type::pointer, 8> at_first;
+  for (const auto& hook : hooks) {
+    at_first.push_back(hook.get());
+  }
+  for (std::size_t i = 0; i < at_first.size(); ++i) {
+    const auto is_this = [&](const auto& hook) { return hook.get() == at_first[i]; };
+    // Most often it is where it was.
+    if ((i < hooks.size() && is_this(hooks[i])) || std::any_of(hooks.begin(), hooks.end(), is_this)) {
+      call(*at_first[i]);
     }
   }
 }

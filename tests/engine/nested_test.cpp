@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <set>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <boost/test/unit_test.hpp>
+#include <c10/core/GradMode.h>
+
+#include <troupe/engine/backward.hpp>
+#include <troupe/engine/current_pass.hpp>
+#include <troupe/engine/fresh_stack.hpp>
+
+#include "engine/both_ways.hpp"
+#include "engine/drop_in/both_engines.hpp"
+
+using namespace troupe::test;
+using trace = std::vector<std::string>;
+
+namespace {
+
+at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
+
+/// A tensor whose backward pass runs one of its own, and so on. `at_level` is called in each, with its level from 1.
+at::Tensor nest(const way& run_on, const at::Tensor& from, int depth, const std::function<void(int)>& at_level, int level = 1) {
+  return through(from, [=, &at_level](at::Tensor gradient) {
+    at_level(level);
+    if (level == depth) {
+      return gradient;
+    }
+    const c10::AutoGradMode recording(true);
+    const auto x = leaf({1});
+    const auto inner = run_on.grad({nest(run_on, x, depth, at_level, level + 1).sum()}, {x})[0];
+    at_level(-level);
+    return gradient + inner;
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(nested_passes)
+
+// GT-5
+BOOST_AUTO_TEST_CASE(nest_five_thousand_deep) {
+  const auto x = leaf({1});
+  int deepest = 0;
+  std::set<std::thread::id> threads;
+  troupe::backward({nest(way(true), x, 5000, [&](int level) {
+                      deepest = std::max(deepest, level);
+                      threads.insert(std::this_thread::get_id());
+                    }).sum()});
+  BOOST_TEST(deepest == 5000);
+  BOOST_TEST(x.grad().item<float>() == 5000);
+  BOOST_TEST(threads.size() > 5000u / troupe::engine::most_passes_on_a_stack / 2);  // ids may be used again
+  BOOST_TEST(troupe::current_pass_id() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(nest_as_deep_from_hooks) {
+  const auto x = leaf({1});
+  int level = 0;
+  int deepest = 0;
+  const std::function<void()> pass = [&] {
+    const c10::AutoGradMode recording(true);
+    const auto y = x * 1;
+    y.register_hook([&](const at::Tensor&) {
+      deepest = std::max(deepest, ++level);
+      if (level < 1000) {
+        pass();
+      }
+    });
+    troupe::backward({y.sum()});
+  };
+  pass();
+  BOOST_TEST(deepest == 1000);
+  BOOST_TEST(x.grad().item<float>() == 1000);
+}
+
+BOOST_AUTO_TEST_CASE(run_in_libtorchs_order_and_leave_libtorchs_gradients) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto x = at::arange(1, 4, at::kFloat).requires_grad_();
+    const auto extra = (x * 5).sum();
+    const auto y = x * 2;
+    const auto z = y.exp();
+    y.register_hook([&](const at::Tensor& gradient) {
+      notes.emplace_back("hook of y");
+      run_on.backward({extra}, {}, true);
+      return gradient * 3;
+    });
+    z.register_hook([&](const at::Tensor&) {
+      notes.emplace_back("hook of z");
+      notes.push_back(text_of(run_on.grad({(x * x * x).sum().requires_grad_(), extra}, {x}, {}, true)[0]));
+    });
+    x.register_hook([&](const at::Tensor& gradient) { notes.push_back("leaf " + text_of(gradient)); });
+    run_on.backward({z.sum() + y.sin().sum()});
+    notes.push_back(text_of(x.grad()));
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 7);
+}
+
+BOOST_AUTO_TEST_CASE(say_whether_checkpoints_are_valid_as_libtorch_does) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto ask = [&](const std::string& where) {
+      notes.push_back(where + (run_on.is_checkpoint_valid() ? ": valid" : ": not valid"));
+    };
+    const auto x = leaf({2});
+    const auto inner = through(x, [&](at::Tensor gradient) {
+      ask("inner");
+      return gradient;
+    }).sum();
+    const auto outer = through(x, [&](at::Tensor gradient) {
+      ask("before");
+      run_on.backward({inner}, {}, true);
+      run_on.grad({inner}, {x}, {}, true);
+      run_on.backward({inner}, {}, true, false, {x});
+      ask("after");
+      return gradient;
+    }).sum();
+    ask("outside");
+    run_on.backward({outer}, {}, true);
+    run_on.grad({outer}, {x}, {}, true);
+    run_on.backward({outer}, {}, true, false, {x});
+    ask("outside");
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 17);
+}
+
+// FS-1, FS-2
+BOOST_AUTO_TEST_CASE(find_on_a_fresh_stack_the_state_of_the_caller) {
+  collected_warnings warnings;
+  const auto here = std::this_thread::get_id();
+  std::thread::id there;
+  std::int64_t id = -1;
+  std::int64_t id_there = -2;
+  std::string function;
+  bool grad_mode = false;
+  const auto y = through(leaf({1}), [&](at::Tensor gradient) {
+    id = troupe::current_pass_id();
+    const c10::AutoGradMode on(true);
+    troupe::engine::on_fresh_stack([&] {
+      there = std::this_thread::get_id();
+      id_there = troupe::current_pass_id();
+      function = troupe::current_function()->name();
+      grad_mode = c10::GradMode::is_enabled();
+      TORCH_WARN("from far away");
+    });
+    BOOST_CHECK_THROW(troupe::engine::on_fresh_stack([] { throw 7; }), int);
+    return gradient;
+  });
+  troupe::backward({y.sum()});
+  BOOST_TEST((there != here));
+  BOOST_TEST(id_there == id);
+  BOOST_TEST(function == "through");
+  BOOST_TEST(grad_mode);
+  BOOST_TEST(warnings.texts == trace{"from far away"}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(pass_warnings_and_errors_up_from_the_deepest_one) {
+  const auto run = [](const way& run_on) {
+    collected_warnings warnings;
+    const auto x = leaf({1});
+    const std::function<void(int)> at_level = [](int level) {
+      if (level == 100 || level == -150 || level == -90) {
+        TORCH_WARN("at level ", level);
+      }
+      if (level == 150) {
+        throw std::runtime_error("at the bottom");
+      }
+    };
+    const auto y = nest(run_on, x, 150, at_level);
+    warnings.texts.push_back(error_of([&] { run_on.backward({y.sum()}); }));
+    return warnings.texts;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 2);
+}
+
+BOOST_AUTO_TEST_CASE(nest_deep_on_several_threads_at_once) {
+  constexpr std::size_t count = 4;
+  std::vector<float> results(count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&results, i] {
+      const auto x = leaf({1});
+      troupe::backward({nest(way(true), x, 300, [](int) {}).sum()});
+      results[i] = x.grad().item<float>();
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  BOOST_TEST(results == std::vector<float>(count, 300.0F), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

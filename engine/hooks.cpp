@@ -16,12 +16,15 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// The list may change under the loop: what was taken out meanwhile is gone, and what was added does not run.
+// The list may change under the loop. What was taken out meanwhile is gone; what was added waits, unless it lies where one of
+// the former ones lay in memory.
 template <class Hooks, class Call>
 void call_each(const Hooks& hooks, Call call) {
   c10::SmallVector<typename Hooks::value_type::pointer, 8> at_first;
   for (const auto& hook : hooks) {
-    at_first.push_back(hook.get());
+    if (hook) {
+      at_first.push_back(hook.get());
+    }
   }
   for (std::size_t i = 0; i < at_first.size(); ++i) {
     const auto is_this = [&](const auto& hook) { return hook.get() == at_first[i]; };

@@ -4,9 +4,9 @@
 #include <torch/csrc/autograd/function.h>
 
 /// Calls the hooks of an autograd function in libtorch's order.
-///   HK-1  a hook may add hooks to its function, which run from the next pass on, and remove hooks that come after it, which
-///   then do
-///         not run.
+///   HK-1  a hook may add hooks to its function and remove others. One that was removed does not run; one that was added to the
+///   list
+///         that runs may have to wait for the next pass.
 namespace troupe::engine {
 
 /// Tensor pre-hooks, then the hooks of retained gradients.

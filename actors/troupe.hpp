@@ -8,5 +8,6 @@
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/gradient_table.hpp>

@@ -39,43 +39,56 @@ torch::autograd::edge_list input_edges(const std::vector<at::Tensor>& inputs, bo
 }
 
 engine::graph_task_settings settings_for(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients,
-                                         bool keep_graph, bool create_graph) {
+                                         const pass_options& options) {
   engine::graph_task_settings settings;
   settings.roots = engine::root_edges(roots);
   settings.root_gradients = engine::root_gradients(roots, gradients);
-  settings.keep_graph = keep_graph || create_graph;
-  settings.create_graph = create_graph;
+  settings.keep_graph = options.keep_graph || options.create_graph;
+  settings.create_graph = options.create_graph;
+  settings.workers = options.workers;
   settings.one_thread = true;
   return settings;
 }
 
 }  // namespace
 
-void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, bool keep_graph, bool create_graph,
-              const std::vector<at::Tensor>& inputs) {
-  if (create_graph) {
-    TORCH_WARN_ONCE("troupe: backward() with create_graph makes each leaf and its gradient hold each other, so neither is freed. ",
-                    "Use grad(), or reset the gradients of the leaves afterwards.");
+void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, const pass_options& options) {
+  if (options.create_graph) {
+    TORCH_WARN_ONCE(
+      "troupe: backward() with create_graph makes each leaf and its gradient hold each other, so neither is freed. ",
+      "Use grad(), or reset the gradients of the leaves afterwards.");
   }
-  auto settings = settings_for(roots, gradients, keep_graph, create_graph);
-  settings.inputs = input_edges(inputs, true);
+  auto settings = settings_for(roots, gradients, options);
+  settings.inputs = input_edges(options.inputs, true);
   engine::graph_task(std::move(settings)).run();
 }
 
+void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, bool keep_graph,
+              bool create_graph, const std::vector<at::Tensor>& inputs) {
+  backward(roots, gradients, pass_options{.keep_graph = keep_graph, .create_graph = create_graph, .inputs = inputs});
+}
+
 std::vector<at::Tensor> grad(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& inputs,
-                             const std::vector<at::Tensor>& gradients, bool keep_graph, bool create_graph, bool allow_unused) {
+                             const std::vector<at::Tensor>& gradients, const pass_options& options) {
   TORCH_CHECK_VALUE(!inputs.empty(), "troupe: grad() needs at least one input");
-  auto settings = settings_for(roots, gradients, keep_graph, create_graph);
+  TORCH_CHECK_VALUE(options.inputs.empty(), "troupe: grad() takes its inputs as an argument; leave those of the options empty");
+  auto settings = settings_for(roots, gradients, options);
   settings.inputs = input_edges(inputs, false);
   settings.capture = true;
   engine::graph_task task(std::move(settings));
   task.run();
   std::vector<at::Tensor> captures = task.take_captures();
-  for (std::size_t i = 0; i < captures.size() && !allow_unused; ++i) {
+  for (std::size_t i = 0; i < captures.size() && !options.allow_unused; ++i) {
     TORCH_CHECK(captures[i].defined(), "troupe: input ", i, " of grad() (shape ", inputs[i].sizes(),
                 ") was not used in the graph of the roots; set allow_unused for an undefined gradient instead");
   }
   return captures;
+}
+
+std::vector<at::Tensor> grad(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& inputs,
+                             const std::vector<at::Tensor>& gradients, bool keep_graph, bool create_graph, bool allow_unused) {
+  return grad(roots, inputs, gradients,
+              pass_options{.keep_graph = keep_graph, .create_graph = create_graph, .inputs = {}, .allow_unused = allow_unused});
 }
 
 }  // namespace troupe

@@ -2,9 +2,7 @@
 #include <troupe/engine/graph_task.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -18,17 +16,12 @@
 
 #include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/describe.hpp>
-#include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/fresh_stack.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/hooks.hpp>
 #include <troupe/engine/input_buffer.hpp>
-#include <troupe/engine/reach_walk.hpp>
-#include <troupe/engine/running_pass.hpp>
-#include <troupe/engine/serial_sums.hpp>
-#include <troupe/engine/stream_order.hpp>
 #include <troupe/engine/warning_relay.hpp>
-#include <troupe/engine/workspace.hpp>
 
 namespace troupe::engine {
 
@@ -46,74 +39,6 @@ std::string shapes_of(const variable_list& gradients) {
 }
 
 }  // namespace
-
-struct graph_task::implementation : workspace {
-  enum class delivery : std::uint8_t { waiting, delivered, dropped };
-
-  explicit implementation(graph_task_settings given)
-      : workspace(take()),
-        settings(std::move(given)),
-        captures(settings.capture ? settings.inputs.size() : 0),
-        deliveries(settings.sends.size(), delivery::waiting),
-        delivered(settings.sends.size()),
-        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
-        waiting(settings.sends.size()),
-        seeded(settings.roots.empty()) {
-    graph.build(settings.roots, settings.sends, settings.inputs, settings.capture);
-    slots.resize(graph.slot_count);
-    streams = make_stream_order(graph);
-    validate(settings.roots, settings.root_gradients,
-             [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
-    if (!settings.sends.empty()) {
-      sums.emplace(graph);
-    }
-    if (!settings.one_thread) {
-      home = std::this_thread::get_id();
-      home_state = std::make_unique<at::ThreadLocalState>();
-    }
-  }
-
-  ~implementation() { give_back(); }
-
-  void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
-
-  void seed();
-  void run_here(const std::atomic<bool>* stop);
-  void run_ready(const std::atomic<bool>* stop);
-  void run_callbacks();
-  void step(std::uint32_t index);
-  void step_watched(std::uint32_t index);
-  void step_on_stream(std::uint32_t index);
-  void give_leaf_to_caller(torch::autograd::Node& function);
-  template <bool Ordered>
-  void add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value);
-  void take_inputs(const plan::vertex& vertex);
-  void capture(std::uint32_t index);
-  void call_capture_hooks(std::size_t output);
-  template <bool Ordered>
-  void distribute(const plan::vertex& from, variable_list& outputs);
-  void skip_outputs(std::uint32_t source);
-  void abandon() noexcept;
-  void fail(std::uint32_t index);
-
-  graph_task_settings settings;
-  std::optional<serial_sums> sums;
-  std::unique_ptr<stream_order> streams;  // null: all on the CPU
-  std::vector<at::Tensor> captures;
-  std::vector<delivery> deliveries;
-  std::vector<variable_list> delivered;
-  evaluation evaluate;
-  std::size_t waiting;
-  bool seeded;
-  bool abandoned = false;
-  std::uint32_t running = plan::none;
-  pass_notes notes;
-  std::string failed;
-  std::string trace;
-  reach_walk reach;
-  std::thread::id home;
-  std::unique_ptr<at::ThreadLocalState> home_state;  // large, and not needed where the pass stays on one thread
-};
 
 // The gradients of the roots reach them before anything else does.
 void graph_task::implementation::seed() {
@@ -137,12 +62,13 @@ void graph_task::implementation::seed() {
   }
 }
 
-void graph_task::implementation::step(std::uint32_t index) {
+// Leaves the inputs of the function in `inputs`. False: there is none to run.
+bool graph_task::implementation::prepare(std::uint32_t index) {
   plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::source) != 0) {
     distribute<true>(vertex, delivered[vertex.send]);
     delivered[vertex.send].clear();
-    return;
+    return false;
   }
   take_inputs(vertex);
   if ((vertex.marks & plan::captured) != 0) {
@@ -150,8 +76,16 @@ void graph_task::implementation::step(std::uint32_t index) {
   }
   if ((vertex.marks & plan::needed) == 0) {
     inputs.clear();
+    return false;
+  }
+  return true;
+}
+
+void graph_task::implementation::step(std::uint32_t index) {
+  if (!prepare(index)) {
     return;
   }
+  const plan::vertex& vertex = graph.vertices[index];
   variable_list outputs = evaluate(*vertex.function, inputs, graph.edges.data() + vertex.first_edge);
   sums ? distribute<true>(vertex, outputs) : distribute<false>(vertex, outputs);
 }
@@ -219,6 +153,10 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
       push(to.vertex);
     }
   }
+}
+
+void graph_task::implementation::distribute_in_order(const plan::vertex& from, variable_list& outputs) {
+  distribute<true>(from, outputs);
 }
 
 // A step that a profiler or anomaly mode looks at.
@@ -385,10 +323,24 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
   // Asked once a pass: a profiler that is started by a function sees the next pass.
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
+  if (settings.workers != nullptr && !settings.create_graph && !streams && !watched) {
+    run_beside(stop);
+  } else {
+    run_serially(stop, watched);
+  }
+  if (abandoned) {
+    return;
+  }
+  running = plan::none;
+  if (!notes.callbacks.empty() && waiting == 0) {
+    run_callbacks();
+  }
+}
+
+void graph_task::implementation::run_serially(const std::atomic<bool>* stop, bool watched) {
   auto& thread = c10::AutogradState::get_tls_state();
   while (!ready.empty()) {
-    if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
-      abandon();
+    if (stopped(stop)) {
       return;
     }
     running = ready.pop();
@@ -403,10 +355,14 @@ void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
       thread.set_grad_mode(settings.create_graph);
     }
   }
-  running = plan::none;
-  if (!notes.callbacks.empty() && waiting == 0) {
-    run_callbacks();
+}
+
+bool graph_task::implementation::stopped(const std::atomic<bool>* stop) {
+  if (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
+    return false;
   }
+  abandon();
+  return true;
 }
 
 // One may queue more.

@@ -17,6 +17,7 @@
 
 namespace troupe::engine {
 
+class cpu_workers;
 class gradient_table;
 class plan;
 class warning_relay;
@@ -55,6 +56,7 @@ struct graph_task_settings {
   gradient_table* leaves = nullptr;   // leaf gradients go here instead of `.grad`, hooks of the leaf included
   outlet* emit_to = nullptr;          // for recv_backward functions; must be set where the graph has one
   warning_relay* warnings = nullptr;  // takes warnings of functions that another thread runs; to be replayed
+  cpu_workers* workers = nullptr;     // large functions may run there; not with create_graph: see GT-7
   bool one_thread = false;            // run() stays on the constructing thread: its state need not be kept
 };
 
@@ -64,8 +66,12 @@ struct graph_task_settings {
 ///   GT-2  sums at one input are in the serial order of the plan, whatever the order of deliveries.
 ///   GT-3  a function that only dropped sends reach never runs, nor do its hooks.
 ///   GT-4  after an exception or stop() nothing runs any more, and buffers are freed. Saved variables of what did not run are
-///   kept. GT-5  a function or hook may run passes, as deep as memory allows: they go on at a fresh stack before one is full.
+///         kept.
+///   GT-5  a function or hook may run passes, as deep as memory allows: they go on at a fresh stack before one is full.
 ///   GT-6  what a function changes of grad mode ends with it.
+///   GT-7  with workers, bits are those without. What ends a graph (accumulation, recvs) and what is small stays on the thread
+///         of run(). A pass that creates a graph or is watched (anomaly mode, profiler) stays there altogether: what it records
+///         is numbered by thread.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);

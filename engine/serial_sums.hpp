@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,12 +11,13 @@
 
 namespace troupe::engine {
 
-/// Sums gradients in the order in which one thread would make them with all sources at hand, whatever the order of their arrival.
-/// Only a pass that waits for sends needs it: without them, arrival is that order.
+/// Sums gradients in the order in which one thread would make them with all sources at hand, whatever the order of their
+/// arrival. Only a pass that waits for sends, or runs functions at once, needs it: otherwise arrival is that order.
 ///   SS-1  what comes in its turn is added at once; what comes too early is held until all before it came or were skipped.
 class serial_sums {
  public:
-  explicit serial_sums(const plan& graph);
+  /// `done`: how many functions of the serial order have run, one after the other.
+  explicit serial_sums(const plan& graph, std::size_t done = 0);
 
   /// The gradient along an edge has come for `buffer`, the input `slot`.
   void add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value);

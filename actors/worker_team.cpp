@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/worker_team.hpp>
+
+#include <atomic>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/cpu_worker.hpp>
+#include <troupe/actors/node.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe {
+
+struct worker_team::members {
+  caf::actor_system& system;
+  std::vector<cpu_worker_actor> workers;
+  std::atomic<std::size_t> next{0};
+};
+
+worker_team::worker_team(node& here, std::size_t count) : worker_team(here.actors().system(), count) {}
+
+worker_team::worker_team(caf::actor_system& system, std::size_t count)
+    : cpu_workers(count), members_(new members{.system = system, .workers = {}}) {
+  if (count == 0)
+    throw error(errc::misuse,
+                "a worker_team needs at least one worker; leave pass_options::workers empty to run a pass serially");
+  for (std::size_t i = 0; i < count; ++i) members_->workers.push_back(system.spawn<caf::detached>(make_cpu_worker));
+  measure_grain();
+}
+
+worker_team::~worker_team() {
+  caf::scoped_actor self{members_->system};
+  for (const auto& each : members_->workers) self->send_exit(each, caf::exit_reason::user_shutdown);
+  self->wait_for(members_->workers);
+}
+
+void worker_team::post(std::function<void()> work) {
+  auto turn = members_->next.fetch_add(1, std::memory_order_relaxed) % members_->workers.size();
+  caf::anon_send(members_->workers[turn], std::make_shared<std::function<void()>>(std::move(work)));
+}
+
+}  // namespace troupe

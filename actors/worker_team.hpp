@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <troupe/engine/cpu_workers.hpp>
+
+namespace caf {
+class actor_system;
+}
+
+namespace troupe {
+
+class node;
+
+/// Actors that run large functions of local passes beside the calling thread:
+/// `worker_team team(here, 3); backward({loss}, {}, {.workers = &team});`. It has to outlive the passes that use it, and the
+/// node has to outlive it. Any number of threads may use it at once.
+///   WT-1  what was posted has run, or will not run, when the destructor returns; no worker is left.
+class worker_team final : public engine::cpu_workers {
+ public:
+  /// Starts `count` threads; throws troupe::error (misuse) if that is 0. Takes a few hundred microseconds.
+  worker_team(node& here, std::size_t count);
+  worker_team(caf::actor_system& system, std::size_t count);
+  ~worker_team() override;
+
+  void post(std::function<void()> work) override;
+
+ private:
+  struct members;
+  std::unique_ptr<members> members_;
+};
+
+}  // namespace troupe

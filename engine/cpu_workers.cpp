@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/cpu_workers.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <limits>
+#include <memory>
+
+namespace troupe::engine {
+
+void cpu_workers::measure_grain() {
+  using clock = std::chrono::steady_clock;
+  constexpr int rounds = 20;
+  constexpr std::int64_t least = 10'000;
+  constexpr std::int64_t most = 100'000;  // a machine that is busy now will not be so always
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < rounds; ++round) {
+    const auto done = std::make_shared<std::promise<void>>();
+    const auto start = clock::now();
+    post([done] { done->set_value(); });
+    done->get_future().wait();
+    best = std::min<std::int64_t>(best, std::chrono::nanoseconds(clock::now() - start).count());
+  }
+  grain_ = std::clamp(2 * best, least, most);
+}
+
+}  // namespace troupe::engine

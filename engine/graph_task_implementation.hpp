@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ATen/ThreadLocalState.h>
+
+#include <troupe/engine/evaluate.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/reach_walk.hpp>
+#include <troupe/engine/running_pass.hpp>
+#include <troupe/engine/serial_sums.hpp>
+#include <troupe/engine/stream_order.hpp>
+#include <troupe/engine/workspace.hpp>
+
+namespace troupe::engine {
+
+class job_board;
+struct job;
+
+/// What a graph task is made of: shared by graph_task.cpp and run_beside.cpp.
+struct graph_task::implementation : workspace {
+  enum class delivery : std::uint8_t { waiting, delivered, dropped };
+
+  explicit implementation(graph_task_settings given)
+      : workspace(take()),
+        settings(std::move(given)),
+        captures(settings.capture ? settings.inputs.size() : 0),
+        deliveries(settings.sends.size(), delivery::waiting),
+        delivered(settings.sends.size()),
+        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
+        waiting(settings.sends.size()),
+        seeded(settings.roots.empty()) {
+    graph.build(settings.roots, settings.sends, settings.inputs, settings.capture);
+    slots.resize(graph.slot_count);
+    streams = make_stream_order(graph);
+    validate(settings.roots, settings.root_gradients,
+             [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
+    if (!settings.sends.empty()) {
+      sums.emplace(graph);
+    }
+    if (!settings.one_thread) {
+      home = std::this_thread::get_id();
+      home_state = std::make_unique<at::ThreadLocalState>();
+    }
+  }
+
+  ~implementation() { give_back(); }
+
+  void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
+
+  void seed();
+  void run_here(const std::atomic<bool>* stop);
+  void run_ready(const std::atomic<bool>* stop);
+  void run_callbacks();
+  void run_serially(const std::atomic<bool>* stop, bool watched);
+  bool stopped(const std::atomic<bool>* stop);
+  bool prepare(std::uint32_t index);
+  void step(std::uint32_t index);
+  void step_watched(std::uint32_t index);
+  void step_on_stream(std::uint32_t index);
+  void give_leaf_to_caller(torch::autograd::Node& function);
+  template <bool Ordered>
+  void add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value);
+  void take_inputs(const plan::vertex& vertex);
+  void capture(std::uint32_t index);
+  void call_capture_hooks(std::size_t output);
+  template <bool Ordered>
+  void distribute(const plan::vertex& from, torch::autograd::variable_list& outputs);
+  void distribute_in_order(const plan::vertex& from, torch::autograd::variable_list& outputs);
+
+  // In run_beside.cpp, for a pass with workers.
+  std::size_t run_until_large(const std::atomic<bool>* stop);
+  void run_beside(const std::atomic<bool>* stop);
+  void hand_over_or_run(job_board& board, std::uint32_t index);
+  void run_job(job& next);
+  void finish(job& done);
+
+  void skip_outputs(std::uint32_t source);
+  void abandon() noexcept;
+  void fail(std::uint32_t index);
+
+  graph_task_settings settings;
+  std::optional<serial_sums> sums;
+  std::unique_ptr<stream_order> streams;  // null: all on the CPU
+  std::vector<at::Tensor> captures;
+  std::vector<delivery> deliveries;
+  std::vector<torch::autograd::variable_list> delivered;
+  evaluation evaluate;
+  std::size_t large_functions = 0;
+  std::size_t waiting;
+  bool seeded;
+  bool abandoned = false;
+  std::uint32_t running = plan::none;
+  pass_notes notes;
+  std::string failed;
+  std::string trace;
+  reach_walk reach;
+  std::thread::id home;
+  std::unique_ptr<at::ThreadLocalState> home_state;  // large, and not needed where the pass stays on one thread
+};
+
+}  // namespace troupe::engine

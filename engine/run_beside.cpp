@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include <c10/core/AutogradState.h>
+#include <c10/core/GradMode.h>
+
+#include <troupe/engine/cpu_workers.hpp>
+#include <troupe/engine/current_pass.hpp>
+#include <troupe/engine/graph_task_implementation.hpp>
+#include <troupe/engine/job_board.hpp>
+
+namespace troupe::engine {
+
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::nanoseconds(clock::now() - start).count(); }
+
+}  // namespace
+
+// Runs serially and looks at the clock once in a while, until something takes long. Returns how many functions have run.
+std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
+  constexpr int most_at_once = 16;
+  std::size_t functions = 0;
+  auto& thread = c10::AutogradState::get_tls_state();
+  auto start = clock::now();
+  for (int at_once = 1; !ready.empty(); at_once = std::min(2 * at_once, most_at_once)) {
+    for (int left = at_once; left > 0 && !ready.empty(); --left) {
+      if (stopped(stop)) {
+        return functions;
+      }
+      running = ready.pop();
+      step(running);
+      if (thread.get_grad_mode()) {
+        thread.set_grad_mode(false);
+      }
+      ++functions;
+    }
+    const auto now = clock::now();
+    if (std::chrono::nanoseconds(now - start).count() >= settings.workers->grain()) {
+      break;
+    }
+    start = now;
+  }
+  return functions;
+}
+
+// Where functions are large: times each, and hands over those that were large when they ran last.
+void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
+  cpu_workers& workers = *settings.workers;
+  std::size_t functions = 0;
+  if (workers.grain() > 0 && !workers.busy().load(std::memory_order_relaxed)) {
+    functions = run_until_large(stop);
+    if (abandoned || ready.empty()) {
+      return;
+    }
+  }
+  if (!sums) {
+    sums.emplace(graph, functions);
+  }
+  current_pass_id();  // the same for all threads
+  large_functions = 0;
+  auto* const here = running_pass::innermost();
+  job_board board(workers, [=, this](job& next) {
+    running_pass::continue_in(here);
+    {
+      const running_pass there(settings, graph, ready, next.index, next.notes);
+      run_job(next);
+    }
+    running_pass::continue_in(nullptr);
+  });
+  while (!stopped(stop)) {
+    for (const auto& done : board.collect()) {
+      finish(*done);
+    }
+    if (!ready.empty()) {
+      running = ready.pop();
+      hand_over_or_run(board, running);
+    } else if (auto next = board.take()) {
+      running = next->index;
+      run_job(*next);
+      finish(*next);
+    } else if (!board.wait()) {
+      break;
+    }
+  }
+  workers.busy().store(large_functions > 1, std::memory_order_relaxed);
+}
+
+void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_t index) {
+  if (!prepare(index)) {
+    return;
+  }
+  const plan::vertex& vertex = graph.vertices[index];
+  auto next = std::make_unique<job>();
+  next->index = index;
+  next->kind = cost_book::kind_of(*vertex.function, inputs);
+  next->inputs.swap(inputs);
+  if (vertex.edge_count > 0 && settings.workers->costs().cost(next->kind) >= settings.workers->grain()) {
+    next->notes.id = notes.id;
+    board.add(std::move(next));
+    return;
+  }
+  run_job(*next);
+  finish(*next);
+}
+
+// On this thread or a worker's.
+void graph_task::implementation::run_job(job& next) {
+  const plan::vertex& vertex = graph.vertices[next.index];
+  const auto start = clock::now();
+  next.outputs = evaluate(*vertex.function, next.inputs, graph.edges.data() + vertex.first_edge);
+  next.cost = nanoseconds_since(start);
+  settings.workers->costs().note(next.kind, next.cost);
+  c10::GradMode::set_enabled(false);
+}
+
+void graph_task::implementation::finish(job& done) {
+  running = done.index;
+  if (done.failure) {
+    std::rethrow_exception(done.failure);
+  }
+  large_functions += done.cost >= settings.workers->grain() ? 1 : 0;
+  std::move(done.notes.callbacks.begin(), done.notes.callbacks.end(), std::back_inserter(notes.callbacks));
+  distribute_in_order(graph.vertices[done.index], done.outputs);
+}
+
+}  // namespace troupe::engine

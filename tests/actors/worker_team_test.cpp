@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <ATen/ATen.h>
+#include <boost/test/unit_test.hpp>
+#include <caf/actor_system.hpp>
+
+#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/worker_team.hpp>
+#include <troupe/engine/backward.hpp>
+#include <troupe/messages/errors.hpp>
+
+using namespace troupe;
+
+namespace {
+
+struct host {
+  system_config config{system_config::for_tests{}};  // the workers' threads are their own all the same
+  caf::actor_system system{config};
+};
+
+at::Tensor gradient(engine::cpu_workers* workers) {
+  at::Tensor leaf = at::linspace(0, 1, 300'000).requires_grad_();
+  at::Tensor sum = at::zeros({});
+  for (int i = 0; i < 6; ++i) sum = sum + (leaf * (i + 0.3)).sin().exp().sum();
+  backward({sum}, {}, {.workers = workers});
+  return leaf.grad();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(worker_teams)
+
+BOOST_AUTO_TEST_CASE(run_what_is_posted_on_threads_of_their_own) {
+  host here;
+  worker_team team(here.system, 2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<std::thread::id> threads;
+  for (int i = 0; i < 2; ++i)
+    team.post([&] {
+      std::unique_lock lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      changed.notify_all();
+      changed.wait(lock, [&] { return threads.size() == 2; });  // one thread would wait for itself
+    });
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return threads.size() == 2; });
+  BOOST_TEST(threads.count(std::this_thread::get_id()) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(give_a_pass_the_bits_that_it_has_without_them) {
+  host here;
+  worker_team team(here.system, 2);
+  const at::Tensor expected = gradient(nullptr);
+  for (int round = 0; round < 5; ++round) BOOST_TEST(at::equal(gradient(&team), expected));
+  BOOST_TEST(team.grain() > 0);
+}
+
+// WT-1
+BOOST_AUTO_TEST_CASE(end_with_their_workers) {
+  host here;
+  std::atomic<int> finished{0};
+  {
+    worker_team team(here.system, 1);
+    std::promise<void> begun;
+    team.post([&] {
+      begun.set_value();
+      ++finished;
+    });
+    begun.get_future().wait();
+  }
+  BOOST_TEST(finished == 1);
+}
+
+BOOST_AUTO_TEST_CASE(without_workers_are_refused) {
+  host here;
+  BOOST_CHECK_EXCEPTION(worker_team(here.system, 0), error, [](const error& reason) { return reason.code() == errc::misuse; });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/backward.hpp>
+#include <troupe/engine/cpu_workers.hpp>
+#include <troupe/engine/job_board.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+#include "engine/oracle.hpp"
+#include "engine/random_program.hpp"
+
+using namespace troupe::engine;
+using namespace troupe::test;
+using torch::autograd::variable_list;
+
+namespace {
+
+// With a grain of 0 every function that was timed before is large.
+class threads final : public cpu_workers {
+ public:
+  explicit threads(std::size_t count, std::int64_t grain = 0) : cpu_workers(count, grain) {
+    for (std::size_t i = 0; i < count; ++i) {
+      threads_.emplace_back([this] { serve(); });
+    }
+  }
+  ~threads() override {
+    post({});
+    for (auto& each : threads_) {
+      each.join();
+    }
+  }
+  void post(std::function<void()> work) override {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(work));
+    }
+    changed_.notify_all();
+  }
+  using cpu_workers::measure_grain;
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return !queue_.empty(); });
+      if (!queue_.front()) {
+        return;
+      }
+      const auto work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  std::vector<std::thread> threads_;
+};
+
+// Keeps what is posted until it is asked for: no worker is free.
+class nobody final : public cpu_workers {
+ public:
+  nobody() : cpu_workers(3) {}
+  void post(std::function<void()> work) override { waiting.push_back(std::move(work)); }
+  std::vector<std::function<void()>> waiting;
+};
+
+std::vector<at::Tensor> pass(std::uint64_t seed, cpu_workers* workers) {
+  program_options options;
+  options.steps = 40;
+  const random_program program(seed, options);
+  try {
+    troupe::backward(program.roots, program.root_gradients, {.workers = workers});
+  } catch (const std::exception&) {
+    return {};  // what fails may have left gradients, and which is a matter of chance
+  }
+  return gradients_of(program.leaves);
+}
+
+struct called final : torch::autograd::FunctionPreHook {
+  explicit called(std::function<void()> notify) : notify(std::move(notify)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    notify();
+    return gradients;
+  }
+  std::function<void()> notify;
+};
+
+// `width` functions of one kind that meet in a sum; each tells when it runs.
+struct fan {
+  explicit fan(int width, const std::function<void(int)>& notify = {}) {
+    for (int i = 0; i < width; ++i) {
+      parts.push_back((leaf * (i + 0.3)).sin());
+      if (notify) {
+        parts.back().grad_fn()->add_pre_hook(std::make_unique<called>([=] { notify(i); }));
+      }
+    }
+    root = at::stack(parts).sum();
+  }
+  at::Tensor leaf = at::linspace(0, 1, 8).requires_grad_();
+  std::vector<at::Tensor> parts;
+  at::Tensor root;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(parallel_passes)
+
+// GT-7
+BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_in_many_orderings) {
+  at::set_num_threads(1);
+  threads one(1);
+  threads three(3);
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const auto expected = pass(seed, nullptr);
+    for (cpu_workers* workers : {static_cast<cpu_workers*>(&one), static_cast<cpu_workers*>(&three)}) {
+      BOOST_TEST(difference(pass(seed, workers), expected) == "", "seed " << seed);
+    }
+    compared += expected.empty() ? 0 : 1;
+  }
+  BOOST_TEST(compared > 300u);
+}
+
+BOOST_AUTO_TEST_CASE(run_large_functions_on_several_threads_at_once) {
+  threads workers(2);
+  pass(1, &workers);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<std::thread::id> here;
+  // The first function of each thread waits for that of another one: one thread alone would never get past it.
+  const auto meet = [&](int) {
+    std::unique_lock lock(mutex);
+    here.insert(std::this_thread::get_id());
+    changed.notify_all();
+    changed.wait(lock, [&] { return here.size() > 1; });
+  };
+  const fan warm(8);
+  troupe::backward({warm.root}, {}, {.workers = &workers});
+  const fan graph(8, meet);
+  troupe::backward({graph.root}, {}, {.workers = &workers});
+  BOOST_TEST(here.size() > 1u);
+}
+
+BOOST_AUTO_TEST_CASE(keep_small_functions_and_the_ends_of_the_graph_on_the_callers_thread) {
+  threads workers(2, 1'000'000'000);
+  std::set<std::thread::id> small;
+  const fan graph(50, [&](int) { small.insert(std::this_thread::get_id()); });
+  troupe::backward({graph.root}, {}, {.workers = &workers});
+  BOOST_TEST((small == std::set<std::thread::id>{std::this_thread::get_id()}));
+
+  threads eager(2);
+  std::set<std::thread::id> ends;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<at::Tensor> leaves;
+    at::Tensor sum = at::zeros({4});
+    for (int i = 0; i < 10; ++i) {
+      leaves.push_back(at::ones({4}).requires_grad_());
+      sum = sum + leaves.back().sin();
+      torch::autograd::impl::grad_accumulator(leaves.back())->add_pre_hook(std::make_unique<called>([&] {
+        ends.insert(std::this_thread::get_id());
+      }));
+    }
+    const auto keep = sum.sum();
+    troupe::backward({keep}, {}, {.workers = &eager});
+  }
+  BOOST_TEST((ends == std::set<std::thread::id>{std::this_thread::get_id()}));
+}
+
+// CW-2
+BOOST_AUTO_TEST_CASE(end_although_no_worker_is_free) {
+  nobody workers;
+  const fan first(8);
+  troupe::backward({first.root}, {}, {.workers = &workers});
+  const at::Tensor expected = first.leaf.grad().clone();
+  const fan second(8);
+  troupe::backward({second.root}, {}, {.workers = &workers});
+  BOOST_TEST(difference(second.leaf.grad(), expected) == "");
+  BOOST_TEST(!workers.waiting.empty());
+  for (const auto& late : workers.waiting) {
+    late();  // of passes that are over
+  }
+}
+
+BOOST_AUTO_TEST_CASE(hand_out_what_a_function_throws_and_run_nothing_after_it) {
+  threads workers(2);
+  struct mishap {};
+  const fan warm(16);
+  troupe::backward({warm.root}, {}, {.workers = &workers});
+  for (int guilty = 0; guilty < 16; ++guilty) {
+    std::atomic<int> runs{0};
+    const fan graph(16, [&](int i) {
+      ++runs;
+      if (i == guilty) {
+        throw mishap{};
+      }
+    });
+    BOOST_CHECK_THROW(troupe::backward({graph.root}, {}, {.keep_graph = true, .workers = &workers}), mishap);
+    const int at_the_throw = runs;
+    BOOST_TEST(!graph.leaf.grad().defined());
+    BOOST_TEST(runs == at_the_throw);
+    BOOST_CHECK_THROW(troupe::backward({graph.root}, {}, {.keep_graph = true}), mishap);
+  }
+}
+
+// JB-1
+BOOST_AUTO_TEST_CASE(have_the_callers_state_on_workers) {
+  threads workers(2);
+  const fan warm(8);
+  troupe::backward({warm.root}, {}, {.workers = &workers});
+  std::atomic<int> wrong{0};
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const fan graph(8, [&](int) {
+    wrong += c10::GradMode::is_enabled() ? 1 : 0;
+    wrong += at::autocast::is_autocast_enabled(at::kCPU) ? 0 : 1;
+    wrong += at::get_num_threads() == 1 ? 0 : 1;
+  });
+  troupe::backward({graph.root}, {}, {.workers = &workers});
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  BOOST_TEST(wrong == 0);
+}
+
+// GT-7
+BOOST_AUTO_TEST_CASE(that_create_a_graph_record_it_on_one_thread) {
+  threads workers(2);
+  const fan warm(8);
+  troupe::backward({warm.root}, {}, {.workers = &workers});
+  std::set<std::thread::id> seen;
+  const fan graph(8, [&](int) { seen.insert(std::this_thread::get_id()); });
+  const auto first = troupe::grad({graph.root}, {graph.leaf}, {}, {.create_graph = true, .workers = &workers})[0];
+  BOOST_TEST((seen == std::set<std::thread::id>{std::this_thread::get_id()}));
+  BOOST_TEST(first.requires_grad());
+}
+
+BOOST_AUTO_TEST_CASE(of_two_threads_share_the_workers) {
+  at::set_num_threads(1);
+  threads workers(1);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        const std::uint64_t own = 1000 * static_cast<std::uint64_t>(caller) + seed;
+        wrong += difference(pass(own, &workers), pass(own, nullptr)).empty() ? 0 : 1;
+      }
+    });
+  }
+  for (auto& each : callers) {
+    each.join();
+  }
+  BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(measure_their_grain) {
+  threads workers(1);
+  BOOST_TEST(workers.grain() == 0);
+  workers.measure_grain();
+  BOOST_TEST(workers.grain() >= 10'000);
+  BOOST_TEST(workers.grain() <= 100'000);
+}
+
+// CB-1
+BOOST_AUTO_TEST_CASE(know_what_a_kind_of_function_cost_when_it_ran_last) {
+  cost_book book;
+  const auto x = at::ones({4}).requires_grad_();
+  const auto sin = x.sin();
+  const auto cos = x.cos();
+  const auto small = cost_book::kind_of(*sin.grad_fn(), {at::ones({4})});
+  const auto large = cost_book::kind_of(*sin.grad_fn(), {at::ones({4000})});
+  const auto other = cost_book::kind_of(*cos.grad_fn(), {at::ones({4})});
+  BOOST_TEST(book.cost(small) == cost_book::unknown);
+  book.note(small, 700);
+  book.note(large, 90'000);
+  book.note(small, 800);
+  BOOST_TEST(book.cost(small) == 800);
+  BOOST_TEST(book.cost(large) == 90'000);
+  BOOST_TEST(book.cost(other) == cost_book::unknown);
+  BOOST_TEST(cost_book::kind_of(*sin.grad_fn(), {at::Tensor(), at::ones({4})}) == small);
+  BOOST_TEST(cost_book::kind_of(*sin.grad_fn(), {at::Tensor()}) != small);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,10 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/drop_in/install.hpp>
 
@@ -107,6 +111,30 @@ workload through_drop_in(std::size_t length) {
   return {run, {}, enter, false};
 }
 
+// The peer is troupe's own serial pass; the other one has a worker beside its thread.
+workload over_workers(const no_work_graph& graph) {
+  struct team {
+    caf::actor_system_config config;
+    caf::actor_system system{config.set("scheduler.max-threads", std::size_t{1})};
+    worker_team workers{system, 1};
+  };
+  const auto beside = std::make_shared<team>();
+  const auto run = [graph, beside](runner which) {
+    pass_options options;
+    options.workers = which == runner::troupe ? &beside->workers : nullptr;
+    troupe::backward({graph.root}, {graph.gradient}, options);
+  };
+  std::vector<std::vector<at::Tensor>> heard;
+  graph.end->listening = true;
+  for (const runner which : {runner::peer, runner::troupe}) {
+    run(which);
+    heard.push_back(std::exchange(graph.end->heard, {}));
+  }
+  graph.end->listening = false;
+  expect_same(heard[0], heard[1]);
+  return {run, {}, {}, false};
+}
+
 template <class Make>
 row_definition no_work(const char* name, std::size_t functions, double bar, Make make) {
   return {name,
@@ -147,6 +175,11 @@ std::vector<row_definition> engine_rows(bool quick) {
     rows.push_back({"drop_in_" + std::to_string(length), "ns/function", 1e9 / static_cast<double>(length),
                     comparison::peer_over_troupe, bar, "", [length = length] { return through_drop_in(length); }, false});
   }
+  const std::size_t heavy = quick ? 4 : 100;
+  rows.push_back({"parallel_wide", "us/function", 1e6 / static_cast<double>(heavy), comparison::peer_over_troupe, 1.8, "",
+                  [=] { return over_workers(make_wide_at_work(heavy, 200)); }, false});
+  rows.push_back({"parallel_no_work", "ns/function", 1e9 / 2001, comparison::peer_over_troupe, 0.95, "",
+                  [] { return over_workers(make_wide(1000)); }, false});
   add_model(rows, "mlp_batch_1", 1.3, make_mlp_batch_1);
   add_model(rows, "lstm_64", 1.15, make_lstm_64);
   add_model(rows, "transformer_64", 1.05, make_transformer_64);

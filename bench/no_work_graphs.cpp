@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "no_work_graphs.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -24,6 +27,37 @@ struct pass_on final : Node {
 /// One input, as many outputs as edges.
 struct spread final : Node {
   variable_list apply(variable_list&& inputs) override { return variable_list(num_outputs(), inputs[0]); }
+};
+
+// So many steps of arithmetic, each of which waits for the one before: it takes as long beside other work as alone.
+std::uint64_t compute(std::uint64_t steps) {
+  std::uint64_t value = 1;
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    value = value * 6364136223846793005ULL + 1442695040888963407ULL;
+    asm volatile("" : "+r"(value));
+  }
+  return value;
+}
+
+std::uint64_t steps_in(double microseconds) {
+  constexpr std::uint64_t trial = 1'000'000;
+  double best = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    compute(trial);
+    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  return static_cast<std::uint64_t>(static_cast<double>(trial) * microseconds / best);
+}
+
+/// One input, one output, and something to do.
+struct at_work final : Node {
+  explicit at_work(std::uint64_t steps) : steps(steps) {}
+  variable_list apply(variable_list&& inputs) override {
+    compute(steps);
+    return std::move(inputs);
+  }
+  std::uint64_t steps;
 };
 
 /// One input, no output.
@@ -147,6 +181,16 @@ no_work_graph make_fan_in(std::size_t width) {
     (*last)(std::move(sum));
   };
   return build.finish(std::move(root), std::move(loop));
+}
+
+no_work_graph make_wide_at_work(std::size_t width, double microseconds) {
+  builder build;
+  const std::uint64_t steps = steps_in(microseconds);
+  std::vector<std::shared_ptr<Node>> middle;
+  for (std::size_t i = 0; i < width; ++i) {
+    middle.push_back(build.add<at_work>({build.add_end()}, steps));
+  }
+  return build.finish(build.add<spread>(middle), {});
 }
 
 no_work_graph make_lattice(std::size_t layers, std::size_t width) {

@@ -31,6 +31,8 @@ no_work_graph make_chain(std::size_t length);
 no_work_graph make_wide(std::size_t pairs);
 /// One function with `width` outputs; each leads to a function, and all of these into one input.
 no_work_graph make_fan_in(std::size_t width);
+/// One function with `width` outputs; each leads to one that computes for about so many microseconds, and from there to an end.
+no_work_graph make_wide_at_work(std::size_t width, double microseconds);
 /// `layers` of `width` functions; each gets the sum of two of the layer before.
 no_work_graph make_lattice(std::size_t layers, std::size_t width);
 

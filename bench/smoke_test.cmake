@@ -21,7 +21,7 @@ foreach(at RANGE ${last})
   endif()
 endforeach()
 foreach(name IN ITEMS chain_10 chain_1000 chain_100000 wide_1000 wide_100000 fan_in_1000 lattice_30000 one_function
-    chain_1000000 drop_in_1 drop_in_10 drop_in_1000 mlp_batch_1 mlp_batch_1_memory lstm_64 lstm_64_memory transformer_64 transformer_64_memory conv_small
+    chain_1000000 drop_in_1 drop_in_10 drop_in_1000 parallel_wide parallel_no_work mlp_batch_1 mlp_batch_1_memory lstm_64 lstm_64_memory transformer_64 transformer_64_memory conv_small
     conv_small_memory)
   if(NOT name IN_LIST names)
     message(FATAL_ERROR "engine.json has no row '${name}'; there are: ${names}")

@@ -24,10 +24,12 @@ std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::na
 
 }  // namespace
 
-// Runs serially and looks at the clock once in a while, until something takes long. Returns how many functions have run.
+// Runs serially and looks at the clock once in a while, until something takes long for the second time: one large function has
+// none to run beside. Returns how many functions have run.
 std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
-  constexpr int most_at_once = 16;
+  constexpr int most_at_once = 32;
   std::size_t functions = 0;
+  bool long_before = false;
   auto& thread = c10::AutogradState::get_tls_state();
   auto start = clock::now();
   for (int at_once = 1; !ready.empty(); at_once = std::min(2 * at_once, most_at_once)) {
@@ -43,7 +45,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
       ++functions;
     }
     const auto now = clock::now();
-    if (std::chrono::nanoseconds(now - start).count() >= settings.workers->grain()) {
+    if (std::chrono::nanoseconds(now - start).count() >= settings.workers->grain() && std::exchange(long_before, true)) {
       break;
     }
     start = now;

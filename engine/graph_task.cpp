@@ -46,6 +46,7 @@ void graph_task::implementation::seed() {
   for (std::size_t i = 0; i < graph.roots.size(); ++i) {
     const plan::edge to = graph.roots[i];
     if (to.vertex == plan::none) {
+      show_to_hooks_of_lone_root();
       continue;
     }
     plan::vertex& root = graph.vertices[to.vertex];
@@ -59,6 +60,16 @@ void graph_task::implementation::seed() {
     if (--root.missing == 0) {
       push(to.vertex);
     }
+  }
+}
+
+// libtorch calls the tensor hooks of a single root, and retains its gradient, even where no way leads from it to an input.
+void graph_task::implementation::show_to_hooks_of_lone_root() {
+  const auto& root = settings.roots.front();
+  if (settings.roots.size() == 1 && has_tensor_hooks(*root.function)) {
+    variable_list gradients(root.function->num_inputs());
+    gradients.at(root.input_nr) = std::move(settings.root_gradients.front());
+    call_tensor_hooks(*root.function, gradients);
   }
 }
 

@@ -57,6 +57,7 @@ struct graph_task::implementation : workspace {
   void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
 
   void seed();
+  void show_to_hooks_of_lone_root();
   void run_here(const std::atomic<bool>* stop);
   void run_ready(const std::atomic<bool>* stop);
   void run_callbacks();

@@ -13,6 +13,7 @@
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/job_board.hpp>
+#include <troupe/engine/warning_relay.hpp>
 
 namespace troupe::engine {
 
@@ -69,7 +70,9 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   current_pass_id();  // the same for all threads
   large_functions = 0;
   auto* const here = running_pass::innermost();
-  job_board board(workers, [=, this](job& next) {
+  warning_relay warnings;
+  job_board board(workers, [=, this, &warnings](job& next) {
+    const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
     running_pass::continue_in(here);
     {
       const running_pass there(settings, graph, ready, next.index, next.notes);
@@ -79,6 +82,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   });
   while (!stopped(stop)) {
     for (const auto& done : board.collect()) {
+      warnings.replay();
       finish(*done);
     }
     if (!ready.empty()) {

@@ -19,6 +19,7 @@
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/cpu_workers.hpp>
+#include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/job_board.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
@@ -237,6 +238,38 @@ BOOST_AUTO_TEST_CASE(have_the_callers_state_on_workers) {
   troupe::backward({graph.root}, {}, {.workers = &workers});
   at::autocast::set_autocast_enabled(at::kCPU, false);
   BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(replay_warnings_and_run_callbacks_of_workers_on_the_callers_thread) {
+  threads workers(2);
+  const fan warm(20);
+  troupe::backward({warm.root}, {}, {.workers = &workers});
+  struct counter final : c10::WarningHandler {
+    void process(const c10::Warning&) override {
+      ++warnings;
+      threads.insert(std::this_thread::get_id());
+    }
+    int warnings = 0;
+    std::set<std::thread::id> threads;
+  } heard;
+  const c10::WarningUtils::WarningHandlerGuard hear(&heard);
+  std::mutex mutex;
+  std::set<std::int64_t> passes;
+  const auto caller = std::this_thread::get_id();
+  const fan graph(20, [&](int) {
+    TORCH_WARN("of the test");
+    troupe::queue_callback([&] {
+      const std::lock_guard lock(mutex);
+      passes.insert(std::this_thread::get_id() == caller ? 1 : 2);
+    });
+    const std::lock_guard lock(mutex);
+    passes.insert(troupe::current_pass_id() + 1000);
+  });
+  troupe::backward({graph.root}, {}, {.workers = &workers});
+  BOOST_TEST(heard.warnings == 20);
+  BOOST_TEST((heard.threads == std::set<std::thread::id>{caller}));
+  BOOST_TEST(passes.size() == 2u);  // one pass, and callbacks on one thread
+  BOOST_TEST(passes.count(1) == 1u);
 }
 
 // GT-7

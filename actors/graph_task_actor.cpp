@@ -54,6 +54,12 @@ struct shell {
     state.drops.insert(state.drops.end(), steps.drop.begin(), steps.drop.end());
     if (steps.start_burst)
       send_burst(burst::kind::run, state.part->take_burst(), std::exchange(state.drops, {}));
+    if (steps.walk == protocol::walk_from::roots)
+      send_burst(burst::kind::walk_roots, {}, {});
+    else if (steps.walk == protocol::walk_from::sends) {
+      state.walk_promises = std::exchange(state.discover_promises, {});
+      send_burst(burst::kind::walk_sends, {}, std::exchange(state.walk_sends, {}));
+    }
     if (steps.quiet)
       report(participant_quiet{terms.context, terms.pass, here.id(), std::move(*steps.quiet)});
     if (steps.failure)
@@ -83,6 +89,17 @@ struct shell {
       self->quit();
   }
 
+  /// This node alone takes the initiator for down: tells those that sent gradients, which can tell it.
+  void tell_senders() {
+    if (state.lead || here.directory().face(terms.context.node))
+      return;
+    for (const auto& name : state.heard_from)
+      if (auto face = here.directory().face(name))
+        self->send(caf::actor_cast<peer_actor>(face),
+                   participant_failed{terms.context, terms.pass, here.id(), static_cast<std::uint8_t>(errc::peer_down),
+                                      "node '" + here.name() + "' lost its connection to the node that started the pass"});
+  }
+
   void drop_buffers() {
     state.deliveries.clear();
     if (state.terms->task)
@@ -90,10 +107,8 @@ struct shell {
   }
 
   void act(protocol::initiator::steps steps) {
-    if (steps.walk_roots) {
-      state.part->begin_walk();
-      send_burst(burst::kind::walk_roots, {}, {});
-    }
+    if (steps.walk_roots)
+      act(state.part->walk(protocol::walk_from::roots));
     for (auto& [who, sends] : steps.discover)
       ask_discover(who, std::move(sends));
     for (auto& [who, each] : steps.prune)
@@ -177,7 +192,9 @@ struct shell {
 
   void burst_returned(burst& work) {
     state.terms->task = std::move(work.state);
-    state.sent_to.insert(work.sent_to.begin(), work.sent_to.end());
+    for (auto who : work.sent_to)
+      if (state.sent_to.insert(who).second && state.down.contains(who) && !work.failure)
+        work.failure.emplace(errc::peer_down, state.down.at(who));
     if (state.closed) {
       drop_buffers();
       self->quit();
@@ -198,13 +215,14 @@ struct shell {
   }
 
   void walk_returned(burst& work) {
+    auto promises = std::exchange(state.walk_promises, {});
     act(state.part->burst_ended({}));
     if (work.failure)
-      fail(work.failure->code(), work.failure->what());
-    else if (work.what == burst::kind::walk_roots)
-      act(state.lead->found(work.recvs));
-    else if (state.discover_promise)
-      std::exchange(state.discover_promise, std::nullopt)->deliver(discovered{terms.context, terms.pass, std::move(work.recvs)});
+      return fail(work.failure->code(), work.failure->what());
+    if (work.what == burst::kind::walk_roots)
+      return act(state.lead->found(work.recvs));
+    for (auto& promise : promises)  // one answer for each question: the first has it all
+      promise.deliver(discovered{terms.context, terms.pass, std::exchange(work.recvs, {})});
   }
 };
 
@@ -240,6 +258,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     },
     [=](propagate_gradients& message) {
       shell sh(self);
+      sh.state.heard_from.insert(message.from);
       if (!sh.state.part->over())
         sh.state.deliveries.emplace_back(message.message, std::move(message.gradients));
       auto steps = sh.state.part->gradients(message.message, std::move(message.carried));
@@ -256,17 +275,19 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       shell sh(self);
       if (sh.state.lead)
         sh.act(sh.state.lead->failed(message.from, static_cast<errc>(message.code), std::move(message.text)));
+      else
+        sh.report(std::move(message));  // from a node that can't reach the initiator
     },
     [=](discover& message) -> discovered_promise {
       shell sh(self);
       auto promise = self->template make_response_promise<discovered_promise>();
-      if (sh.state.part->over() || sh.state.part->away() || sh.state.discover_promise) {
-        promise.deliver(make_error(errc::pass_aborted, "node '" + sh.here.name() + "' is not quiet in this pass"));
+      if (sh.state.part->over()) {
+        promise.deliver(make_error(errc::pass_aborted, "the pass is over on node '" + sh.here.name() + "'"));
         return promise;
       }
-      sh.state.discover_promise = promise;
-      sh.state.part->begin_walk();
-      sh.send_burst(burst::kind::walk_sends, {}, std::move(message.sends));
+      sh.state.discover_promises.push_back(promise);
+      sh.state.walk_sends.insert(sh.state.walk_sends.end(), message.sends.begin(), message.sends.end());
+      sh.act(sh.state.part->walk(protocol::walk_from::sends));
       return promise;
     },
     [=](prune& message) {
@@ -287,8 +308,10 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
       if (sh.state.lead)
         sh.act(sh.state.lead->peer_down(news.who.id, text));
-      else if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
+      if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
         sh.fail(errc::peer_down, text);
+      else if (sh.state.part->away())
+        sh.state.down.emplace(news.who.id, text);  // what the burst has sent is known when it is back
     },
     [=](take_atom) -> table_promise {
       auto promise = self->template make_response_promise<table_promise>();
@@ -309,6 +332,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     },
     [=](close_atom) {
       shell sh(self);
+      sh.tell_senders();
       sh.state.closed = true;
       sh.state.stop->store(true);
       if (sh.state.lead && !sh.state.lead->complete())

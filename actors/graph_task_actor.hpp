@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -71,9 +72,13 @@ struct graph_task_state {
   std::vector<burst::delivery> deliveries;       // for the next burst
   std::vector<message_id> drops;                 // likewise
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  std::vector<message_id> walk_sends;            // to start the next walk from
   std::set<node_id> sent_to;
+  std::set<std::string> heard_from;              // names of nodes that gradients came from
+  std::map<node_id, std::string> down;           // nodes that went down while a burst was away, and how that reads
   std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
-  std::optional<caf::typed_response_promise<discovered>> discover_promise;
+  std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
+  std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the one that is away
   std::optional<caf::typed_response_promise<table_ptr>> take_promise;
   bool closed = false;
 };

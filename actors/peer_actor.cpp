@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/peer_actor.hpp>
 
+#include <type_traits>
 #include <utility>
 
 #include <caf/io/middleman.hpp>
@@ -61,15 +62,21 @@ struct shell {
                                                ": it was released, or its node is down");
   }
 
-  /// Hands a message of a pass to its context; tells the initiator if there is none.
+  /// Hands a message of a pass to its context. Without one it tells the initiator, or, when that is down for this node alone, the
+  /// sender, which can.
   template <class Message>
   void route(Message& message) {
     if (auto context = find(message.context)) {
       self->send(context, std::move(message));
       return;
     }
+    if (message.context.node == here.id())
+      return;
     auto face = here.directory().face(message.context.node);
-    if (!face || message.context.node == here.id())
+    if constexpr (std::is_same_v<Message, propagate_gradients>)
+      if (!face)
+        face = here.directory().face(message.from);
+    if (!face)
       return;
     auto reason = "node '" + here.name() + "' does not know " + to_string(message.context) + ": it was released there";
     self->send(caf::actor_cast<peer_actor>(face),

@@ -27,6 +27,14 @@ caf::strong_actor_ptr peer_directory::face(node_id id) const {
   return found == up_.end() ? nullptr : found->second.face;
 }
 
+caf::strong_actor_ptr peer_directory::face(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, known] : up_)
+    if (known.who.name == name)
+      return known.face;
+  return nullptr;
+}
+
 std::string peer_directory::name(node_id id) const {
   std::lock_guard lock(mutex_);
   auto found = names_.find(id);

@@ -27,6 +27,7 @@ class peer_directory {
 
   /// The node's face; null if it is not up.
   caf::strong_actor_ptr face(node_id id) const;
+  caf::strong_actor_ptr face(const std::string& name) const;
   /// Its name, also after it went down; its number if it was never up.
   std::string name(node_id id) const;
   std::vector<member> members() const;

@@ -38,9 +38,11 @@ initiator::steps initiator::found(const std::vector<message_id>& recvs) {
     return {};
   --asked_;
   steps result;
-  for (const auto& recv : recvs)
+  for (const auto& recv : recvs) {
+    participants_.insert(recv.node);  // asking makes it begin
     if (live_[recv.node].insert(recv).second)
       result.discover[recv.node].push_back(recv);
+  }
   asked_ += result.discover.size();
   return asked_ == 0 ? after_found() : result;
 }
@@ -98,7 +100,7 @@ initiator::steps initiator::peer_down(node_id who, std::string text) {
     abort_open_.erase(who);
     return abort_open_.empty() ? finish() : steps{};
   }
-  return participants_.contains(who) || live_.contains(who) ? fail_with(errc::peer_down, std::move(text)) : steps{};
+  return participants_.contains(who) ? fail_with(errc::peer_down, std::move(text)) : steps{};
 }
 
 initiator::steps initiator::abort_timeout() {

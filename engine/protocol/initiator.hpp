@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <troupe/messages/errors.hpp>
@@ -60,6 +61,11 @@ class initiator {
   const std::optional<failure>& result() const noexcept { return failure_; }
   bool complete() const noexcept { return phase_ == phase::complete; }
   bool aborting() const noexcept { return phase_ == phase::aborting; }
+
+  /// All it decides by: two of equal state go on alike. For explorations.
+  auto state() const noexcept {
+    return std::tie(participants_, home_, phase_, live_, asked_, down_, abort_asked_, abort_open_, failure_);
+  }
 
  private:
   enum class phase { running, discovering, pruned, aborting, complete };

@@ -49,8 +49,18 @@ participant::steps participant::prune(const std::set<message_id>& live, purse ca
   return result;
 }
 
+participant::steps participant::walk(walk_from where) {
+  walk_ = where;
+  return set_out();
+}
+
 participant::steps participant::set_out() {
   steps result;
+  if (!away_ && !over_ && walk_) {
+    away_ = true;
+    result.walk = std::exchange(walk_, std::nullopt);
+    return result;
+  }
   if (!away_ && !over_ && work_) {
     work_ = false;
     away_ = true;
@@ -71,7 +81,7 @@ participant::steps participant::burst_ended(purse left) {
     return result;
   }
   merge(purse_, std::move(left));
-  if (work_)
+  if (work_ || walk_)
     return set_out();
   if (!is_empty(purse_)) {
     if (waiting_.empty())

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <troupe/messages/ids.hpp>
@@ -11,12 +12,16 @@
 
 namespace troupe::protocol {
 
+/// Where a walk over this node's functions, for a discovery, starts.
+enum class walk_from { roots, sends };
+
 /// One node's part in one distributed pass: decides, and never touches a tensor, a clock or a socket. The functions run in bursts; while
 /// a burst is away with a worker, what arrives waits here.
 ///   PA-1  weight that came in is in the purse, with the burst, on its way to a peer or reported: never lost, never made.
 ///   PA-2  a send is delivered at most once, and none after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts, and an abort is answered once no burst is away.
 ///   PA-4  the node is named settled exactly when none of its sends waits, and its last burst holds that name.
+///   PA-5  a walk asked for while a burst is away waits for it: the burst's weight may be home before the burst is.
 class participant {
  public:
   /// `sends`: all that the context has sent from this node so far.
@@ -28,6 +33,7 @@ class participant {
     std::optional<purse> quiet;          // report participant_quiet with it
     std::optional<std::string> failure;  // report participant_failed
     bool answer_abort = false;           // answer every abort_pass asked so far
+    std::optional<walk_from> walk;       // the task goes away to be walked over; burst_ended with an empty purse brings it back
     std::vector<message_id> drop;        // sends that get no gradient, before the burst
   };
 
@@ -49,8 +55,8 @@ class participant {
   steps burst_failed();
   steps abort();
 
-  /// The task goes away to be walked over; burst_ended with an empty purse brings it back. Only while no burst is away.
-  void begin_walk() noexcept { away_ = true; }
+  /// The initiator asks, for its discovery, which recvs the roots or some sends lead to.
+  steps walk(walk_from where);
 
   /// Called once for each `start_burst`.
   burst_terms take_burst();
@@ -58,6 +64,9 @@ class participant {
   bool away() const noexcept { return away_; }
   bool over() const noexcept { return over_; }
   std::size_t waiting() const noexcept { return waiting_.size(); }
+
+  /// All it decides by: two of equal state go on alike. For explorations.
+  auto state() const noexcept { return std::tie(waiting_, purse_, away_, work_, walk_, over_, abort_asked_); }
 
  private:
   steps set_out();
@@ -68,6 +77,7 @@ class participant {
   purse purse_;
   bool away_ = false;
   bool work_ = false;  // something arrived since the last burst set out
+  std::optional<walk_from> walk_;
   bool over_ = false;  // failed or aborted
   bool abort_asked_ = false;
 };

@@ -14,8 +14,7 @@ BOOST_AUTO_TEST_CASE(parts_in_any_order_make_the_whole_again) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     std::vector<purse> parts{protocol::whole_purse()};
-    for (int i = 0; i < 300; ++i)
-      parts.push_back(protocol::split(parts[random() % parts.size()]));
+    for (int i = 0; i < 300; ++i) parts.push_back(protocol::split(parts[random() % parts.size()]));
     std::shuffle(parts.begin(), parts.end(), random);
     purse sum;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -29,11 +28,9 @@ BOOST_AUTO_TEST_CASE(parts_in_any_order_make_the_whole_again) {
 BOOST_AUTO_TEST_CASE(a_long_chain_of_splits_needs_no_more_than_a_number_a_part) {
   auto rest = protocol::whole_purse();
   std::vector<purse> given;
-  for (int i = 0; i < 10'000; ++i)
-    given.push_back(protocol::split(rest));
+  for (int i = 0; i < 10'000; ++i) given.push_back(protocol::split(rest));
   BOOST_TEST(rest.weight.size() == 1u);
-  for (auto part = given.rbegin(); part != given.rend(); ++part)
-    protocol::merge(rest, *part);
+  for (auto part = given.rbegin(); part != given.rend(); ++part) protocol::merge(rest, *part);
   BOOST_TEST(protocol::is_whole(rest));
 }
 

@@ -1,0 +1,693 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "engine/protocol/pass_model.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <troupe/engine/protocol/purse.hpp>
+
+namespace troupe::model {
+
+namespace {
+
+constexpr std::uint8_t bit(std::uint8_t node) { return static_cast<std::uint8_t>(1U << node); }
+
+node_id id_of_node(std::uint8_t node) { return {node + 1U}; }
+
+std::uint8_t number_of(node_id id) { return static_cast<std::uint8_t>(id.value - 1); }
+
+std::uint8_t send_of(const message_id& id) { return static_cast<std::uint8_t>(id.number); }
+
+std::uint8_t as_byte(std::size_t n) { return static_cast<std::uint8_t>(n); }
+
+}  // namespace
+
+const char* name_of(kind what) {
+  constexpr const char* names[] = {"gradients", "returned", "quiet", "failed",  "discover", "found",
+                                   "not_quiet", "prune",    "abort", "aborted", "news",     "next_pass",
+                                   "release",   "lose",     "crash", "cut",     "deadline", "leave"};
+  return names[static_cast<std::size_t>(what)];
+}
+
+std::uint8_t graph::function(std::uint8_t node) {
+  home.push_back(node);
+  next.emplace_back();
+  return as_byte(home.size() - 1);
+}
+
+graph& graph::connect(std::uint8_t from, std::uint8_t to) {
+  auto crosses = none;
+  if (home[from] != home[to]) {
+    crosses = as_byte(sends.size());
+    sends.push_back({home[to], to});
+  }
+  next[from].push_back({to, crosses});
+  return *this;
+}
+
+graph& graph::unused(std::uint8_t target) {
+  sends.push_back({home[target], target});
+  return *this;
+}
+
+graph& graph::root(std::uint8_t f) {
+  roots.push_back(f);
+  return *this;
+}
+
+std::vector<bool> graph::reached() const {
+  std::vector<bool> result(home.size());
+  auto open = roots;
+  while (!open.empty()) {
+    const auto f = open.back();
+    open.pop_back();
+    if (result[f]) continue;
+    result[f] = true;
+    for (const auto& each : next[f]) open.push_back(each.to);
+  }
+  return result;
+}
+
+std::vector<std::uint8_t> graph::owed() const {
+  std::vector<std::uint8_t> result(home.size());
+  std::vector<bool> planned(home.size());
+  auto open = roots;
+  for (const auto& root : roots) ++result[root];
+  for (const auto& each : sends) {
+    ++result[each.target];
+    open.push_back(each.target);
+  }
+  while (!open.empty()) {
+    const auto f = open.back();
+    open.pop_back();
+    if (planned[f]) continue;
+    planned[f] = true;
+    for (const auto& each : next[f])
+      if (each.send == none) {
+        ++result[each.to];
+        open.push_back(each.to);
+      }
+  }
+  return result;
+}
+
+graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused) {
+  const auto below = [&](std::size_t n) { return random() % n; };
+  graph result(as_byte(nodes));
+  for (std::size_t f = 0; f < functions; ++f) result.function(as_byte(f == 0 ? 0 : below(nodes)));
+  for (std::size_t f = 0; f + 1 < functions; ++f)
+    for (std::size_t edges = below(4); edges > 0; --edges)
+      result.connect(as_byte(f), as_byte(f + 1 + below(std::min<std::size_t>(functions - f - 1, 5))));
+  result.root(0);
+  for (std::size_t f = 1; f < functions; ++f)
+    if (result.home[f] == 0 && below(6) == 0) result.root(as_byte(f));
+  for (std::size_t f = 0; f < functions; ++f)
+    if (static_cast<double>(below(1000)) < unused * 1000) result.unused(as_byte(f));
+  return result;
+}
+
+world::world(const graph& g, troubles allowed, std::uint8_t passes)
+    : graph_(&g), left_(allowed), passes_(passes), nodes_(g.nodes) {
+  post({.what = kind::next_pass});
+}
+
+message_id world::id_of(std::uint8_t send) const { return {send, id_of_node(graph_->sends[send].node)}; }
+
+// What goes to a node that the sender takes for down, or to a dead one, is gone.
+void world::post(event what) {
+  if (nodes_[what.to].dead ||
+      (what.from != what.to && (nodes_[what.from].gone & bit(what.to)) != 0 && what.what != kind::news)) {
+    if (what.what != kind::release && what.pass < started_.size()) started_[what.pass].lossy = true;
+    return;
+  }
+  bag_.push_back(std::move(what));
+}
+
+void world::start_pass() {
+  if (left_early_ || nodes_[0].dead) return;
+  const auto number = as_byte(started_.size());
+  if (number == passes_) return close(0);
+  if (number > 0) {  // its gradients are taken
+    auto& before = started_.back().parts[0];
+    before.routed = false;
+    before.closed = true;
+    if (before.protocol && !before.protocol->away()) before.protocol.reset();
+  }
+  pass next;
+  next.parts.resize(nodes_.size());
+  next.lossy = std::any_of(nodes_.begin(), nodes_.end(), [](const member& each) { return each.dead || each.cut != 0; });
+  next.owed = graph_->owed();
+  next.runs.resize(next.owed.size());
+  next.given.resize(next.owed.size());
+  std::set<node_id> participants;
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n)
+    if (!left_.strangers && (nodes_[0].gone & bit(n)) == 0) participants.insert(id_of_node(n));
+  next.lead.emplace(id_of_node(0), std::move(participants));
+  started_.push_back(std::move(next));
+  begin(0, number);
+  started_.back().parts[0].roots_due = true;
+  act(0, number, started_.back().parts[0].protocol->start(protocol::whole_purse()));
+}
+
+void world::begin(std::uint8_t node, std::uint8_t number) {
+  std::set<message_id> sends;
+  for (std::uint8_t send = 0; send < graph_->sends.size(); ++send)
+    if (graph_->sends[send].node == node) sends.insert(id_of(send));
+  nodes_[node].current = as_byte(number + 1U);
+  auto& mine = started_[number].parts[node];
+  mine.protocol.emplace(id_of_node(node), std::move(sends));
+  mine.routed = true;
+}
+
+part* world::task_of(std::uint8_t node, std::uint8_t number) {
+  if (nodes_[node].current < number + 1) begin(node, number);
+  auto& mine = started_[number].parts[node];
+  return mine.routed ? &mine : nullptr;
+}
+
+void world::act(std::uint8_t node, std::uint8_t number, protocol::participant::steps steps) {
+  auto& mine = started_[number].parts[node];
+  if ((steps.walk || steps.start_burst || steps.answer_abort) && mine.out) wrong_ = "a task that is away is used";
+  mine.out |= steps.walk.has_value() || steps.start_burst;
+  for (const auto& send : steps.drop) mine.drops.push_back(send_of(send));
+  if (steps.walk) {
+    const bool from_roots = *steps.walk == protocol::walk_from::roots;
+    event back{.what = kind::returned, .from = node, .to = node, .pass = number, .walk = true, .from_roots = from_roots};
+    std::vector<std::uint8_t> from;
+    if (from_roots) {
+      from = graph_->roots;
+    } else {
+      mine.walking = std::exchange(mine.asked, 0);
+      for (const auto send : std::exchange(mine.walk_from, {})) from.push_back(graph_->sends[send].target);
+    }
+    back.ids = walk(std::move(from));
+    post(std::move(back));
+  }
+  if (steps.start_burst) burst(node, number);
+  if (steps.quiet) post({.what = kind::quiet, .from = node, .pass = number, .carried = std::move(*steps.quiet)});
+  if (steps.failure) post({.what = kind::failed, .from = node, .pass = number});
+  if (steps.answer_abort) {
+    post({.what = kind::aborted, .from = node, .pass = number, .sent_to = mine.sent_to});
+    if (node != 0) mine.protocol.reset();
+  }
+}
+
+void world::settle(pass& now, std::uint8_t function, bool given, std::vector<std::uint8_t>& ready) const {
+  std::vector<std::pair<std::uint8_t, bool>> open{{function, given}};
+  while (!open.empty()) {
+    const auto [f, with] = open.back();
+    open.pop_back();
+    if (with) now.given[f] = true;
+    if (--now.owed[f] > 0) continue;
+    if (now.given[f])
+      ready.push_back(f);
+    else
+      for (const auto& each : graph_->next[f])
+        if (each.send == graph::none) open.emplace_back(each.to, false);
+  }
+}
+
+// Runs at once; what it sends and its return are taken from the bag whenever they come.
+void world::burst(std::uint8_t node, std::uint8_t number) {
+  auto& now = started_[number];
+  auto& mine = now.parts[node];
+  auto terms = mine.protocol->take_burst();
+  event back{.what = kind::returned, .from = node, .to = node, .pass = number};
+  std::vector<std::uint8_t> ready;
+  std::vector<std::uint8_t> recvs;
+  if (std::exchange(mine.roots_due, false))
+    for (const auto root : graph_->roots) settle(now, root, true, ready);
+  for (const auto send : std::exchange(mine.deliveries, {})) settle(now, graph_->sends[send].target, true, ready);
+  for (const auto send : std::exchange(mine.drops, {})) settle(now, graph_->sends[send].target, false, ready);
+  for (std::size_t done = 0; done < ready.size() && !back.failed; ++done) {
+    const auto f = ready[done];
+    if (++now.runs[f] > 1) wrong_ = "function " + std::to_string(f) + " runs twice in a pass";
+    back.failed = number == 0 && f == left_.throwing;
+    for (const auto& each : graph_->next[f]) {
+      if (back.failed) break;
+      if (each.send == graph::none)
+        settle(now, each.to, true, ready);
+      else
+        recvs.push_back(each.send);
+    }
+  }
+  for (std::size_t done = 0; done < recvs.size() && !back.failed; ++done) {
+    const auto to = graph_->sends[recvs[done]].node;
+    if (to != node && (nodes_[node].gone & bit(to)) != 0) {
+      back.failed = true;
+      break;
+    }
+    back.sent_to |= bit(to);
+    const bool more = done + 1 < recvs.size();
+    if (!more && terms.settles) protocol::merge(terms.carried, {.weight = {}, .begun = {}, .settled = {id_of_node(node)}});
+    post({.what = kind::gradients,
+          .from = node,
+          .to = to,
+          .pass = number,
+          .send = recvs[done],
+          .carried = more ? protocol::split(terms.carried) : protocol::take(terms.carried)});
+  }
+  back.carried = std::move(terms.carried);
+  now.lossy |= back.failed && (number != 0 || left_.throwing == graph::none);
+  post(std::move(back));
+}
+
+std::vector<message_id> world::walk(std::vector<std::uint8_t> from) const {
+  std::vector<message_id> recvs;
+  std::vector<bool> walked(graph_->home.size());
+  while (!from.empty()) {
+    const auto f = from.back();
+    from.pop_back();
+    if (walked[f]) continue;
+    walked[f] = true;
+    for (const auto& each : graph_->next[f])
+      if (each.send != graph::none)
+        recvs.push_back(id_of(each.send));
+      else
+        from.push_back(each.to);
+  }
+  std::sort(recvs.begin(), recvs.end());
+  return recvs;
+}
+
+void world::act(std::uint8_t number, protocol::initiator::steps steps) {
+  auto& now = started_[number];
+  const auto unreachable = [&](std::uint8_t who) { return who != 0 && (nodes_[0].gone & bit(who)) != 0; };
+  if (steps.walk_roots) {
+    if (std::exchange(now.discovered, true)) wrong_ = "a second discovery in one pass";
+    act(0, number, now.parts[0].protocol->walk(protocol::walk_from::roots));
+  }
+  for (auto& [who, sends] : steps.discover) {
+    if (unreachable(number_of(who))) act(number, now.lead->failed(who, errc::peer_down, ""));
+    post({.what = kind::discover, .to = number_of(who), .pass = number, .ids = std::move(sends)});
+  }
+  for (auto& [who, each] : steps.prune) {
+    if (unreachable(number_of(who))) act(number, now.lead->failed(who, errc::peer_down, ""));
+    post({.what = kind::prune,
+          .to = number_of(who),
+          .pass = number,
+          .carried = std::move(each.carried),
+          .ids = std::move(each.live)});
+  }
+  for (const auto who : steps.abort)
+    if (unreachable(number_of(who)))
+      post({.what = kind::news, .from = number_of(who), .to = 0});
+    else
+      post({.what = kind::abort, .to = number_of(who), .pass = number});
+  if (steps.complete) ended(number);
+}
+
+void world::ended(std::uint8_t number) {
+  auto& now = started_[number];
+  if (now.lead->result()) {
+    ++failures_;
+    if (!now.lossy) check_abort(number);
+    now.lossy = true;
+    auto& mine = now.parts[0];
+    mine.routed = false;
+    if (mine.protocol && mine.protocol->away())
+      mine.closed = true;
+    else
+      mine.protocol.reset();
+  } else {
+    ++succeeded_;
+    const auto reached = graph_->reached();
+    for (std::size_t f = 0; f < reached.size(); ++f)
+      if (now.runs[f] != (reached[f] ? 1 : 0))
+        wrong_ = "the pass succeeds, and function " + std::to_string(f) + " ran " + std::to_string(now.runs[f]) + " times";
+  }
+  post({.what = kind::next_pass, .pass = number});
+}
+
+// With all nodes there and every message arriving, an abort reaches whatever the pass has reached.
+void world::check_abort(std::uint8_t number) {
+  for (std::uint8_t n = 1; n < graph_->nodes; ++n) {
+    const auto& part = started_[number].parts[n];
+    if (part.protocol && !part.protocol->over()) wrong_ = "the pass has failed, and goes on on node " + std::to_string(n);
+  }
+  for (const auto& each : bag_)
+    if (each.what == kind::gradients && each.pass == number && nodes_[each.to].current <= number)
+      wrong_ = "the pass has failed, and gradients begin it on node " + std::to_string(each.to);
+}
+
+void world::take(const step& next) {
+  switch (next.what) {
+    case kind::lose: {
+      auto& lost = bag_[next.place];
+      const bool severed = nodes_[lost.from].dead || (nodes_[lost.to].cut & bit(lost.from)) != 0;
+      if (!severed) --left_.losses;
+      if (lost.what != kind::release) {
+        started_[lost.pass].lossy = true;
+        started_[lost.pass].vanished |= !severed;
+      }
+      bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.place));
+      return;
+    }
+    case kind::crash:
+      --left_.crashes;
+      nodes_[next.a].dead = true;
+      std::erase_if(bag_, [&](const event& each) { return each.to == next.a; });
+      for (auto& each : started_) each.lossy = true;
+      for (std::uint8_t n = 0; n < graph_->nodes; ++n) post({.what = kind::news, .from = next.a, .to = n});
+      return;
+    case kind::cut:
+      --left_.cuts;
+      for (auto& each : started_) each.lossy = true;
+      nodes_[next.a].cut |= bit(next.b);
+      nodes_[next.b].cut |= bit(next.a);
+      post({.what = kind::news, .from = next.a, .to = next.b});
+      post({.what = kind::news, .from = next.b, .to = next.a});
+      return;
+    case kind::deadline: {
+      if (left_.deadlines > 0) --left_.deadlines;
+      const auto number = as_byte(started_.size() - 1);
+      auto& lead = *started_.back().lead;
+      started_.back().lossy = true;
+      return act(number, lead.aborting() ? lead.abort_timeout() : lead.failed(id_of_node(0), errc::deadline_passed, ""));
+    }
+    case kind::leave:
+      --left_.releases;
+      left_early_ = true;
+      return close(0);
+    default: {
+      auto what = std::move(bag_[next.place]);
+      bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.place));
+      handle(what);
+    }
+  }
+}
+
+void world::handle(event& what) {
+  auto& here = nodes_[what.to];
+  switch (what.what) {
+    case kind::next_pass:
+      return start_pass();
+    case kind::news:
+      return heard(what.to, what.from);
+    case kind::release:
+      return close(what.to);
+    default:
+      break;
+  }
+  auto& now = started_[what.pass];
+  auto& mine = now.parts[what.to];
+  switch (what.what) {
+    case kind::returned:
+      return returned(what);
+    case kind::gradients: {
+      if (here.released) return refuse(what);
+      auto* task = task_of(what.to, what.pass);
+      if (task == nullptr) return;
+      task->heard_from |= bit(what.from);
+      if (!task->protocol->over()) task->deliveries.push_back(what.send);
+      auto steps = task->protocol->gradients(id_of(what.send), std::move(what.carried));
+      if (steps.failure) task->deliveries.pop_back();
+      return act(what.to, what.pass, std::move(steps));
+    }
+    case kind::prune: {
+      if (here.released) return refuse(what);
+      if (auto* task = task_of(what.to, what.pass))
+        act(what.to, what.pass, task->protocol->prune({what.ids.begin(), what.ids.end()}, std::move(what.carried)));
+      return;
+    }
+    case kind::discover: {
+      auto* task = here.released ? nullptr : task_of(what.to, what.pass);
+      if (task == nullptr || task->protocol->over()) return post({.what = kind::not_quiet, .from = what.to, .pass = what.pass});
+      ++task->asked;
+      for (const auto& id : what.ids) task->walk_from.push_back(send_of(id));
+      return act(what.to, what.pass, task->protocol->walk(protocol::walk_from::sends));
+    }
+    case kind::abort:
+      here.current = std::max(here.current, as_byte(what.pass + 1U));
+      if (!std::exchange(mine.routed, false)) return post({.what = kind::aborted, .from = what.to, .pass = what.pass});
+      return act(what.to, what.pass, mine.protocol->abort());
+    default:
+      break;
+  }
+  if (what.what == kind::failed && what.to != 0)  // from one that can't reach the initiator: passed on
+    return mine.routed ? post({.what = kind::failed, .from = what.to, .pass = what.pass}) : void();
+  if (!now.lead)  // the rest goes to the one that leads
+    return;
+  switch (what.what) {
+    case kind::quiet:
+      return act(what.pass, now.lead->quiet(std::move(what.carried)));
+    case kind::failed:
+    case kind::not_quiet:
+      return act(what.pass, now.lead->failed(id_of_node(what.from), errc::function_failed, ""));
+    case kind::found:
+      return act(what.pass, now.lead->found(what.ids));
+    case kind::aborted: {
+      std::vector<node_id> sent_to;
+      for (std::uint8_t n = 0; n < graph_->nodes; ++n)
+        if ((what.sent_to & bit(n)) != 0) sent_to.push_back(id_of_node(n));
+      return act(what.pass, now.lead->aborted(id_of_node(what.from), sent_to));
+    }
+    default:
+      return;
+  }
+}
+
+// The context is not here any more: tells the initiator, or, where that is taken for down, the sender.
+void world::refuse(const event& what) {
+  if (what.to != 0)
+    post({.what = kind::failed,
+          .from = what.to,
+          .to = (nodes_[what.to].gone & 1) != 0 ? what.from : std::uint8_t{0},
+          .pass = what.pass});
+}
+
+void world::returned(event& what) {
+  auto& now = started_[what.pass];
+  auto& mine = now.parts[what.to];
+  mine.out = false;
+  if (!mine.protocol) return;
+  mine.sent_to |= what.sent_to;
+  if (mine.closed) return mine.protocol.reset();
+  if (what.walk) {
+    if (what.from_roots) act(what.pass, now.lead->found(what.ids));
+    // One answer for each question: the first has it all.
+    for (auto questions = std::exchange(mine.walking, 0); questions > 0; --questions)
+      post({.what = kind::found, .from = what.to, .pass = what.pass, .ids = std::exchange(what.ids, {})});
+    act(what.to, what.pass, mine.protocol->burst_ended({}));
+    return;
+  }
+  const bool was_over = mine.protocol->over();
+  if (!what.failed) {
+    act(what.to, what.pass, mine.protocol->burst_ended(std::move(what.carried)));
+    if (!was_over && (mine.sent_to & nodes_[what.to].gone) != 0)
+      post({.what = kind::failed, .from = what.to, .pass = what.pass});
+    return;
+  }
+  act(what.to, what.pass, mine.protocol->burst_failed());
+  if (!was_over) post({.what = kind::failed, .from = what.to, .pass = what.pass});
+}
+
+void world::heard(std::uint8_t node, std::uint8_t about) {
+  nodes_[node].gone |= bit(about);
+  if (about == 0) return close(node);
+  for (std::uint8_t number = 0; number < started_.size(); ++number) {
+    auto& now = started_[number];
+    auto& mine = now.parts[node];
+    if (node == 0 && now.lead) act(number, now.lead->peer_down(id_of_node(about), ""));
+    if (mine.routed && (mine.sent_to & bit(about)) != 0 && !mine.protocol->over())
+      post({.what = kind::failed, .from = node, .pass = number});
+  }
+}
+
+void world::close(std::uint8_t node) {
+  if (std::exchange(nodes_[node].released, true)) return;
+  for (auto& now : started_) {
+    auto& mine = now.parts[node];
+    const bool orphan = node != 0 && (nodes_[node].gone & 1) != 0 && mine.routed;
+    for (std::uint8_t n = 1; orphan && n < graph_->nodes; ++n)  // those that can reach the initiator
+      if ((mine.heard_from & bit(n)) != 0)
+        post({.what = kind::failed, .from = node, .to = n, .pass = as_byte(static_cast<std::size_t>(&now - started_.data()))});
+    mine.routed = false;
+    if (mine.protocol && mine.protocol->away())
+      mine.closed = true;
+    else
+      mine.protocol.reset();
+    if (node == 0) {
+      now.lead.reset();
+      now.lossy = true;
+    }
+  }
+  if (node == 0)
+    for (std::uint8_t n = 1; n < graph_->nodes; ++n) post({.what = kind::release, .to = n});
+}
+
+bool world::settled() const {
+  return nodes_[0].dead || nodes_[0].released || started_.empty() || !started_.back().lead || started_.back().lead->complete();
+}
+
+std::vector<step> world::outside() const {
+  std::vector<step> result;
+  const bool over = settled();
+  if (left_.crashes > 0)
+    for (std::uint8_t n = 0; n < graph_->nodes; ++n)
+      if (!nodes_[n].dead && !nodes_[n].released) result.push_back({.what = kind::crash, .a = n});
+  if (left_.cuts > 0)
+    for (std::uint8_t n = 0; n < graph_->nodes; ++n)
+      for (std::uint8_t m = as_byte(n + 1U); m < graph_->nodes; ++m)
+        if (!nodes_[n].dead && !nodes_[m].dead && (nodes_[n].cut & bit(m)) == 0)
+          result.push_back({.what = kind::cut, .a = n, .b = m});
+  const bool stuck = bag_.empty() && !over && started_.back().vanished;
+  if (!over && (left_.deadlines > 0 || stuck)) result.push_back({.what = kind::deadline});
+  if (!over && left_.releases > 0) result.push_back({.what = kind::leave});
+  return result;
+}
+
+std::vector<step> world::steps() const {
+  auto result = outside();
+  for (std::size_t i = 0; i < bag_.size(); ++i) {
+    const auto& each = bag_[i];
+    result.push_back({.what = each.what, .a = each.from, .b = each.to, .place = i});
+    const bool local = each.from == each.to || each.what == kind::news || each.what == kind::next_pass;
+    const bool severed = nodes_[each.from].dead || (nodes_[each.to].cut & bit(each.from)) != 0;
+    if (!local && (severed || (left_.losses > 0 && each.what != kind::release)))
+      result.push_back({.what = kind::lose, .a = each.from, .b = each.to, .place = i});
+  }
+  return result;
+}
+
+bool world::take_any(std::mt19937_64& random) {
+  const auto from_outside = bag_.empty() || random() % 16 == 0;
+  if (from_outside) {
+    const auto all = steps();
+    if (all.empty()) return false;
+    take(all[random() % all.size()]);
+    return true;
+  }
+  const auto place = random() % bag_.size();
+  take({.what = bag_[place].what, .a = 0, .b = 0, .place = place});
+  return true;
+}
+
+namespace {
+
+// Order in which things were put together does not count: sets of them are sums.
+class digest {
+ public:
+  template <class T>
+  digest& operator<<(const T& value) {
+    if constexpr (std::is_same_v<T, purse>)
+      add(value);
+    else if constexpr (requires { value.has_value(); })
+      value ? *this << true << *value : *this << false;
+    else if constexpr (requires { value.begin(); })
+      add_all(value);
+    else if constexpr (requires { value.first; })
+      *this << value.first << value.second;
+    else if constexpr (std::is_same_v<T, message_id>)
+      word(value.number);
+    else if constexpr (std::is_same_v<T, node_id>)
+      word(value.value);
+    else if constexpr (std::is_same_v<T, protocol::initiator::failure>)
+      word(1);
+    else
+      word(static_cast<std::uint64_t>(value));
+    return *this;
+  }
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  void word(std::uint64_t w) { sum_ = hash_words(sum_ + 0x9e3779b97f4a7c15ULL, w + 1) * 0x94d049bb133111ebULL; }
+  template <class All>
+  void add_all(const All& all) {
+    std::uint64_t sum = 0;
+    for (const auto& each : all) sum += (digest() << each).value();
+    word(sum);
+  }
+  // How weight was split decides nothing, only whether there is any; whether all is there follows from the rest.
+  void add(const purse& from) {
+    word(from.weight.empty() ? 0 : 1);
+    add_all(from.begun);
+    add_all(from.settled);
+  }
+
+  std::uint64_t sum_ = 0x6a09e667f3bcc909ULL;
+};
+
+template <class Tuple>
+void add_fields(digest& into, const Tuple& fields) {
+  std::apply([&](const auto&... each) { (into << ... << each); }, fields);
+}
+
+digest digest_of(const event& each) {
+  digest result;
+  result << each.what << each.from << each.to << each.pass << each.send << each.sent_to << each.walk << each.from_roots
+         << each.failed << each.carried << each.ids;
+  return result;
+}
+
+void add_part(digest& into, const part& mine) {
+  into << mine.protocol.has_value() << mine.deliveries << mine.drops << mine.walk_from << mine.sent_to << mine.heard_from
+       << mine.roots_due << mine.routed << mine.asked << mine.walking << mine.closed;
+  if (mine.protocol) add_fields(into, mine.protocol->state());
+}
+
+// Positions count here.
+template <class T>
+void add_in_order(digest& into, const std::vector<T>& all) {
+  for (auto each : all) into << static_cast<std::uint8_t>(each);
+}
+
+}  // namespace
+
+std::uint64_t world::hash() const {
+  digest result;
+  result << left_.losses << left_.crashes << left_.cuts << left_.deadlines << left_.releases << succeeded_ << failures_
+         << left_early_;
+  for (const auto& each : nodes_) result << each.dead << each.released << each.current << each.gone << each.cut;
+  for (const auto& now : started_) {
+    result << now.lossy << now.vanished << now.discovered << now.lead.has_value();
+    if (now.lead) add_fields(result, now.lead->state());
+    if (now.lead && now.lossy) result << protocol::is_whole(weight_of(now));
+    for (const auto& mine : now.parts) add_part(result, mine);
+    add_in_order(result, now.owed);
+    add_in_order(result, now.runs);
+    add_in_order(result, now.given);
+  }
+  std::uint64_t sum = 0;
+  for (const auto& each : bag_) sum += digest_of(each).value();
+  result << sum;
+  return result.value();
+}
+
+purse world::weight_of(const pass& now) const {
+  purse all;
+  if (now.lead) protocol::merge(all, std::get<1>(now.lead->state()));
+  for (const auto& mine : now.parts)
+    if (mine.protocol) protocol::merge(all, std::get<1>(mine.protocol->state()));
+  const auto number = static_cast<std::size_t>(&now - started_.data());
+  for (const auto& each : bag_)
+    if (each.pass == number) protocol::merge(all, each.carried);
+  return all;
+}
+
+std::string world::wrong_now() const {
+  if (!wrong_.empty()) return wrong_;
+  for (const auto& now : started_) {
+    if (!now.lossy && left_.throwing == graph::none && now.lead && !now.lead->result() && !protocol::is_whole(weight_of(now)))
+      return "weight is lost or made";
+    if (!now.lossy && now.lead && now.lead->result() && left_.throwing == graph::none)
+      return "the pass fails without a cause: " + now.lead->result()->text;
+  }
+  return {};
+}
+
+std::string world::wrong_at_end() const {
+  if (!settled()) return "the pass never ends";
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n) {
+    if (nodes_[n].dead) continue;
+    if (!nodes_[n].released) return "the context is left on node " + std::to_string(n);
+    for (const auto& now : started_)
+      if (now.parts[n].protocol) return "a task is left on node " + std::to_string(n);
+  }
+  if (succeeded_ + failures_ < passes_ && !left_early_ && !nodes_[0].dead) return "a pass is missing";
+  return {};
+}
+
+}  // namespace troupe::model

@@ -177,13 +177,16 @@ void streams::give_to_caller(const at::Tensor& result) {
 namespace troupe::engine {
 
 std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
-  const auto type = devices::accelerator_type();
-  if (!type) {
+  const auto any = [&] {
+    return std::any_of(graph.vertices.begin(), graph.vertices.end(),
+                       [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
+  };
+  constexpr std::size_t few = 16;  // are looked at faster than the list of accelerators
+  if (graph.vertices.size() <= few && !any()) {
     return nullptr;
   }
-  const bool any = std::any_of(graph.vertices.begin(), graph.vertices.end(),
-                               [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
-  return any ? std::make_unique<devices::streams>(graph, *type) : nullptr;
+  const auto type = devices::accelerator_type();
+  return type && any() ? std::make_unique<devices::streams>(graph, *type) : nullptr;
 }
 
 }  // namespace troupe::engine

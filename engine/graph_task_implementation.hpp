@@ -26,12 +26,11 @@ class job_board;
 struct job;
 
 /// What a graph task is made of: shared by graph_task.cpp and run_beside.cpp.
-struct graph_task::implementation : workspace {
+struct graph_task::implementation {
   enum class delivery : std::uint8_t { waiting, delivered, dropped };
 
-  explicit implementation(graph_task_settings given)
-      : workspace(take()),
-        settings(std::move(given)),
+  explicit implementation(graph_task_settings&& given)
+      : settings(std::move(given)),
         captures(settings.capture ? settings.inputs.size() : 0),
         deliveries(settings.sends.size(), delivery::waiting),
         delivered(settings.sends.size()),
@@ -52,7 +51,9 @@ struct graph_task::implementation : workspace {
     }
   }
 
-  ~implementation() { give_back(); }
+  ~implementation() { workspace::give_back(std::move(space)); }
+  implementation(const implementation&) = delete;
+  implementation& operator=(const implementation&) = delete;
 
   void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
 
@@ -87,6 +88,12 @@ struct graph_task::implementation : workspace {
   void skip_outputs(std::uint32_t source);
   void abandon() noexcept;
   void fail(std::uint32_t index);
+
+  std::unique_ptr<workspace> space = workspace::take();
+  plan& graph = space->graph;
+  std::vector<at::Tensor>& slots = space->slots;
+  ready_queue& ready = space->ready;
+  std::vector<at::Tensor>& inputs = space->inputs;
 
   graph_task_settings settings;
   std::optional<serial_sums> sums;

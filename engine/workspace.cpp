@@ -8,18 +8,18 @@ namespace troupe::engine {
 namespace {
 
 constexpr std::size_t most_bytes_to_keep = std::size_t{8} << 20;
-thread_local workspace spare;
+thread_local std::unique_ptr<workspace> spare;
 
 }  // namespace
 
-workspace workspace::take() { return std::exchange(spare, workspace()); }
+std::unique_ptr<workspace> workspace::take() { return spare ? std::move(spare) : std::make_unique<workspace>(); }
 
-void workspace::give_back() noexcept {
-  slots.clear();
-  inputs.clear();
-  ready.clear();
-  if (graph.memory() + slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) {
-    spare = std::move(*this);
+void workspace::give_back(std::unique_ptr<workspace> used) noexcept {
+  used->slots.clear();
+  used->inputs.clear();
+  used->ready.clear();
+  if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) {
+    spare = std::move(used);
   }
 }
 

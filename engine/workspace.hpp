@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +15,10 @@ namespace troupe::engine {
 /// short passes would otherwise spend their time in the allocator.
 struct workspace {
   /// Empty, with the memory that an earlier task of this thread gave back.
-  static workspace take();
+  static std::unique_ptr<workspace> take();
 
   /// Frees the tensors and keeps the memory for the next task of this thread.
-  void give_back() noexcept;
+  static void give_back(std::unique_ptr<workspace> used) noexcept;
 
   plan graph;
   std::vector<at::Tensor> slots;  // inputs of all functions

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 
@@ -83,6 +87,72 @@ BOOST_AUTO_TEST_CASE(only_the_inputs_that_are_named_get_gradients) {
   BOOST_TEST(at::equal(product.grad(), at::ones({3})));
 }
 
+BOOST_AUTO_TEST_CASE(inputs_may_be_leaves_values_roots_and_given_twice) {
+  const auto x = leaf({3});
+  const auto y = leaf({3});
+  const auto unused = leaf({2});
+  const auto inside = x * y;
+  const auto other = inside.exp();
+  const auto root = (other * x).sum();
+  const std::vector<at::Tensor> inputs{inside, x, root, other, inside, unused, y};
+  const auto ours = troupe::grad({root}, inputs, {}, true, false, true);
+  const auto theirs = torch::autograd::grad({root}, inputs, {}, true, false, true);
+  BOOST_TEST(difference(ours, theirs) == "");
+  BOOST_TEST(ours[4].defined());
+  BOOST_TEST(!ours[5].defined());
+}
+
+BOOST_AUTO_TEST_CASE(inputs_may_be_several_outputs_of_one_function) {
+  const auto x = leaf({4, 3});
+  const auto parts = x.unbind(0);
+  const auto root = (parts[0] * parts[2]).sum();
+  const auto ours = troupe::grad({root}, {parts[2], parts[0], parts[1]}, {}, true, false, true);
+  BOOST_TEST(difference(ours, torch::autograd::grad({root}, {parts[2], parts[0], parts[1]}, {}, true, false, true)) == "");
+  BOOST_TEST(!ours[1].is_same(ours[0]));
+}
+
+BOOST_AUTO_TEST_CASE(only_functions_on_a_way_to_an_input_run) {
+  const auto x = leaf({3});
+  const auto y = leaf({3});
+  const auto before = x.sin();
+  const auto inside = y * 2;
+  const auto root = (before + inside).sum();
+  const auto run = [&](auto&& pass) {
+    const auto order = std::make_shared<std::vector<std::size_t>>();
+    record_order({root}, order);
+    pass();
+    return *order;
+  };
+  const auto theirs = run([&] { torch::autograd::grad({root}, {inside}, {}, true); });
+  const auto ours = run([&] { troupe::grad({root}, {inside}, {}, true); });
+  BOOST_TEST(theirs.size() == 2u);    // the sum and the addition
+  BOOST_TEST(ours == theirs, boost::test_tools::per_element());
+  const auto all = run([&] { troupe::backward({root}, {}, true); });
+  BOOST_TEST(all.size() == 6u);
+}
+
+BOOST_AUTO_TEST_CASE(the_hooks_of_a_lone_root_run_although_nothing_leads_to_an_input) {
+  const auto x = leaf({3});
+  const auto unused = leaf({3}) * 2;
+  const auto calls_in = [&](auto&& grad, std::size_t roots) {
+    std::vector<at::Tensor> all;
+    const auto calls = std::make_shared<int>(0);
+    for (std::size_t i = 0; i < roots; ++i) {
+      all.push_back(x.sum());
+      all.back().retain_grad();
+      all.back().register_hook([calls](const at::Tensor& gradient) { return ++*calls, gradient; });
+    }
+    BOOST_TEST(!grad(all)[0].defined());
+    return std::pair(*calls, all.front().grad().defined());
+  };
+  const auto ours = [&](auto& roots) { return troupe::grad(roots, {unused}, {}, false, false, true); };
+  const auto theirs = [&](auto& roots) { return torch::autograd::grad(roots, {unused}, {}, false, false, true); };
+  for (const std::size_t roots : {1, 2}) {
+    BOOST_TEST((calls_in(ours, roots) == calls_in(theirs, roots)));
+    BOOST_TEST(calls_in(ours, roots).first == (roots == 1 ? 1 : 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_gradients_have_libtorchs_bits) {
   const auto x = leaf({4});
   const auto twice = [&](auto&& grad) {
@@ -116,13 +186,20 @@ BOOST_AUTO_TEST_CASE(misuse_says_what_was_expected) {
   const auto x = leaf({2, 3});
   const auto y = x * 2;
   BOOST_TEST(contains(error_of([&] { troupe::backward({y}); }), "root 0 has shape [2, 3] and no gradient; only a scalar root"));
-  BOOST_TEST(contains(error_of([&] { troupe::backward({y.detach()}); }), "root 0 of the backward pass (shape [2, 3]) does not require grad"));
-  BOOST_TEST(contains(error_of([&] { troupe::backward({at::Tensor()}); }), "root 0 of the backward pass is an undefined tensor"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y.detach()}); }),
+                      "root 0 of the backward pass (shape [2, 3]) does not require grad"));
+  BOOST_TEST(
+    contains(error_of([&] { troupe::backward({at::Tensor()}); }), "root 0 of the backward pass is an undefined tensor"));
   BOOST_TEST(contains(error_of([&] { troupe::backward({y, y}, {at::ones({2, 3})}); }), "2 roots, but 1 gradients"));
-  BOOST_TEST(contains(error_of([&] { troupe::backward({y}, {at::ones({4})}); }),
-                      "the gradient of a root is an invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]"));
-  BOOST_TEST(contains(error_of([&] { troupe::backward({y}, {at::ones({2, 3}, at::kComplexFloat)}); }), "either both are complex"));
-  BOOST_TEST(contains(error_of([&] { troupe::backward({y.sum()}, {}, false, false, {x.detach()}); }), "input 0 of the pass does not require grad"));
+  BOOST_TEST(
+    contains(error_of([&] { troupe::backward({y}, {at::ones({4})}); }),
+             "the gradient of a root is an invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]"));
+  BOOST_TEST(contains(error_of([&] {
+                        troupe::backward({y}, {at::ones({2, 3}, at::kComplexFloat)});
+                      }),
+                      "either both are complex"));
+  BOOST_TEST(contains(error_of([&] { troupe::backward({y.sum()}, {}, false, false, {x.detach()}); }),
+                      "input 0 of the pass does not require grad"));
   BOOST_TEST(contains(error_of([&] { troupe::grad({y.sum()}, {}); }), "grad() needs at least one input"));
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <pthread.h>
+
 #include <chrono>
+#include <cstddef>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -41,6 +44,27 @@ double seconds_of_chain(int length) {
   return taken.count();
 }
 
+// A call a function, however lean, would need a hundred times this stack.
+double on_a_small_stack(double (*run)()) {
+  struct call {
+    double (*run)();
+    double result = 0;
+  } made{run};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, std::size_t{512} << 10);
+  pthread_t thread{};
+  const auto body = [](void* argument) -> void* {
+    auto& here = *static_cast<call*>(argument);
+    here.result = here.run();
+    return nullptr;
+  };
+  BOOST_REQUIRE(pthread_create(&thread, &attributes, body, &made) == 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  return made.result;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(plans)
@@ -58,9 +82,9 @@ BOOST_AUTO_TEST_CASE(every_function_is_numbered_once_and_its_edges_are_counted) 
 }
 
 // PL-1
-BOOST_AUTO_TEST_CASE(a_million_functions_in_a_chain_neither_recurse_nor_slow_down) {
+BOOST_AUTO_TEST_CASE(a_million_functions_in_a_chain_are_planned_run_and_destroyed_without_recursion) {
   const double small = seconds_of_chain(100'000);
-  const double large = seconds_of_chain(1'000'000);
+  const double large = on_a_small_stack([] { return seconds_of_chain(1'000'000); });
   BOOST_TEST_MESSAGE("chain of 100,000: " << small * 1e4 << " ns a function, of 1,000,000: " << large * 1e3);
   BOOST_TEST(large < 100 * small);  // linear is 10 times
 }

@@ -37,6 +37,7 @@ void plan::build(const torch::autograd::edge_list& root_edges, const std::vector
   captures.clear();
   numbers_.clear();
   slot_count = 0;
+  leaves_out_outputs = false;
   walked_ = 0;
   const std::uint64_t lowest = lowest_topological_number(inputs);
   roots.reserve(root_edges.size());
@@ -153,8 +154,13 @@ void plan::prune(const torch::autograd::edge_list& inputs, bool capturing) {
   std::stable_sort(captures.begin(), captures.end(), [](auto& a, auto& b) { return a.vertex < b.vertex; });
 
   mark_ancestors(std::move(marked));
-  const auto close = [this](edge& to) {
-    if (to.vertex != none && !vertices[to.vertex].executes()) {
+  const auto is_open = [this](const edge& to) { return to.vertex == none || vertices[to.vertex].executes(); };
+  leaves_out_outputs = std::any_of(vertices.begin(), vertices.end(), [&](const vertex& each) {
+    const auto first = edges.begin() + each.first_edge;
+    return (each.marks & needed) != 0 && !std::all_of(first, first + each.edge_count, is_open);
+  });
+  const auto close = [&](edge& to) {
+    if (!is_open(to)) {
       to.vertex = none;
     }
   };

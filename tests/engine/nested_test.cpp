@@ -127,6 +127,31 @@ BOOST_AUTO_TEST_CASE(say_whether_checkpoints_are_valid_as_libtorch_does) {
   TROUPE_TEST_BOTH_WAYS(run, 17);
 }
 
+// LT-1, LT-2
+BOOST_AUTO_TEST_CASE(nest_deep_also_where_some_outputs_are_left_out) {
+  const std::function<at::Tensor(const at::Tensor&, int, bool)> nest_trimmed = [&](const at::Tensor& from, int depth, bool fails) {
+    return through(from, [&, depth, fails](at::Tensor gradient) {
+      if (depth == 1) {
+        if (fails) {
+          throw 42;
+        }
+        BOOST_TEST(!troupe::is_checkpoint_valid());
+        return gradient;
+      }
+      const c10::AutoGradMode recording(true);
+      const auto x = leaf({1});
+      const auto z = leaf({1});
+      return gradient + troupe::grad({(nest_trimmed(x, depth - 1, fails) * z).sum()}, {x})[0];
+    });
+  };
+  const auto x = leaf({1});
+  troupe::backward({nest_trimmed(x, 300, false)}, {at::ones({1})});
+  BOOST_TEST(x.grad().item<float>() == 300);
+  BOOST_CHECK_THROW(troupe::backward({nest_trimmed(x, 300, true)}, {at::ones({1})}), int);
+  BOOST_TEST(x.grad().item<float>() == 300);
+  BOOST_TEST(troupe::current_pass_id() == -1);
+}
+
 // FS-1, FS-2
 BOOST_AUTO_TEST_CASE(find_on_a_fresh_stack_the_state_of_the_caller) {
   collected_warnings warnings;

@@ -293,7 +293,10 @@ BOOST_AUTO_TEST_CASE(a_profiler_sees_each_function_with_its_sequence_number) {
     recorded::names().clear();
     run_on.backward({y});
     run_on.grad({x.exp().sum()}, {x});
-    return recorded::names();
+    run_on.grad({(x * z).sum()}, {x});  // does not compute the gradient of z
+    trace names = recorded::names();
+    std::erase_if(names, [](const std::string& name) { return name.find("troupe::pass") != std::string::npos; });
+    return names;
   };
   const auto found = both_ways(run);
   BOOST_TEST(found.libtorch.size() > 30u);

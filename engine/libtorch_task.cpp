@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/libtorch_task.hpp>
+
+#include <exception>
+#include <limits>
+#include <string>
+
+#include <ATen/EmptyTensor.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <troupe/engine/drop_in/task_state.hpp>
+#include <troupe/engine/running_pass.hpp>
+#include <troupe/engine/torch_compat.hpp>
+
+namespace troupe::engine {
+
+using torch::autograd::variable_list;
+
+namespace {
+
+/// Is what the calling thread's passes are on another thread.
+class same_passes {
+ public:
+  explicit same_passes(running_pass* outer) : moved_(running_pass::innermost() != outer) {
+    if (moved_) {
+      running_pass::continue_in(outer);
+    }
+  }
+  ~same_passes() {
+    if (moved_) {
+      running_pass::continue_in(nullptr);
+    }
+  }
+  same_passes(const same_passes&) = delete;
+  same_passes& operator=(const same_passes&) = delete;
+
+ private:
+  bool moved_;
+};
+
+/// The one function that libtorch sees. Its sequence number takes none from the thread's counter.
+struct enclosed_pass final : torch::autograd::Node {
+  explicit enclosed_pass(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
+    add_input_metadata(gradient);
+  }
+  std::string name() const override { return "troupe::pass"; }
+
+  // libtorch would not get through every exception in one piece.
+  variable_list apply(variable_list&&) override {
+    called = true;
+    try {
+      const same_passes here(outer);
+      publish(*graph, true, create_graph);
+      (*what)();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    return {};
+  }
+
+  const plan* graph = nullptr;
+  const std::function<void()>* what = nullptr;
+  running_pass* outer = nullptr;
+  bool create_graph = false;
+  bool called = false;
+  std::exception_ptr thrown;
+};
+
+}  // namespace
+
+void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<void()>& what) {
+  const at::Tensor gradient(at::detail::empty_cpu({}, at::kFloat, false, std::nullopt));
+  const auto function = make_node<enclosed_pass>(gradient);
+  function->graph = &graph;
+  function->what = &what;
+  function->outer = running_pass::innermost();
+  function->create_graph = create_graph;
+  const torch::autograd::edge_list edges{{function, 0}};
+  try {
+    // Inputs make libtorch trim the pass. Without create_graph it does not warn of graphs in `.grad`.
+    torch::autograd::Engine::get_base_engine().execute(edges, {gradient}, keep_graph, false, true, edges);
+  } catch (const std::exception&) {
+    if (function->called) {
+      throw;
+    }
+  }
+  if (function->thrown) {
+    std::rethrow_exception(function->thrown);
+  }
+  if (!function->called) {
+    what();  // libtorch's engine cannot run here, as in a child of a process that had threads of it
+  }
+}
+
+}  // namespace troupe::engine

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/cpu_workers.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
 #include <limits>
 #include <memory>
 
+#include <c10/util/Exception.h>
+
 namespace troupe::engine {
+
+cpu_workers::cpu_workers(std::size_t count, std::int64_t grain) : count_(count), grain_(grain), process_(getpid()) {}
+
+void cpu_workers::check_process() const {
+  TORCH_CHECK(
+    process_ == getpid(), "troupe: this process was forked from process ", process_, ", where the ", count_,
+    " workers of this backward pass are; a fork takes no threads along. Make workers here, after the fork, or run the pass "
+    "without any");
+}
 
 void cpu_workers::measure_grain() {
   using clock = std::chrono::steady_clock;

@@ -14,6 +14,7 @@ namespace troupe::engine {
 /// provides them. Several passes may share one.
 ///   CW-1  what is posted runs once, soon, on a thread that runs no pass. It does not throw.
 ///   CW-2  a pass never waits for work to begin that it has posted, so that no worker need be free.
+///   CW-3  they belong to the process that made them. A pass with them in a forked child, which lacks the threads, throws.
 class cpu_workers {
  public:
   virtual ~cpu_workers() = default;
@@ -21,6 +22,9 @@ class cpu_workers {
   cpu_workers& operator=(const cpu_workers&) = delete;
 
   virtual void post(std::function<void()> work) = 0;
+
+  /// Throws where this is not the process that made them.
+  void check_process() const;
 
   std::size_t count() const noexcept { return count_; }
 
@@ -34,7 +38,7 @@ class cpu_workers {
   std::atomic<bool>& busy() noexcept { return busy_; }
 
  protected:
-  explicit cpu_workers(std::size_t count, std::int64_t grain = 0) : count_(count), grain_(grain) {}
+  explicit cpu_workers(std::size_t count, std::int64_t grain = 0);
 
   /// Sets the grain to twice what it takes to have a worker do nothing. To be called once the workers are there.
   void measure_grain();
@@ -42,6 +46,7 @@ class cpu_workers {
  private:
   std::size_t count_;
   std::int64_t grain_;
+  int process_;
   cost_book costs_;
   std::atomic<bool> busy_{false};
 };

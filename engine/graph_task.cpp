@@ -15,6 +15,7 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <troupe/engine/anomaly.hpp>
+#include <troupe/engine/cpu_workers.hpp>
 #include <troupe/engine/describe.hpp>
 #include <troupe/engine/fresh_stack.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -37,6 +38,9 @@ std::string shapes_of(const variable_list& gradients) {
   }
   return text.str();
 }
+
+// libtorch's flag, by thread.
+bool may_use_threads() { return c10::AutogradState::get_tls_state().get_multithreading_enabled(); }
 
 }  // namespace
 
@@ -334,7 +338,8 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
   // Asked once a pass: a profiler that is started by a function sees the next pass.
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
-  if (settings.workers != nullptr && !settings.create_graph && !streams && !watched) {
+  if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !streams && !watched) {
+    settings.workers->check_process();
     run_beside(stop);
   } else {
     run_serially(stop, watched);

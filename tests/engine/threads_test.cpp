@@ -15,6 +15,7 @@
 #include <c10/core/GradMode.h>
 
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/cpu_workers.hpp>
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/warning_relay.hpp>
@@ -74,6 +75,14 @@ at::Tensor nest(const at::Tensor& from, int depth) {
     return gradient;
   });
 }
+
+/// Counts what is posted and runs none of it.
+class no_workers final : public troupe::engine::cpu_workers {
+ public:
+  no_workers() : cpu_workers(2) {}
+  void post(std::function<void()>) override { ++posted; }
+  std::atomic<int> posted{0};
+};
 
 /// Lets one thread wait for another.
 class gate {
@@ -177,6 +186,21 @@ BOOST_AUTO_TEST_CASE(a_forked_child_runs_passes_after_its_parent_ran_deep_ones) 
     const auto y = leaf({1});
     troupe::backward({nest(y, 200).sum()});
     return y.grad().item<float>() == 200 ? 0 : 1;
+  });
+  BOOST_TEST(status == 0);
+}
+
+// CW-3
+BOOST_AUTO_TEST_CASE(a_forked_child_is_told_that_the_workers_stayed_behind) {
+  no_workers workers;
+  const auto x = leaf({1});
+  const auto loss = (x.exp() * x).sum();
+  troupe::backward({loss}, {}, troupe::pass_options{.keep_graph = true, .workers = &workers});
+  const int status = status_of_child([&] {
+    const std::string text =
+      error_of([&] { troupe::backward({loss}, {}, troupe::pass_options{.keep_graph = true, .workers = &workers}); });
+    troupe::backward({loss});
+    return text.find("this process was forked from process") != std::string::npos ? 0 : 1;
   });
   BOOST_TEST(status == 0);
 }
@@ -296,10 +320,20 @@ BOOST_AUTO_TEST_CASE(with_multithreading_disabled_a_pass_stays_on_its_thread) {
     stayed = stayed && std::this_thread::get_id() == here;
     return gradient;
   });
+  no_workers workers;
+  const auto loss = (y.exp() * y.sin() + y.cos()).sum();
+  const auto pass = [&] {
+    for (int round = 0; round < 3; ++round) {  // what takes how long is known after the first one
+      troupe::backward({loss}, {}, troupe::pass_options{.keep_graph = true, .workers = &workers});
+    }
+  };
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  troupe::backward({y.exp().sum()});
+  pass();
   c10::AutogradState::get_tls_state().set_multithreading_enabled(true);
   BOOST_TEST(stayed);
+  BOOST_TEST(workers.posted == 0);
+  pass();
+  BOOST_TEST(workers.posted > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

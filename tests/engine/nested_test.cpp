@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <boost/test/unit_test.hpp>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/current_pass.hpp>
@@ -96,6 +98,30 @@ BOOST_AUTO_TEST_CASE(run_in_libtorchs_order_and_leave_libtorchs_gradients) {
     return notes;
   };
   TROUPE_TEST_BOTH_WAYS(run, 7);
+}
+
+BOOST_AUTO_TEST_CASE(run_also_from_a_hook_that_follows_the_accumulation_into_the_same_leaf) {
+  struct again final : torch::autograd::PostAccumulateGradHook {
+    explicit again(std::function<void()> call) : call(std::move(call)) {}
+    void operator()(const at::Tensor&) override { call(); }
+    std::function<void()> call;
+  };
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto x = leaf({1});
+    const auto extra = (x * 5).sum();
+    int level = 0;
+    torch::autograd::impl::set_post_acc_grad_hooks(x, std::make_unique<again>([&] {
+                                                     notes.push_back(text_of(x.grad()));
+                                                     if (++level < 4) {
+                                                       run_on.backward({extra}, {}, true);
+                                                     }
+                                                   }));
+    run_on.backward({(x * 2).sum()});
+    notes.push_back(text_of(x.grad()));
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 5);
 }
 
 BOOST_AUTO_TEST_CASE(say_whether_checkpoints_are_valid_as_libtorch_does) {

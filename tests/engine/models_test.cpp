@@ -6,6 +6,7 @@
 #include <troupe/engine/backward.hpp>
 
 #include "engine/oracle.hpp"
+#include "engine/threads.hpp"
 
 using namespace troupe::test;
 namespace nn = torch::nn;
@@ -19,6 +20,12 @@ void compare(const std::vector<at::Tensor>& leaves, Loss loss) {
   clear_gradients(leaves);
   troupe::backward({loss()});
   BOOST_TEST(difference(gradients_of(leaves), expected) == "");
+  threads workers(2);
+  for (int round = 0; round < 2; ++round) {  // the first one learns what is large: everything
+    clear_gradients(leaves);
+    troupe::backward({loss()}, {}, {.workers = &workers});
+    BOOST_TEST(difference(gradients_of(leaves), expected) == "", "with workers");
+  }
   BOOST_TEST(std::all_of(expected.begin(), expected.end(), [](const at::Tensor& g) { return g.defined(); }));
 }
 
@@ -38,6 +45,15 @@ BOOST_AUTO_TEST_CASE(a_recurrent_network_over_twenty_steps) {
   nn::LSTM model(nn::LSTMOptions(6, 12).num_layers(2).bidirectional(true));
   const auto x = torch::randn({20, 3, 6});
   compare(model->parameters(), [&] { return std::get<0>(model->forward(x)).pow(2).sum(); });
+}
+
+BOOST_AUTO_TEST_CASE(a_gated_recurrent_network_of_two_layers) {
+  nn::GRU model(nn::GRUOptions(5, 9).num_layers(2).batch_first(true));
+  const auto x = torch::randn({3, 15, 5});
+  compare(model->parameters(), [&] {
+    const auto [outputs, state] = model->forward(x);
+    return outputs.tanh().sum() + state.pow(2).sum();
+  });
 }
 
 BOOST_AUTO_TEST_CASE(a_cell_unrolled_by_hand_shares_its_weights) {

@@ -197,6 +197,12 @@ call_reply discard(object_store& objects, call_arguments& arguments) {
 
 }  // namespace
 
+std::string label_of(const std::string& function, const attributes& values) {
+  const auto found = values.find(value_names::method);
+  const auto* method = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
+  return method != nullptr ? *method : function;
+}
+
 void add_builtin_functions(function_table& functions, object_store& objects) {
   const auto add = [&](const char* name, call_reply (*run)(object_store&, call_arguments&)) {
     functions.add(name, [&objects, run](call_arguments& arguments) { return run(objects, arguments); });

@@ -28,6 +28,9 @@ inline constexpr auto method = "troupe.method";
 inline constexpr auto object = "troupe.object";  // number of an object
 }  // namespace value_names
 
+/// A call as people know it, for traces and errors: the method where it is a module's, else the function.
+std::string label_of(const std::string& function, const attributes& values);
+
 /// A number of 64 bits as an attribute, and back.
 inline attribute to_attribute(std::uint64_t number) { return std::bit_cast<std::int64_t>(number); }
 inline std::uint64_t number_from(const attributes& values, const std::string& name) {

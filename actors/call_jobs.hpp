@@ -25,6 +25,7 @@ using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 /// A call on its way to another node.
 struct outgoing_call {
   node_id to;
+  std::string label;                            // see label_of
   call_request request;
   std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
   std::uint64_t rank = 0;                       // of the send
@@ -41,6 +42,7 @@ struct incoming_call {
   gradients_ptr gradients;
   caf::typed_response_promise<call_result> promise;  // delivered by the actor that made it, only
   caf::strong_actor_ptr owner;                       // that actor
+  std::int64_t arrived_ns = 0;                       // steady clock; the request's deadline counts from here
   call_result result;
   std::shared_ptr<engine::send_backward> send;
   std::optional<error> failure;

@@ -8,6 +8,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
@@ -38,9 +39,9 @@ std::vector<at::Tensor> received(autograd_message& payload) {
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
 }
 
-void answer(incoming_call& job, call_reply reply, company& here) {
+void answer(incoming_call& job, const std::string& label, call_reply reply, company& here) {
   const auto& request = job.request;
-  auto what = "the result of '" + request.function + "' on node '" + here.name() + "'";
+  auto what = "the result of '" + label + "' on node '" + here.name() + "'";
   auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
   outgoing.arriving.wait();
   job.send = std::move(outgoing.send);
@@ -52,9 +53,12 @@ void answer(incoming_call& job, call_reply reply, company& here) {
 
 void run_call(incoming_call& job, company& here) {
   auto& request = job.request;
-  auto begin = steady_ns();
+  const auto begin = steady_ns();
+  const auto label = label_of(request.function, request.values);
   try {
     here.witness(request.payload.message.number);
+    if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
+      throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
     call_scope scope(request.payload.context, request.payload.message.number);
     c10::AutoGradMode record(true);
     const auto run = here.functions().find(request.function);
@@ -65,16 +69,14 @@ void run_call(incoming_call& job, company& here) {
                              .context = request.payload.context,
                              .gradients = job.gradients};
     request.payload.tensors.clear();
-    answer(job, run(arguments), here);
+    answer(job, label, run(arguments), here);
   } catch (const std::exception& reason) {
     const auto* known = dynamic_cast<const error*>(&reason);
-    job.failure = error(known != nullptr ? known->code() : errc::function_failed,
-                        "function '" + request.function + "' on node '" + here.name() + "' failed: " + text_of(reason));
+    job.failure = error(known != nullptr ? known->code() : errc::function_failed, text_of(reason));
   } catch (...) {
-    job.failure = error(errc::function_failed, "function '" + request.function + "' on node '" + here.name() +
-                                                 "' failed with an exception of unknown type");
+    job.failure = error(errc::function_failed, "an exception of unknown type");
   }
-  here.recorder().record(request.function, "call", begin, steady_ns());
+  here.recorder().record(label, "call", begin, steady_ns());
 }
 
 call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here) {

@@ -220,7 +220,7 @@ caf::strong_actor_ptr company::published(const std::string& name) const {
 
 void company::finish_call(outgoing_call& job, call_result& result) {
   witness(result.payload.message.number);
-  recorder_.record(job.request.function, "request", job.begin_ns, steady_ns());
+  recorder_.record(job.label, "request", job.begin_ns, steady_ns());
   call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
   result.payload.tensors.clear();
   *job.answer = std::move(result.payload);
@@ -230,8 +230,8 @@ void company::finish_call(outgoing_call& job, call_result& result) {
 void company::fail_call(outgoing_call& job, const error& reason) {
   auto text = std::string(reason.what());
   if (reason.code() == errc::deadline_passed)
-    text = "no answer within " + std::to_string(static_cast<double>(job.deadline.count()) / 1e3) + " s";
-  job.reply.set_error(error(reason.code(), "call of '" + job.request.function + "' on node '" + directory_.name(job.to) +
+    text = "no answer within " + seconds_text(job.deadline);
+  job.reply.set_error(error(reason.code(), "call of '" + job.label + "' on node '" + directory_.name(job.to) +
                                              "' failed: " + text));
 }
 

@@ -83,7 +83,7 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
   gradients_ptr result;
   self->request(here_->actors().context(id_), gather_deadline, take_atom::value)
     .receive([&](const gradients_ptr& all) { result = all; },
-             [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients: "); });
+             [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
   return result ? result : std::make_shared<const engine::gradient_table>();
 }
 

@@ -58,7 +58,7 @@ struct shell {
   }
 
   /// Calls `next` with the gradients of all completed passes, at once if they are gathered already.
-  void with_gradients(std::function<void(gradients_ptr)> next) {
+  void with_gradients(std::function<void(const gathering&)> next) {
     state.readers.push_back(std::move(next));
     if (!state.merging)
       gather();
@@ -67,10 +67,10 @@ struct shell {
   /// Takes the gradients of the oldest completed pass that still has them, then of the next one, then answers the readers.
   void gather() {
     auto oldest = state.tasks.begin();
-    if (oldest == state.tasks.end() || state.completed < oldest->first) {
+    if (state.lost || oldest == state.tasks.end() || state.completed < oldest->first) {
       state.merging = false;
       for (auto& next : std::exchange(state.readers, {}))
-        next(state.gathered);
+        next({state.gathered, state.lost});
       return;
     }
     state.merging = true;
@@ -80,7 +80,11 @@ struct shell {
       s->send(task, close_atom::value);
       shell(s).merge(table);
     };
-    self->request(task, take_deadline, take_atom::value).then(go_on, [s = self](const caf::error&) { shell(s).gather(); });
+    auto give_up = [s = self, task](const caf::error& reason) {
+      s->send(task, close_atom::value);
+      shell(s).lose(reason);
+    };
+    self->request(task, take_deadline, take_atom::value).then(go_on, give_up);
   }
 
   void merge(const table_ptr& table) {
@@ -94,7 +98,13 @@ struct shell {
       shell(s).gather();
     };
     self->request(here.continuation(), take_deadline, merge_atom::value, state.gathered, table)
-      .then(summed, [s = self](const caf::error&) { shell(s).gather(); });
+      .then(summed, [s = self](const caf::error& reason) { shell(s).lose(reason); });
+  }
+
+  void lose(const caf::error& reason) {
+    auto why = to_exception(reason, "the gradients of a pass on node '" + here.name() + "' are lost");
+    state.lost = make_error(why.code(), why.what());
+    gather();
   }
 
   void run(call_request& request, caf::typed_response_promise<call_result> promise) {
@@ -106,8 +116,11 @@ struct shell {
     job->request = std::move(request);
     job->promise = std::move(promise);
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
-    with_gradients([s = self, job](gradients_ptr gathered) {
-      job->gradients = std::move(gathered);
+    job->arrived_ns = steady_ns();
+    with_gradients([s = self, job](const gathering& gathered) {
+      if (gathered.failure)
+        return job->promise.deliver(gathered.failure);
+      job->gradients = gathered.all;
       s->send(shell(s).here.face(), job);
     });
   }
@@ -162,8 +175,12 @@ struct shell {
       return job->result.set_error(error(errc::misuse, "a backward pass of this context is still running: wait for its future "
                                                        "before starting another"));
     state.running = true;
-    with_gradients([s = self, job](const gradients_ptr&) {
+    with_gradients([s = self, job](const gathering& gathered) {
       shell sh(s);
+      if (gathered.failure) {
+        sh.state.running = false;
+        return job->result.set_error(to_exception(gathered.failure));
+      }
       sh.begin(pass_number{sh.state.current.value + 1}, job.get(), job->keep_graph, false);
       s->send(sh.state.tasks.at(sh.state.current), start_atom::value);
     });
@@ -193,12 +210,11 @@ struct shell {
     }
   }
 
-  void release(bool forward) {
-    if (forward)
-      for (auto who : state.peers)
-        if (auto face = here.directory().face(who))
-          self->request(caf::actor_cast<peer_actor>(face), release_deadline, release_context{state.id})
-            .then([](const context_released&) {}, [](const caf::error&) {});
+  void release() {
+    for (auto who : state.peers)
+      if (auto face = here.directory().face(who))
+        self->request(caf::actor_cast<peer_actor>(face), release_deadline, release_context{state.id})
+          .then([](const context_released&) {}, [](const caf::error&) {});
     for (auto& [number, task] : std::exchange(state.tasks, {}))
       self->send(task, close_atom::value);
     for (const auto& job : std::exchange(state.calls, {}))
@@ -235,7 +251,9 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
     [=](backward_job_ptr& job) { shell(self).backward(std::move(job)); },
     [=](take_atom) -> gradients_promise {
       auto promise = self->template make_response_promise<gradients_promise>();
-      shell(self).with_gradients([promise](gradients_ptr all) mutable { promise.deliver(std::move(all)); });
+      shell(self).with_gradients([promise](const gathering& gathered) mutable {
+        gathered.failure ? promise.deliver(gathered.failure) : promise.deliver(gathered.all);
+      });
       return promise;
     },
     [=](incoming_call_ptr& job) { shell(self).call_done(*job); },
@@ -254,7 +272,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
       for (const auto& [number, task] : sh.state.tasks)
         self->send(task, news);
     },
-    [=](close_atom) { shell(self).release(true); },
+    [=](close_atom) { shell(self).release(); },
     [=](call_request& request) -> result_promise {
       auto promise = self->template make_response_promise<result_promise>();
       shell(self).run(request, promise);
@@ -292,7 +310,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
     [=](release_context& message) -> context_released {
       shell sh(self);
       context_released answer{message.context, sh.here.id()};
-      sh.release(true);
+      sh.release();
       return answer;
     },
   };

@@ -37,6 +37,7 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 /// current pass.
 ///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Which passes
 ///         failed rides along with every call: a node that heard of no abort drops what such a pass left there.
+///         Gradients that can't be added up fail whoever asks for them, from then on; they are never left out in silence.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
 ///   CO-3  every call it sends ends: with its answer, its deadline or the news that the peer is down.
 ///   CO-4  messages of a pass that ended or was aborted on this node start nothing.
@@ -61,6 +62,12 @@ using context_actor = caf::typed_actor<
   caf::replies_to<abort_pass>::with<pass_aborted>,
   caf::replies_to<release_context>::with<context_released>>;
 
+/// The gradients of all completed passes, or why they could not be had.
+struct gathering {
+  gradients_ptr all;
+  caf::error failure;
+};
+
 struct context_state {
   static inline const char* name = "context";
 
@@ -79,7 +86,8 @@ struct context_state {
   std::map<pass_number, graph_task_actor> tasks;               // of `current` and of those whose gradients are not gathered yet
   bool running = false;                                        // a pass that was started here runs
   bool merging = false;
-  std::vector<std::function<void(gradients_ptr)>> readers;     // wait for the merge
+  caf::error lost;                                             // why gradients of a completed pass are not to be had
+  std::vector<std::function<void(const gathering&)>> readers;  // wait for the merge
 };
 
 template <class Self>

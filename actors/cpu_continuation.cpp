@@ -24,7 +24,7 @@ cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_act
         sum->merge(std::move(*more));
         return gradients_ptr{std::move(sum)};
       } catch (const std::exception& reason) {
-        return make_error(reason, "adding up gradients on node '" + here->name() + "': ");
+        return make_error(reason, "adding up gradients on node '" + here->name() + "'");
       }
     },
     [](const garbage_ptr&) {},

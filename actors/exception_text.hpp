@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <exception>
+#include <sstream>
 #include <string>
 
 #include <c10/util/Exception.h>
@@ -22,6 +24,13 @@ inline std::string text_of(const std::exception_ptr& reason) {
   } catch (...) {
     return "an exception of unknown type";
   }
+}
+
+/// "0.25 s".
+inline std::string seconds_text(std::chrono::milliseconds time) {
+  std::ostringstream text;
+  text << static_cast<double>(time.count()) / 1e3 << " s";
+  return text.str();
 }
 
 }  // namespace troupe

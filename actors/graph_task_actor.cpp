@@ -14,6 +14,7 @@
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/engine/protocol/purse.hpp>
+#include <troupe/actors/exception_text.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
@@ -136,7 +137,7 @@ struct shell {
   void ask_discover(node_id who, std::vector<message_id> sends) {
     auto fail_pass = [s = self, who](const caf::error& reason) {
       shell sh(s);
-      auto what = to_exception(reason, "discovery on node '" + sh.here.directory().name(who) + "': ");
+      auto what = to_exception(reason, "discovery on node '" + sh.here.directory().name(who) + "'");
       sh.act(sh.state.lead->failed(who, what.code(), what.what()));
     };
     auto go_on = [s = self](const discovered& answer) {
@@ -326,9 +327,8 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
         return;
       if (sh.state.lead->aborting())
         return sh.act(sh.state.lead->abort_timeout());
-      auto seconds = static_cast<double>(sh.terms.deadline.count()) / 1e3;
       sh.act(sh.state.lead->failed(sh.here.id(), errc::deadline_passed,
-                                   "backward was not complete within its deadline of " + std::to_string(seconds) + " s"));
+                                   "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline)));
     },
     [=](close_atom) {
       shell sh(self);

@@ -37,8 +37,8 @@ node::node(settings options) : company_(std::make_unique<company>(*this, std::mo
   add_builtin_functions(*this);
   company_->objects().open(*this);
   for (const auto& where : company_->options().join) {
-    auto colon = where.rfind(':');
-    join(where.substr(0, colon), static_cast<std::uint16_t>(std::stoul(where.substr(colon + 1))));
+    const auto [host, port] = parse_address(where);
+    join(host, port);
   }
 }
 
@@ -95,7 +95,7 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
                 static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
-               throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "': ");
+               throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
   return result;
 }
@@ -146,14 +146,14 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
   std::vector<node_trace> nodes{{name(), 0, {}}};
   self->request(company_->tracer(), collect_deadline, collect_atom::value)
     .receive([&](trace_log& log) { nodes.front().spans = std::move(log.spans); },
-             [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace: "); });
+             [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
     auto who = peer(each);
     auto spans = unpack(get<std::string>(who.call("troupe.trace").get().values, "spans")).spans;
     std::int64_t offset = 0;
     self->request(company_->membership(), collect_deadline, clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
-               [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "': "); });
+               [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
   }
   return chrome_trace(nodes);
@@ -172,7 +172,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   caf::strong_actor_ptr result;
   self->request(caf::actor_cast<peer_actor>(face), here.options().deadline, find_atom::value, name)
     .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
-             [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "': "); });
+             [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
   return result;
 }
 
@@ -180,7 +180,8 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
                               std::optional<std::chrono::milliseconds> deadline) const {
   auto& here = here_->actors();
   auto context = call_scope::context();
-  auto packed = here.pack(context, std::move(tensors), "the call of '" + function + "' on node '" + name_ + "'");
+  auto label = label_of(function, values);
+  auto packed = here.pack(context, std::move(tensors), "the call of '" + label + "' on node '" + name_ + "'");
   auto job = std::make_shared<outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
@@ -190,6 +191,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   job->request.target = target;
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);
+  job->label = std::move(label);
   job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;

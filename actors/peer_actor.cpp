@@ -183,6 +183,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       job->request = std::move(request);
       job->promise = promise;
       job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
+      job->arrived_ns = steady_ns();
       sh.run(std::move(job));
       return promise;
     },

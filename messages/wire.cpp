@@ -127,11 +127,10 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
 complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x) {
   take_pass(from, x);
   x.message = take_message(from);
-  take(from.carried(), x.carried);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
   x.from = from.from();
-  return nullptr;
+  return take(from.carried(), x.carried);
 }
 
 void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to) {
@@ -143,8 +142,7 @@ void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to) {
 complaint from_wire(const wire::ParticipantQuiet& from, participant_quiet& x) {
   take_pass(from, x);
   x.from.value = from.from();
-  take(from.carried(), x.carried);
-  return nullptr;
+  return take(from.carried(), x.carried);
 }
 
 void to_wire(const participant_failed& x, wire::ParticipantFailed& to) {
@@ -199,9 +197,11 @@ void to_wire(const prune& x, wire::Prune& to) {
 
 complaint from_wire(const wire::Prune& from, prune& x) {
   take_pass(from, x);
-  take(from.carried(), x.carried);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
+  if (complaint bad = take(from.carried(), x.carried)) {
+    return bad;
+  }
   return take(from.live_nodes(), from.live_numbers(), x.live);
 }
 

@@ -94,10 +94,20 @@ inline void put(wire::Purse& to, const purse& x) {
   put(*to.mutable_settled(), x.settled);
 }
 
-inline void take(const wire::Purse& from, purse& x) {
+inline complaint take(const wire::Purse& from, purse& x) {
+  constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // a weight is halved fewer times than this
+  if (from.weight().empty()) {
+    return "a purse without weight";
+  }
+  for (int i = 0; i < from.weight_size(); ++i) {
+    if (from.weight(i) > deepest || (i > 0 && from.weight(i) <= from.weight(i - 1))) {
+      return "the weight of a purse is not in ascending order, or too small";
+    }
+  }
   x.weight.assign(from.weight().begin(), from.weight().end());
   take(from.begun(), x.begun);
   take(from.settled(), x.settled);
+  return nullptr;
 }
 
 template <class Header>

@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -199,6 +200,54 @@ BOOST_AUTO_TEST_CASE(a_peer_that_stops_fails_the_call_that_waits_for_it) {
   });
   let_go.set_value();
   stopper.join();
+}
+
+BOOST_AUTO_TEST_CASE(calls_that_wait_for_calls_between_nodes_with_one_worker_each_end) {
+  const auto down = [](troupe::call_arguments& arguments) {
+    const auto left = troupe::get<std::int64_t>(arguments.values, "left");
+    auto x = arguments.tensors.at(0) + 1;
+    if (left == 0)
+      return troupe::call_reply{{x}};
+    auto next = arguments.here.peer(arguments.here.name() == "a" ? "b" : "a");
+    return troupe::call_reply{{next.call("down", {x}, {{"left", left - 1}}).get().tensors.at(0)}};
+  };
+  for (auto* each : {&a, &b})
+    each->functions().add("down", down);
+  auto y = a.peer("b").call("down", {torch::zeros({1})}, {{"left", 15}}).get().tensors.at(0);
+  BOOST_TEST(y.item<double>() == 16);
+}
+
+BOOST_AUTO_TEST_CASE(a_call_fails_at_its_deadline_and_one_that_waited_too_long_does_not_run) {
+  std::promise<void> release;
+  auto released = release.get_future().share();
+  std::atomic<int> ran{0};
+  b.functions().add("wait", [released](troupe::call_arguments&) {
+    released.wait();
+    return troupe::call_reply{};
+  });
+  b.functions().add("count", [&ran](troupe::call_arguments&) {
+    ++ran;
+    return troupe::call_reply{};
+  });
+  auto busy = a.peer("b").call("wait");
+  auto late = a.peer("b").call("count", {}, {}, {}, 50ms);
+  BOOST_CHECK_EXCEPTION(late.get(), troupe::error, [](const troupe::error& e) {
+    return e.code() == troupe::errc::deadline_passed && std::string(e.what()).find("no answer within 0.05 s") != std::string::npos;
+  });
+  release.set_value();
+  busy.get();
+  a.peer("b").call("times_weight", {torch::ones({2})}).get();  // the only worker is through with what came before
+  BOOST_TEST(ran == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_joins_those_that_its_settings_name_and_an_ipv6_address_too) {
+  auto six = named("six");
+  six.host = "::1";
+  troupe::node first(six);
+  auto options = named("second");
+  options.join = {"[::1]:" + std::to_string(first.port())};
+  troupe::node second(options);
+  BOOST_TEST(second.peer("six").name() == "six");
 }
 
 BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_read_is_answered_with_the_reason) {

@@ -211,6 +211,60 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
   }
 }
 
+// GA-2: gradients go to a node that takes them and does nothing.
+BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
+  cast play(1);
+  auto x = input();
+  troupe::context pass(play.node("a"));
+  auto y = play.call("c", "times_weight", play.call("b", "times_weight", x));
+  const auto frozen = play.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler([](caf::scheduled_actor* me, caf::message_view&) -> caf::result<caf::message> {
+      me->make_response_promise();  // an answer that never comes
+      return caf::delegated<caf::message>();
+    });
+    return {[](caf::unit_t) {}};
+  });
+  auto& known = play.node("a").actors().directory();
+  known.remove(play.node("c").id());
+  known.add({"c", play.node("c").id(), "127.0.0.1", 0}, caf::actor_cast<caf::strong_actor_ptr>(frozen));
+  troupe::backward_options options;
+  options.deadline = 1500ms;
+  auto result = pass.backward({y.sum()}, options);
+  play.run();
+  BOOST_REQUIRE(!result.ready());
+  for (const auto time : {1500ms, 1000ms}) {
+    play.scheduler().advance_time(time);
+    play.run();
+  }
+  caf::anon_send_exit(frozen, caf::exit_reason::user_shutdown);
+  BOOST_REQUIRE(result.ready());
+  BOOST_CHECK_EXCEPTION(result.get(), troupe::error, [](const troupe::error& e) {
+    BOOST_TEST_MESSAGE(e.what());
+    return e.code() == troupe::errc::deadline_passed && std::string(e.what()).find("1.5 s") != std::string::npos;
+  });
+}
+
+// PE-2
+BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
+  cast play(1);
+  troupe::call_request late;
+  {
+    troupe::context pass(play.node("a"));
+    play.call("b", "times_weight", input());
+    late.payload.context = pass.id();
+  }
+  play.run();
+  late.function = "times_weight";
+  late.payload.tensors = {torch::ones({2})};
+  caf::scoped_actor self{play.system};
+  auto request = self->request(caf::actor_cast<caf::actor>(play.node("b").actors().face()), caf::infinite, std::move(late));
+  play.run();
+  request.receive([](const troupe::call_result&) { BOOST_FAIL("the released context was opened again"); },
+                  [](const caf::error& reason) {
+                    BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context));
+                  });
+}
+
 // CO-5, PE-1: the scope is left after a drawn number of steps.
 BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   int cut_short = 0;

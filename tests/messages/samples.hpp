@@ -188,6 +188,9 @@ void fill(generator& random, T& x) {
     x.devices.resize(random() % 3 == 0 ? x.tensors.size() : 0, c10::Device(c10::kCPU));
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
+  } else if constexpr (std::same_as<T, purse>) {
+    x.weight = {static_cast<std::uint32_t>(random() % 3), static_cast<std::uint32_t>(3 + random() % 100)};
+    x.weight.resize(1 + random() % 2);
   }
 }
 

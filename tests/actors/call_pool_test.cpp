@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/call_pool.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using pool = troupe::call_pool<char, int>;  // workers 'A', 'B' ...; calls 1, 2 ...
+
+}  // namespace
+
+// CP-1, CP-2
+BOOST_AUTO_TEST_CASE(calls_start_in_their_order_and_no_more_than_the_limit_compute) {
+  pool calls(2);
+  for (int call = 1; call <= 4; ++call) calls.add(call);
+  BOOST_TEST(calls.next()->call == 1);
+  BOOST_TEST(calls.next()->call == 2);
+  BOOST_TEST(!calls.next());
+  calls.idle('A');
+  const auto third = calls.next();
+  BOOST_TEST_REQUIRE(third.has_value());
+  BOOST_TEST(third->call == 3);
+  BOOST_TEST((third->worker == 'A'));
+  BOOST_TEST(!calls.next());
+  BOOST_TEST(calls.waiting() == 1u);
+}
+
+// CP-1: without the lent place, a call that waits for one behind it in the queue would wait for ever.
+BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_place_and_takes_it_back_beyond_the_limit) {
+  pool calls(1);
+  calls.add(1);
+  calls.add(2);
+  calls.add(3);
+  BOOST_TEST(calls.next()->call == 1);
+  BOOST_TEST(!calls.next());
+  calls.blocked();
+  BOOST_TEST(calls.next()->call == 2);
+  calls.resumed();
+  BOOST_TEST(!calls.next());
+  calls.idle('A');
+  BOOST_TEST(!calls.next());
+  calls.idle('B');
+  BOOST_TEST(calls.next()->call == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_of_none_is_one) {
+  pool calls(0);
+  calls.add(1);
+  BOOST_TEST(calls.next().has_value());
+}

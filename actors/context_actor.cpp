@@ -118,8 +118,10 @@ struct shell {
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
     job->arrived_ns = steady_ns();
     with_gradients([s = self, job](const gathering& gathered) {
-      if (gathered.failure)
-        return job->promise.deliver(gathered.failure);
+      if (gathered.failure) {
+        job->promise.deliver(gathered.failure);
+        return;
+      }
       job->gradients = gathered.all;
       s->send(shell(s).here.face(), job);
     });

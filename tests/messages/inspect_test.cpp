@@ -28,10 +28,22 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_comes_back_as_it_was_sent, T, testin
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_empty_message_comes_back_empty, T, testing::message_types) {
   T sent{};
+  if constexpr (requires { sent.carried; }) {
+    sent.carried.weight = {0};  // the least that can be
+  }
   testing::generator random{1};
   T received = testing::make<T>(random);
   BOOST_REQUIRE(!testing::decode(testing::encoded(sent), received));
   BOOST_TEST(testing::same(sent, received));
+}
+
+BOOST_AUTO_TEST_CASE(a_purse_that_no_node_makes_is_refused) {
+  for (const auto& weight : std::vector<std::vector<std::uint32_t>>{{}, {3, 3}, {4, 2}, {0xffffffff}}) {
+    participant_quiet sent;
+    sent.carried.weight = weight;
+    participant_quiet received;
+    BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)), weight.size() << " parts");
+  }
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(messages_one_after_another_are_told_apart, T, testing::message_types) {

@@ -112,8 +112,13 @@ BOOST_AUTO_TEST_CASE(buffers_are_freed_before_the_error_arrives) {
   const auto failing = throwing(waits, my_error("in between", 1));
   const auto feeds = through(waits, made_anew);                   // runs first
   const auto feeds_ready = through(ready, made_anew);
-  BOOST_CHECK_THROW(troupe::backward({failing.sum() + feeds.sum() + feeds_ready.sum()}), my_error);
+  troupe::engine::graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(failing.sum() + feeds.sum() + feeds_ready.sum())};
+  settings.root_gradients = {at::ones({})};
+  troupe::engine::graph_task task(std::move(settings));
+  BOOST_CHECK_THROW(task.run(), my_error);
   BOOST_TEST(given.size() == 2u);
+  BOOST_TEST(task.finished());
   for (const auto& each : given) {
     BOOST_TEST(each.expired());
   }

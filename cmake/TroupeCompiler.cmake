@@ -26,7 +26,7 @@ if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
   set(TROUPE_SANITIZER_ENVIRONMENT # of every test
-    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:report_mutex_bugs=0"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
 endif()
 

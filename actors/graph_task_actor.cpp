@@ -327,8 +327,12 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
         return;
       if (sh.state.lead->aborting())
         return sh.act(sh.state.lead->abort_timeout());
+      std::string nodes;
+      for (auto who : sh.state.lead->unsettled())
+        nodes += (nodes.empty() ? "'" : ", '") + sh.here.directory().name(who) + "'";
       sh.act(sh.state.lead->failed(sh.here.id(), errc::deadline_passed,
-                                   "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline)));
+                                   "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline) +
+                                     "; not known to be done with it: " + nodes));
     },
     [=](close_atom) {
       shell sh(self);

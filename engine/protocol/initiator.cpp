@@ -61,6 +61,14 @@ initiator::steps initiator::after_found() {
   return result;
 }
 
+std::vector<node_id> initiator::unsettled() const {
+  std::vector<node_id> result;
+  for (auto who : participants_)
+    if (std::find(home_.settled.begin(), home_.settled.end(), who) == home_.settled.end())
+      result.push_back(who);
+  return result;
+}
+
 initiator::steps initiator::failed(node_id, errc code, std::string text) {
   return fail_with(code, std::move(text));
 }

@@ -57,6 +57,9 @@ class initiator {
   /// Time for aborts is up.
   steps abort_timeout();
 
+  /// Nodes that are not known to be done with the pass, for the text of an error.
+  std::vector<node_id> unsettled() const;
+
   /// None while it runs and after success.
   const std::optional<failure>& result() const noexcept { return failure_; }
   bool complete() const noexcept { return phase_ == phase::complete; }

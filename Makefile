@@ -13,7 +13,7 @@ CMAKE_FLAGS ?=
 build := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run test bench bench-engine test-python lint format install clean help configure
+.PHONY: deps build run test bench bench-engine bench-distributed test-python lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -50,6 +50,10 @@ bench: configure ## Build and run the benchmarks
 bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/engine.json and .txt
 	@ninja -C $(build) -j $(JOBS) engine_bench
 	@$(build)/bench/engine_bench $(ARGS)
+
+bench-distributed: configure ## Measure distributed passes beside PyTorch's own: out/bench/distributed.json and .txt
+	@ninja -C $(build) -j $(JOBS) distributed_bench
+	@$(build)/bench/distributed_bench $(ARGS)
 
 lint: ## Check the format; with TIDY=1 also run clang-tidy on what differs from main
 	@cmake/lint.sh $(TIDY)

@@ -144,7 +144,7 @@ struct shell {
       shell sh(s);
       sh.act(sh.state.lead->found(answer.recvs));
     };
-    discover question{terms.context, terms.pass, std::move(sends)};
+    discover question{terms.context, terms.pass, std::move(sends), terms.keep_graph, terms.create_graph};
     if (who == here.id())
       self->request(graph_task_actor{self}, terms.deadline, std::move(question)).then(go_on, fail_pass);
     else if (auto face = here.directory().face(who))

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "other_process.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+
+#include <csignal>
+
+namespace troupe::bench {
+
+other_process::other_process(const std::function<void(int, const std::function<void(std::uint16_t)>&)>& run) {
+  std::array<int, 2> stop{};
+  std::array<int, 2> told{};
+  if (::pipe2(stop.data(), O_CLOEXEC) != 0 || ::pipe2(told.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
+  child_ = ::fork();
+  if (child_ < 0) throw std::runtime_error("fork failed");
+  if (child_ > 0) {
+    ::close(stop[0]);
+    ::close(told[1]);
+    stop_ = stop[1];
+    told_ = told[0];
+    return;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::close(stop[1]);
+  ::close(told[0]);
+  int code = 0;
+  try {
+    run(stop[0], [&](std::uint16_t number) {
+      if (::write(told[1], &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
+    });
+  } catch (const std::exception& failed) {
+    std::fprintf(stderr, "distributed_bench, other process: %s\n", failed.what());
+    code = 1;
+  }
+  ::_exit(code);
+}
+
+void other_process::stop() {
+  if (stop_ < 0) return;
+  const char word = 0;  // closing alone is not seen: later children hold the pipe too
+  [[maybe_unused]] const auto written = ::write(stop_, &word, 1);
+  ::close(stop_);
+  stop_ = -1;
+}
+
+other_process::~other_process() {
+  stop();
+  ::close(told_);
+  ::waitpid(child_, nullptr, 0);
+}
+
+std::uint16_t other_process::told() const {
+  std::uint16_t number = 0;
+  if (::read(told_, &number, sizeof number) != sizeof number)
+    throw std::runtime_error("the other process ended before it was ready");
+  return number;
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_rpc.hpp"
+
+#include <unistd.h>
+#include <stdexcept>
+
+#include <torch/csrc/distributed/autograd/context/container.h>
+#include <torch/csrc/distributed/autograd/engine/dist_engine.h>
+#include <torch/csrc/distributed/autograd/utils.h>
+#include <torch/csrc/distributed/rpc/request_callback_no_python.h>
+#include <torch/csrc/distributed/rpc/script_call.h>
+#include <torch/csrc/distributed/rpc/script_resp.h>
+#include <torch/csrc/distributed/rpc/tensorpipe_agent.h>
+#include <torch/csrc/distributed/rpc/utils.h>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+#include <torch/csrc/jit/runtime/operator.h>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+
+namespace troupe::bench {
+
+namespace {
+
+namespace rpc = torch::distributed::rpc;
+namespace autograd = torch::distributed::autograd;
+
+constexpr int processes = 2;
+constexpr int worker_threads = 16;  // PyTorch's own default
+
+std::string worker_name(int rank) { return "worker" + std::to_string(rank); }
+
+// What its Python layer does when a program calls init_rpc.
+std::shared_ptr<rpc::TensorPipeAgent> start_agent(const std::string& meeting_file, int rank) {
+  rpc::TensorPipeRpcBackendOptions options(worker_threads, std::nullopt, std::nullopt, 60, "unused");
+  auto store = c10::make_intrusive<c10d::FileStore>(meeting_file, processes);
+  auto agent =
+    std::make_shared<rpc::TensorPipeAgent>(store, worker_name(rank), static_cast<rpc::worker_id_t>(rank), processes,
+                                           std::move(options), std::unordered_map<std::string, rpc::DeviceMap>{},
+                                           std::vector<c10::Device>{}, std::make_unique<rpc::RequestCallbackNoPython>());
+  agent->setTypeResolver(std::make_shared<rpc::TypeResolver>([](const c10::QualifiedName& name) {
+    const bool dictionary = name.qualifiedName().find("Dict") != std::string::npos;
+    c10::TypePtr type = c10::TensorType::get();
+    if (dictionary) type = c10::DictType::create(c10::StringType::get(), c10::StringType::get());
+    return c10::StrongTypePtr(nullptr, type);
+  }));
+  rpc::RpcAgent::setCurrentRpcAgent(agent);
+  autograd::DistAutogradContainer::init(rank);
+  agent->start();
+  return agent;
+}
+
+void stop_agent(const std::shared_ptr<rpc::TensorPipeAgent>& agent) {
+  agent->join(true);
+  agent->shutdown();
+  rpc::RpcAgent::setCurrentRpcAgent(nullptr);
+}
+
+class driver : public round_trips {
+ public:
+  explicit driver(const std::string& meeting_file)
+      : agent_(start_agent(meeting_file, 0)), to_(agent_->getWorkerInfo(worker_name(1))) {
+    for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString("aten::add")))
+      if (each->schema().overload_name() == "Tensor") add_ = each;
+    if (!add_) throw std::runtime_error("this libtorch has no operator aten::add.Tensor");
+  }
+  ~driver() override { stop_agent(agent_); }
+
+  void open() override { context_ = autograd::DistAutogradContainer::getInstance().newContext(); }
+  void close() override {
+    autograd::DistAutogradContainer::getInstance().releaseContext(context_->contextId());
+    context_.reset();
+  }
+  at::Tensor call(const at::Tensor& x) override { return answer(start(x)); }
+  std::vector<at::Tensor> call_at_once(const at::Tensor& x, int calls) override {
+    std::vector<c10::intrusive_ptr<rpc::JitFuture>> started;
+    for (int i = 0; i < calls; ++i) started.push_back(start(x));
+    std::vector<at::Tensor> result;
+    for (const auto& each : started) result.push_back(answer(each));
+    return result;
+  }
+  void backward(const at::Tensor& root) override {
+    autograd::DistEngine::getInstance().execute(context_->contextId(), {root}, false);
+  }
+  at::Tensor gradient(const at::Tensor& leaf) override { return context_->getGradients().at(leaf); }
+
+ private:
+  c10::intrusive_ptr<rpc::JitFuture> start(const at::Tensor& x) {
+    rpc::ScriptCall call(add_, {x, x, 1});
+    return autograd::sendMessageWithAutograd(*agent_, to_, std::move(call).toMessage());
+  }
+  static at::Tensor answer(const c10::intrusive_ptr<rpc::JitFuture>& from) {
+    from->waitAndThrow();
+    const auto message = from->constValue().toCustomClass<rpc::Message>();
+    auto type = message->type();
+    const auto response = rpc::deserializeResponse(*message, type);
+    return static_cast<rpc::ScriptResp&>(*response).value().toTensor();
+  }
+
+  std::shared_ptr<rpc::TensorPipeAgent> agent_;
+  rpc::WorkerInfo to_;
+  std::shared_ptr<torch::jit::Operator> add_;
+  autograd::ContextPtr context_;
+};
+
+}  // namespace
+
+std::unique_ptr<round_trips> make_torch_driver(const std::string& meeting_file) {
+  return std::make_unique<driver>(meeting_file);
+}
+
+void serve_torch(const std::string& meeting_file, int stop) {
+  const auto agent = start_agent(meeting_file, 1);
+  char word;
+  [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+  stop_agent(agent);
+}
+
+}  // namespace troupe::bench

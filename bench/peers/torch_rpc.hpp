@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "../round_trips.hpp"
+
+namespace troupe::bench {
+
+/// PyTorch's TensorPipe agent and distributed engine. `meeting_file`: a file of this run alone, where the two processes meet.
+std::unique_ptr<round_trips> make_torch_driver(const std::string& meeting_file);
+
+/// The other process: answers calls until `stop` can be read.
+void serve_torch(const std::string& meeting_file, int stop);
+
+}  // namespace troupe::bench

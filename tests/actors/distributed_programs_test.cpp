@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random programs over 2 to 5 nodes that talk over loopback, and the same programs in one process under libtorch's own engine.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include <troupe/troupe.hpp>
+
+#include "engine/oracle.hpp"
+
+namespace {
+
+using tensors = std::vector<at::Tensor>;
+
+constexpr std::size_t most_nodes = 5;
+constexpr std::size_t most_depth = 3;
+
+/// What a message between nodes is in one process: all that requires grad comes out of one function, as it went in.
+struct boundary : torch::autograd::Function<boundary> {
+  static tensors forward(torch::autograd::AutogradContext* context, at::TensorList inputs) {
+    context->set_materialize_grads(false);
+    tensors result;
+    for (const auto& each : inputs) result.push_back(each.clone());
+    return result;
+  }
+  static tensors backward(torch::autograd::AutogradContext*, tensors gradients) {
+    for (auto& each : gradients)
+      if (each.defined() && !each.is_non_overlapping_and_dense()) each = each.contiguous();
+    return gradients;
+  }
+};
+
+tensors cross(const tensors& from) {
+  tensors with_grad;
+  for (const auto& each : from)
+    if (each.requires_grad()) with_grad.push_back(each);
+  auto result = from;
+  if (with_grad.empty()) return result;
+  const auto crossed = boundary::apply(at::TensorList(with_grad));  // a vector would pass as no tensor
+  for (std::size_t i = 0, next = 0; i < from.size(); ++i)
+    if (from[i].requires_grad()) result[i] = crossed[next++];
+  return result;
+}
+
+/// A program: what each node computes follows from numbers that travel with the calls, so that both runs take the same path. A
+/// call uses leaves of its own depth: how the sums over calls at several depths are ordered is up to the numbers of their
+/// messages.
+class program {
+ public:
+  using call = std::function<tensors(std::size_t from, std::size_t to, std::uint64_t seed, std::size_t depth, const tensors&)>;
+
+  program(std::uint64_t seed, std::size_t nodes) : seed(seed), nodes(nodes) {
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    for (std::size_t n = 0; n < nodes; ++n)
+      for (std::size_t depth = 0; depth <= most_depth; ++depth)
+        for (int i = 0; i < 2; ++i) leaves[n].push_back((at::randn({3, 3}, generator) * 0.7).requires_grad_());
+  }
+
+  /// What `node` does with `inputs`; calls others by `remote`.
+  tensors run(std::size_t node, std::uint64_t body, std::size_t depth, const tensors& inputs, const call& remote) const {
+    std::mt19937_64 random(body);
+    tensors values = inputs;
+    values.push_back(leaves.at(node)[2 * depth]);
+    values.push_back(leaves.at(node)[2 * depth + 1]);
+    const auto pick = [&] {  // recent values are likelier, so that graphs get deep
+      const auto among = random() % 2 == 0 ? values.size() : std::min<std::size_t>(values.size(), 3);
+      return values[values.size() - 1 - random() % among];
+    };
+    for (std::size_t steps = 2 + random() % 4; steps > 0; --steps) {
+      if (depth < most_depth && random() % (depth + 2) == 0) {
+        tensors arguments{pick()};
+        while (random() % 2 == 0) arguments.push_back(pick());
+        if (random() % 5 == 0) arguments.push_back(at::arange(3));
+        const auto to = (node + 1 + random() % (nodes - 1)) % nodes;
+        const auto inner = random();
+        const auto results = remote(node, to, inner, depth + 1, arguments);
+        for (const auto& each : results)
+          if (random() % 4 != 0) values.push_back(each);  // else it goes unused
+      } else {
+        values.push_back(step(random, pick(), pick()));
+      }
+    }
+    tensors outputs{values.back() * pick() + pick()};
+    if (random() % 2 == 0) outputs.push_back(pick());
+    if (random() % 6 == 0) outputs.push_back(pick().detach());
+    return outputs;
+  }
+
+  /// The passes: runs the driver's part and calls `backward` with the root of each.
+  void run(const call& remote, const std::function<void(const at::Tensor& root, bool keep)>& backward) const {
+    auto outputs = run(0, seed, 0, {}, remote);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].requires_grad()) backward(outputs[i].sum(), i + 1 < outputs.size());
+  }
+
+  std::uint64_t seed;
+  std::size_t nodes;
+  std::map<std::size_t, tensors> leaves;
+
+ private:
+  static at::Tensor step(std::mt19937_64& random, const at::Tensor& one, const at::Tensor& other) {
+    const auto a = one.is_floating_point() ? one : one.to(at::kFloat).expand({3, 3});
+    const auto b = other.is_floating_point() ? other : other.to(at::kFloat).expand({3, 3});
+    switch (random() % 8) {
+      case 0:
+        return a + b;
+      case 1:
+        return a * b;
+      case 2:
+        return at::mm(a, b).tanh();
+      case 3:
+        return a.sigmoid() - b * 0.5;
+      case 4:
+        return a.t() + b;
+      case 5:
+        return at::softmax(a, 0) * b;
+      case 6: {
+        auto hooked = a * 1.25;
+        if (hooked.requires_grad())
+          hooked.register_hook([](const at::Tensor& gradient) { return gradient.defined() ? gradient * 1.5 : gradient; });
+        return hooked;
+      }
+      default:
+        return a.relu() + b.tanh();
+    }
+  }
+};
+
+/// The nodes, and the program that they run.
+struct stage {
+  stage() {
+    at::set_num_threads(1);
+    for (std::size_t n = 0; n < most_nodes; ++n) {
+      troupe::settings options;
+      options.name = name(n);
+      options.deadline = std::chrono::seconds(30);
+      nodes.push_back(std::make_unique<troupe::node>(std::move(options)));
+      nodes.back()->functions().add("body", [this, n](troupe::call_arguments& arguments) {
+        const auto seed = static_cast<std::uint64_t>(troupe::get<std::int64_t>(arguments.values, "seed"));
+        const auto depth = static_cast<std::size_t>(troupe::get<std::int64_t>(arguments.values, "depth"));
+        return troupe::call_reply{current->run(n, seed, depth, arguments.tensors, remote)};
+      });
+      nodes.back()->functions().add("gradients", [this, n](troupe::call_arguments& arguments) {
+        return troupe::call_reply{gradients(n, arguments.gradients.get())};
+      });
+    }
+    for (std::size_t n = 0; n < most_nodes; ++n)
+      for (std::size_t m = 0; m < n; ++m) nodes[n]->join("127.0.0.1", nodes[m]->port());
+    for (std::size_t n = 0; n < most_nodes; ++n)
+      for (std::size_t m = 0; m < most_nodes; ++m) peers.push_back(n == m ? nodes[n]->self() : nodes[n]->peer(name(m)));
+  }
+
+  static std::string name(std::size_t n) { return std::string(1, static_cast<char>('a' + n)); }
+  const troupe::peer& peer(std::size_t from, std::size_t to) const { return peers[from * most_nodes + to]; }
+
+  // Of this node's leaves; undefined where there is none.
+  tensors gradients(std::size_t n, const troupe::engine::gradient_table* table) const {
+    tensors result;
+    for (const auto& leaf : current->leaves.at(n)) result.push_back(table != nullptr ? table->find(leaf) : at::Tensor{});
+    return result;
+  }
+
+  tensors distributed(const program& what) {
+    current = &what;
+    calls = 0;
+    troupe::context pass(*nodes[0]);
+    what.run(remote, [&](const at::Tensor& root, bool keep) {
+      troupe::backward_options options;
+      options.keep_graph = keep;
+      pass.backward({root}, options).get();
+    });
+    auto result = gradients(0, pass.gradients().get());
+    for (std::size_t n = 1; n < what.nodes; ++n) {
+      const auto there = peer(0, n).call("gradients").get().tensors;
+      result.insert(result.end(), there.begin(), there.end());
+    }
+    return result;
+  }
+
+  tensors in_one_process(const program& what) {
+    program::call local = [&](std::size_t, std::size_t to, std::uint64_t seed, std::size_t depth, const tensors& arguments) {
+      return cross(what.run(to, seed, depth, cross(arguments), local));
+    };
+    what.run(local, [](const at::Tensor& root, bool keep) { torch::autograd::backward({root}, {}, keep); });
+    tensors result;
+    for (const auto& [n, leaves] : what.leaves)
+      for (const auto& leaf : leaves) result.push_back(leaf.grad());
+    return result;
+  }
+
+  const program* current = nullptr;
+  std::atomic<std::size_t> calls{0};
+  program::call remote = [this](std::size_t from, std::size_t to, std::uint64_t seed, std::size_t depth,
+                                const tensors& arguments) {
+    ++calls;
+    const troupe::attributes values{{"seed", static_cast<std::int64_t>(seed)}, {"depth", static_cast<std::int64_t>(depth)}};
+    return peer(from, to).call("body", arguments, values).get().tensors;
+  };
+  std::vector<std::unique_ptr<troupe::node>> nodes;
+  std::vector<troupe::peer> peers;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(distributed_programs)
+
+// TROUPE_RANDOM_PROGRAMS asks for more of them.
+BOOST_AUTO_TEST_CASE(have_the_bits_of_one_process) {
+  const auto* asked = std::getenv("TROUPE_RANDOM_PROGRAMS");
+  const std::uint64_t programs = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 1500;
+  stage play;
+  std::size_t calls = 0;
+  std::size_t defined = 0;
+  std::size_t undefined = 0;
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    const program what(seed, 2 + seed % 4);
+    const auto expected = play.in_one_process(what);
+    tensors found;
+    found = play.distributed(what);
+    calls += play.calls;
+    for (const auto& each : expected) ++(each.defined() ? defined : undefined);
+    const auto wrong = troupe::test::difference(found, expected, troupe::test::strides::meaningful);
+    BOOST_REQUIRE_MESSAGE(wrong.empty(),
+                          "seed " << seed << ", " << what.nodes << " nodes, " << play.calls << " calls: " << wrong);
+  }
+  BOOST_TEST_MESSAGE(calls << " calls, " << defined << " gradients, " << undefined << " leaves without");
+  BOOST_TEST(calls > 2 * programs);  // or nothing is tested
+  BOOST_TEST(defined > 3 * programs);
+  BOOST_TEST(undefined > programs);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -11,9 +11,7 @@ namespace troupe::engine {
 namespace {
 
 // Strided memory that some other tensor looks at too, as the parts of a split do.
-bool shares_storage(const at::Tensor& gradient) {
-  return gradient.has_storage() && gradient.storage().use_count() > 1;
-}
+bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() && gradient.storage().use_count() > 1; }
 
 }  // namespace
 

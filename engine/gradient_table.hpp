@@ -13,8 +13,9 @@ namespace troupe::engine {
 ///   GT-2  a gradient in it shares no storage with one outside it, unless it was moved in as its only owner.
 class gradient_table {
  public:
-  /// Adds to the gradient of the leaf: takes the tensor when it is the first (cloned unless it is ours alone and obeys the layout
-  /// that libtorch's AccumulateGrad asks for), otherwise sums (in place where grad mode is off), with AccumulateGrad's bits.
+  /// Adds to the gradient of the leaf: takes the tensor when it is the first (cloned unless it is ours alone and obeys the
+  /// layout that libtorch's AccumulateGrad asks for), otherwise sums (in place where grad mode is off), with AccumulateGrad's
+  /// bits.
   void accumulate(const at::Tensor& leaf, at::Tensor gradient);
 
   /// Adds everything of `other`.

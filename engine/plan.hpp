@@ -82,7 +82,7 @@ class plan {
   std::vector<std::uint32_t> sends;  // the vertex of each send
   std::vector<capture> captures;     // by vertex
   std::uint32_t slot_count = 0;      // inputs of all vertices
-  bool leaves_out_outputs = false;  // some function that runs has outputs which nothing takes, because of the inputs
+  bool leaves_out_outputs = false;   // some function that runs has outputs which nothing takes, because of the inputs
 
  private:
   std::uint32_t add(torch::autograd::Node* function, std::uint32_t rank);

@@ -22,8 +22,8 @@ struct recv_backward : public torch::autograd::Node {
   const message_id message;  // names the node that sent the tensors
 };
 
-/// Makes the tensors marked in `requires_grad` outputs of one recv_backward. Tensors of a dtype that can't require grad are refused by name.
-/// Returns tensors that share the storage of those given. An undefined tensor stays as it is.
+/// Makes the tensors marked in `requires_grad` outputs of one recv_backward. Tensors of a dtype that can't require grad are
+/// refused by name. Returns tensors that share the storage of those given. An undefined tensor stays as it is.
 std::vector<at::Tensor> attach_recv(context_id context, message_id message, const std::vector<at::Tensor>& tensors,
                                     const std::vector<bool>& requires_grad);
 

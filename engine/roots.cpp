@@ -21,8 +21,8 @@ torch::autograd::edge_list root_edges(const std::vector<at::Tensor>& roots) {
 }
 
 torch::autograd::variable_list root_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients) {
-  TORCH_CHECK(gradients.empty() || gradients.size() == roots.size(), "troupe: ", roots.size(), " roots, but ",
-              gradients.size(), " gradients; give one for each, or none for scalar roots");
+  TORCH_CHECK(gradients.empty() || gradients.size() == roots.size(), "troupe: ", roots.size(), " roots, but ", gradients.size(),
+              " gradients; give one for each, or none for scalar roots");
   torch::autograd::variable_list all;
   all.reserve(roots.size());
   for (std::size_t i = 0; i < roots.size(); ++i) {

@@ -12,8 +12,8 @@
 
 namespace troupe::engine {
 
-/// The function on the side that sent tensors forward. It has no inputs in the local graph; the gradients that come back from the
-/// peer are its outputs (graph_task::deliver).
+/// The function on the side that sent tensors forward. It has no inputs in the local graph; the gradients that come back from
+/// the peer are its outputs (graph_task::deliver).
 struct send_backward : public torch::autograd::Node {
   send_backward(message_id message, torch::autograd::edge_list next) : Node(std::move(next)), message(message) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;  // the identity

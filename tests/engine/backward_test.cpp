@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(only_functions_on_a_way_to_an_input_run) {
   };
   const auto theirs = run([&] { torch::autograd::grad({root}, {inside}, {}, true); });
   const auto ours = run([&] { troupe::grad({root}, {inside}, {}, true); });
-  BOOST_TEST(theirs.size() == 2u);    // the sum and the addition
+  BOOST_TEST(theirs.size() == 2u);  // the sum and the addition
   BOOST_TEST(ours == theirs, boost::test_tools::per_element());
   const auto all = run([&] { troupe::backward({root}, {}, true); });
   BOOST_TEST(all.size() == 6u);

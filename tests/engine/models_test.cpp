@@ -34,8 +34,8 @@ void compare(const std::vector<at::Tensor>& leaves, Loss loss) {
 BOOST_AUTO_TEST_SUITE(models)
 
 BOOST_AUTO_TEST_CASE(a_multi_layer_perceptron) {
-  nn::Sequential model(nn::Linear(10, 32), nn::ReLU(), nn::LayerNorm(nn::LayerNormOptions({32})), nn::Linear(32, 32), nn::GELU(),
-                       nn::Linear(32, 4));
+  nn::Sequential model(nn::Linear(10, 32), nn::ReLU(), nn::LayerNorm(nn::LayerNormOptions({32})), nn::Linear(32, 32),
+                       nn::GELU(), nn::Linear(32, 4));
   const auto x = torch::randn({8, 10});
   const auto target = torch::randint(4, {8});
   compare(model->parameters(), [&] { return nn::functional::cross_entropy(model->forward(x), target); });
@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(a_cell_unrolled_by_hand_shares_its_weights) {
 
 BOOST_AUTO_TEST_CASE(a_convolutional_network) {
   nn::Sequential model(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1)), nn::BatchNorm2d(8), nn::ReLU(), nn::MaxPool2d(2),
-                       nn::Conv2d(nn::Conv2dOptions(8, 8, 3).groups(2)), nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(8, 5));
+                       nn::Conv2d(nn::Conv2dOptions(8, 8, 3).groups(2)), nn::AdaptiveAvgPool2d(1), nn::Flatten(),
+                       nn::Linear(8, 5));
   const auto x = torch::randn({4, 3, 12, 12});
   const auto target = torch::randint(5, {4});
   compare(model->parameters(), [&] { return nn::functional::cross_entropy(model->forward(x), target); });

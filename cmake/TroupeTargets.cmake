@@ -172,7 +172,7 @@ endfunction()
 # Label, timeout and environment of the ctest test <name>; for tests that are not Boost.Test's.
 function(troupe_test_properties name kind timeout)
   if(NOT timeout)
-    set(timeout 60)
+    set(timeout 180)
     if(kind STREQUAL cluster)
       set(timeout 240)
     endif()

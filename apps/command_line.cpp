@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iostream>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -96,6 +97,9 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
     bool option = left.front().starts_with('-');
     text = (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
   }
+  for (auto* option : where.get_options())
+    if (option->get_expected_max() == 1 && option->get_items_expected_max() == 1 && option->count() > 1)
+      text = option->get_name() + " is given " + std::to_string(option->count()) + " times, expected once";
   say(text + " (see '" + command + " --help')");
   return wrong_arguments;
 }
@@ -155,6 +159,16 @@ int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept 
   } catch (...) {
     say("failed by an exception of an unknown type");
   }
+  return failed;
+}
+
+int status_with_output(int status) noexcept {
+  std::cout.flush();
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+  std::fflush(nullptr);
+  if (written || status != 0)
+    return status;
+  say("expected to write to stdout, but not all of it could be written (is the disk full, or its reader gone?)");
   return failed;
 }
 

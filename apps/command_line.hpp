@@ -14,6 +14,10 @@ namespace troupe::apps {
 ///   CL-2  a failure is one line on stderr, "troupe: <what>"; a wrong argument's names the argument and the --help to read.
 int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;
 
+/// Flushes stdout; the exit status of a program that would end with `status`.
+///   CL-3  output that could not be written makes a failure of a success, with a line on stderr.
+int status_with_output(int status) noexcept;
+
 /// Any exception's text on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& failure);
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 
-#include <cstdio>
-#include <iostream>
-
 #include "apps/command_line.hpp"
 #include "apps/commands/generate.hpp"
 #include "apps/commands/launch.hpp"
@@ -31,7 +28,5 @@ int main(int argc, char** argv) {
   troupe::apps::block_stop_signals();
   int status = run(argc, argv);
   // libtorch's static destructors take a quarter of a second of each process that stops; of ours nothing is left by now.
-  std::cout.flush();
-  std::fflush(nullptr);
-  _exit(status);
+  _exit(troupe::apps::status_with_output(status));
 }

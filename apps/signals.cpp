@@ -50,13 +50,13 @@ stop_signal::~stop_signal() {
   close(leave_file_);
 }
 
-int stop_signal::wait() {
+int stop_signal::wait() const {
   std::unique_lock lock(mutex_);
   came_.wait(lock, [&] { return requested(); });
   return number();
 }
 
-std::optional<int> stop_signal::wait_for(std::chrono::milliseconds timeout) {
+std::optional<int> stop_signal::wait_for(std::chrono::milliseconds timeout) const {
   std::unique_lock lock(mutex_);
   if (!came_.wait_for(lock, timeout, [&] { return requested(); }))
     return std::nullopt;

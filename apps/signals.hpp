@@ -35,10 +35,10 @@ class stop_signal {
   int number() const noexcept { return number_.load(std::memory_order_acquire); }
 
   /// Waits for the first signal; returns its number.
-  int wait();
+  int wait() const;
 
   /// The same, at most so long; empty when none came.
-  std::optional<int> wait_for(std::chrono::milliseconds timeout);
+  std::optional<int> wait_for(std::chrono::milliseconds timeout) const;
 
   /// Stops as SIGTERM would, from inside the program. The callback runs on the calling thread.
   void request();
@@ -50,8 +50,8 @@ class stop_signal {
   std::function<void(int)> on_signal_;
   std::chrono::milliseconds patience_;
   std::atomic<int> number_{0};
-  std::mutex mutex_;
-  std::condition_variable came_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable came_;
   int signal_file_;
   int leave_file_;
   std::thread thread_;

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <limits>
 #include <sstream>
+#include <utility>
+
+#include "apps/charlm/figures.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -27,9 +30,7 @@ std::string label(double value) {
   auto text = number(value);
   if (std::abs(value) < 10000 || text.find_first_of(".e") != std::string::npos)
     return text;
-  for (auto at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
-  return text;
+  return grouped(std::move(text));
 }
 
 std::string coordinate(double value) {

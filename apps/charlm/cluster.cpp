@@ -16,7 +16,6 @@ using clock = std::chrono::steady_clock;
 
 constexpr auto glance = std::chrono::milliseconds(20);
 constexpr auto time_to_come_up = std::chrono::seconds(60);
-constexpr auto time_to_leave = std::chrono::milliseconds(700);
 
 std::string describe(const process_group::exited& end) { return end.name + " (pid " + std::to_string(end.pid) + ") " + end.how; }
 
@@ -40,7 +39,8 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signa
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
   for (std::size_t i = 1; i <= count; ++i) {
     const auto name = "stage" + std::to_string(i);
-    std::vector<std::string> command{own_program(), "node", "--name", name, "--join", address, "--until-left", driver.name(), "--threads", "1"};
+    std::vector<std::string> command{own_program(), "node", "--name", name, "--join", address, "--until-left", driver.name(), "--threads", "1",
+                                     "--deadline-ms", std::to_string(driver.options().deadline.count())};
     if (driver.options().trace)
       command.push_back("--trace");
     nodes.processes_->start(name, command);
@@ -91,9 +91,9 @@ std::optional<std::string> stage_nodes::lost(std::chrono::milliseconds patience)
   return describe(*end);
 }
 
-void stage_nodes::stop() {
+void stage_nodes::stop(std::chrono::milliseconds grace) {
   if (processes_)
-    processes_->stop_all(time_to_leave);
+    processes_->stop_all(grace);
 }
 
 }  // namespace troupe::apps::charlm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,8 +31,8 @@ class stage_nodes {
   /// The end of a process of ours, if one has ended or does within `patience`: "stage1 (pid 4711) was killed by signal 9 (Killed)".
   std::optional<std::string> lost(std::chrono::milliseconds patience);
 
-  /// Ends the processes that were started.
-  void stop();
+  /// Ends the processes that were started; those left after the grace time are killed.
+  void stop(std::chrono::milliseconds grace = std::chrono::milliseconds(700));
 
  private:
   std::vector<std::string> names_;

@@ -65,13 +65,6 @@ batch corpus::training_batch(std::uint64_t seed, std::int64_t step, std::int64_t
   return {inputs, targets};
 }
 
-std::int64_t corpus::validation_size() const noexcept {
-  std::int64_t size = 0;
-  for (const auto& block : validation_)
-    size += static_cast<std::int64_t>(block.size()) - 2;
-  return size;
-}
-
 batch corpus::validation_windows() const {
   std::vector<std::int64_t> inputs;
   std::vector<std::int64_t> targets;

@@ -40,8 +40,6 @@ class corpus {
   /// Windows over the validation blocks that predict each character but a block's first two (as a trigram model does) exactly
   /// once; of a window that overlaps the one before only the new part counts. Targets that do not count are -1.
   batch validation_windows() const;
-  /// Characters that count in validation_windows().
-  std::int64_t validation_size() const noexcept;
 
  private:
   std::int64_t context_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "apps/charlm/model_shape.hpp"
@@ -20,7 +21,9 @@ struct generation_settings {
 };
 
 /// That many characters that the model continues the prompt with (the prompt itself is not in them). The same model, settings and
-/// libtorch give the same text. Throws std::runtime_error for a prompt with characters that the model does not know.
-std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how);
+/// libtorch give the same text. `take` gets each character as it comes and may end the text by returning false. Throws
+/// std::runtime_error for a prompt with characters that the model does not know.
+std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how,
+                        const std::function<bool(char32_t)>& take = {});
 
 }  // namespace troupe::apps::charlm

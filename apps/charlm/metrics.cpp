@@ -2,6 +2,7 @@
 #include "apps/charlm/metrics.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,11 +60,21 @@ void metrics::add_validation(std::int64_t step, double loss, double seconds) {
 
 void metrics::write(const std::string& line) {
   const auto whole = line + "\n";
-  const auto written = ::write(descriptor_, whole.data(), whole.size());
-  if (written == static_cast<ssize_t>(whole.size()))
+  struct stat before {};
+  const auto known = ::fstat(descriptor_, &before) == 0;
+  std::size_t done = 0;
+  while (done < whole.size()) {  // a second call is only made to learn why the first one fell short
+    const auto written = ::write(descriptor_, whole.data() + done, whole.size() - done);
+    if (written <= 0)
+      break;
+    done += static_cast<std::size_t>(written);
+  }
+  if (done == whole.size())
     return;
-  const auto reason = written < 0 ? std::string(std::strerror(errno)) : std::string("no space left on the device");
-  throw std::runtime_error("expected to write a line to " + path_ + ", but: " + reason + "; free some space, then go on with --resume");
+  const std::string reason = std::strerror(errno);
+  const auto restored = done == 0 || (known && ::ftruncate(descriptor_, before.st_size) == 0);
+  throw std::runtime_error("expected to write a line to " + path_ + ", but: " + reason +
+                           (restored ? "; free some space" : "; its last line is not whole; free some space"));
 }
 
 std::string loss_chart(const metrics& of, double trigram_loss) {

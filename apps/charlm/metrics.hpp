@@ -19,7 +19,8 @@ struct step_metrics {
 };
 
 /// The losses of a run, kept in memory and in a file of one JSON object a line.
-///   MX-1  a line is written with one call and at once: another process never reads half of it, unless the disk is full.
+///   MX-1  a line is written with one call and at once: another process never reads half of it,
+///         and one for which there is no room leaves the file as it was.
 ///   MX-2  a run that continues from a step drops what was written of later steps.
 ///   MX-3  a line that can't be written throws std::runtime_error with the file and the reason.
 class metrics {

@@ -200,6 +200,17 @@ double pipeline::evaluate(const batch& windows) {
   return sum / characters;
 }
 
+void pipeline::expect_one_thread() const {
+  for (const auto& each : stages_) {
+    const auto threads = get<std::int64_t>(each.call("threads").get().values, "threads");
+    if (threads != 1)
+      throw std::runtime_error("expected one thread inside an operation on node " + each.where().name() + ", but it has " +
+                               std::to_string(threads) +
+                               ", and gradients have the bits of a single process with one alone; give it \"threads\": 1 in the cluster "
+                               "file (--threads 1), or leave the comparison out with --verify-steps 0");
+  }
+}
+
 std::vector<named_tensors> pipeline::parameters() const {
   std::vector<named_tensors> all;
   for (const auto& each : stages_)

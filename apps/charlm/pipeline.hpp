@@ -42,6 +42,10 @@ class pipeline {
   /// Copies of the parameters, one named list a stage.
   std::vector<named_tensors> parameters() const;
 
+  /// Throws std::runtime_error, naming the node, unless every stage computes with one thread inside an operation: with more, sums
+  /// are made in another order than a single process with one makes them, and so have other bits.
+  void expect_one_thread() const;
+
   optimizer& optimiser() noexcept { return optimizer_; }
   const batch_cuts& cuts() const noexcept { return cuts_; }
 

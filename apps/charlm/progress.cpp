@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
+
+#include "apps/charlm/figures.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -15,35 +16,12 @@ namespace {
 
 constexpr std::chrono::milliseconds redraw{100};
 
-std::string fixed(double value, int digits) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.*f", digits, value);
-  return out;
-}
-
 std::string bar(double fraction, std::size_t cells) {
   const auto filled = static_cast<std::size_t>(std::lround(std::clamp(fraction, 0.0, 1.0) * static_cast<double>(cells)));
   return "[" + std::string(filled, '#') + std::string(cells - filled, '.') + "]";
 }
 
 }  // namespace
-
-std::string clock_text(double seconds) {
-  const auto all = static_cast<long>(std::max(0.0, std::ceil(seconds)));
-  char out[48];
-  if (all >= 3600)
-    std::snprintf(out, sizeof out, "%ld:%02ld:%02ld", all / 3600, all / 60 % 60, all % 60);
-  else
-    std::snprintf(out, sizeof out, "%ld:%02ld", all / 60, all % 60);
-  return out;
-}
-
-std::string grouped(double value) {
-  auto text = std::to_string(std::llround(value));
-  for (auto at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
-  return text;
-}
 
 progress::progress(std::ostream& out, bool terminal, std::size_t columns, std::chrono::milliseconds every)
     : out_(out), terminal_(terminal), columns_(std::max<std::size_t>(columns, 20)), every_(every) {}

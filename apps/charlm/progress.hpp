@@ -19,11 +19,6 @@ struct progress_report {
   double seconds_left = 0;
 };
 
-/// "1:05"; "1:02:03" from an hour on.
-std::string clock_text(double seconds);
-/// "24,512"
-std::string grouped(double value);
-
 /// One line redrawn in place on a terminal of `columns`, plain lines elsewhere.
 ///   PR-1  on a terminal the line never wraps, and a message is never mixed into it.
 ///   PR-2  elsewhere a report is printed at most once in `every`, and nothing is redrawn.

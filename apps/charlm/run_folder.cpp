@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,8 +29,13 @@ run_folder::run_folder(fs::path path) : path_(std::move(path)) {
   if (!fs::is_directory(path_))
     throw std::runtime_error("expected a folder to write to at " + path_.string() + ", but it can't be made: " +
                              (failure ? failure.message() : std::string("a file is in its place")) + "; name another with --out");
-  const auto name = path_ / ".lock";
-  lock_ = ::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  do {
+    take();
+  } while (!holds());
+}
+
+void run_folder::take() {
+  lock_ = ::open(lock_name().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0)
     throw std::runtime_error("expected to write to the folder " + path_.string() + ", but: " + std::strerror(errno) +
                              "; name another with --out");
@@ -39,10 +45,28 @@ run_folder::run_folder(fs::path path) : path_(std::move(path)) {
   }
 }
 
-run_folder::~run_folder() {
-  std::error_code ignored;
-  fs::remove(path_ / ".lock", ignored);
+// The run before may have removed the file between its opening here and the lock: others would then lock another one.
+bool run_folder::holds() {
+  struct stat mine {};
+  struct stat there {};
+  if (::fstat(lock_, &mine) == 0 && ::stat(lock_name().c_str(), &there) == 0 && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+    return true;
   ::close(lock_);
+  return false;
+}
+
+run_folder::~run_folder() {
+  ::unlink(lock_name().c_str());
+  ::close(lock_);
+}
+
+void run_folder::abandon() const noexcept {
+  std::error_code ignored;
+  for (const auto& folder : {path_, fs::path(checkpoint())})
+    for (fs::directory_iterator each(folder, ignored), end; !ignored && each != end; each.increment(ignored))
+      if (each->path().extension() == ".part")
+        ::unlink(each->path().c_str());
+  ::unlink(lock_name().c_str());
 }
 
 bool run_folder::has_checkpoint() const { return fs::exists(fs::path(checkpoint()) / "checkpoint.json"); }
@@ -63,14 +87,14 @@ std::optional<std::string> run_folder::set_aside() {
     any = any || fs::exists(path_ / name);
   if (!any)
     return {};
-  const auto previous = path_ / "previous";
-  fs::create_directories(previous);
+  const auto aside = path_ / (has_checkpoint() ? "previous" : "unfinished");
+  fs::create_directories(aside);
   for (const auto* name : files_of_a_run) {
-    fs::remove_all(previous / name);
+    fs::remove_all(aside / name);
     if (fs::exists(path_ / name))
-      fs::rename(path_ / name, previous / name);
+      fs::rename(path_ / name, aside / name);
   }
-  return previous.string();
+  return aside.string();
 }
 
 void write_whole_file(const std::string& path, const std::string& content) {

@@ -7,6 +7,7 @@
 #include <torch/torch.h>
 
 #include "apps/charlm/corpus.hpp"
+#include "apps/charlm/figures.hpp"
 #include "apps/charlm/model.hpp"
 
 namespace troupe::apps::charlm {
@@ -14,8 +15,6 @@ namespace troupe::apps::charlm {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
 /// A model in training.
 class trainee {

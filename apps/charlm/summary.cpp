@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/summary.hpp"
 
-#include <cstdio>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
-#include "apps/charlm/progress.hpp"
+#include "apps/charlm/figures.hpp"
 
 namespace troupe::apps::charlm {
 
 namespace {
-
-std::string fixed(double value, int digits) {
-  char out[40];
-  std::snprintf(out, sizeof out, "%.*f", digits, value);
-  return out;
-}
 
 std::string threads_text(int threads) { return std::to_string(threads) + (threads == 1 ? " thread" : " threads"); }
 
@@ -50,7 +43,7 @@ std::string run_summary::to_json(const run_state& of) const {
   return all.dump(2) + "\n";
 }
 
-std::vector<std::string> run_summary::lines(const run_state& of, const std::string& folder, const std::string& sample) const {
+std::vector<std::string> run_summary::lines(const run_state& of, const std::string& sample, const places& paths) const {
   std::vector<std::string> out{"", "a sample:"};
   std::istringstream text(sample);
   for (std::string line; std::getline(text, line);)
@@ -67,8 +60,11 @@ std::vector<std::string> run_summary::lines(const run_state& of, const std::stri
                                        (verified_steps == 1 ? " step" : " steps")
                                    : "gradients        not verified");
   out.push_back("time             " + clock_text(seconds) + " in all, " + clock_text(of.seconds) + " of training");
-  out.push_back("files            " + folder + "/: summary.json, metrics.jsonl, loss.svg, trace.json, checkpoint/");
-  out.push_back("more text        troupe generate --out " + folder);
+  std::string files;
+  for (const auto& name : paths.files)
+    files += (files.empty() ? "" : ", ") + name;
+  out.push_back("files            " + paths.folder + "/: " + files);
+  out.push_back("more text        " + paths.generate);
   return out;
 }
 

@@ -22,8 +22,15 @@ struct run_summary {
 
   /// summary.json
   std::string to_json(const run_state& of) const;
+
+  /// Where a person finds what the run made.
+  struct places {
+    std::string folder;
+    std::vector<std::string> files;  // in the folder
+    std::string generate;            // the command for more text
+  };
   /// For a person to read.
-  std::vector<std::string> lines(const run_state& of, const std::string& folder, const std::string& sample) const;
+  std::vector<std::string> lines(const run_state& of, const std::string& sample, const places& paths) const;
 };
 
 }  // namespace troupe::apps::charlm

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/training.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,8 +17,10 @@
 
 #include <troupe/actors/node.hpp>
 
+#include "apps/charlm/advice.hpp"
 #include "apps/charlm/cluster.hpp"
 #include "apps/charlm/corpus.hpp"
+#include "apps/charlm/figures.hpp"
 #include "apps/charlm/generation.hpp"
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/metrics.hpp"
@@ -28,6 +33,7 @@
 #include "apps/charlm/summary.hpp"
 #include "apps/charlm/training_plan.hpp"
 #include "apps/charlm/trigram.hpp"
+#include "apps/last_exit.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -35,38 +41,49 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+constexpr auto time_to_save = std::chrono::milliseconds(1200);  // after a stop: for the step under way, the checkpoint and the end
+constexpr auto time_to_leave = std::chrono::milliseconds(150);  // for the stages when that was not enough
 
 std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
 
-std::string fixed(double value, int digits) {
-  char out[40];
-  std::snprintf(out, sizeof out, "%.*f", digits, value);
-  return out;
+/// To stdout, past what another thread may be printing; not at all when nobody reads.
+void print_at_once(const std::string& line) {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0)
+    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, line.data(), line.size());
 }
 
 /// One run.
 class training {
  public:
   training(const train_options& options, const stop_signal& stop)
-      : options_(options), stop_(stop), progress_(progress::on_stdout()), folder_(options.out) {}
+      : options_(options), stop_(stop), progress_(progress::on_stdout()), folder_(options.out) {
+    // Until nodes are started nothing is lost by leaving at once.
+    last_exit_.emplace(stop, std::chrono::milliseconds(0), [this] { leave(); });
+  }
 
   int run();
 
  private:
   void prepare();
-  void prepare_folder();
   void start_nodes();
-  void load();
+  void make_model();
+  void open_folder();
+  void measure_one_process();
   void verified_steps();
   void steps();
   void one_step(bool verified = false);
   void verify(const batch& windows, const std::vector<named_tensors>& came);
   void validate();
   void save();
-  void finish();
+  bool finish();
+  std::optional<std::string> sample();
+  void write_files(double validation_loss, const std::string& sample);
+  bool stopped() const { return stop_.requested(); }
   bool ended() const { return stop_.requested() || state_.finished(); }
   int interrupted();
+  std::string saved_text() const;
+  void leave() noexcept;
   [[noreturn]] void rethrow_with_node(const std::exception& failure);
 
   const train_options& options_;
@@ -85,7 +102,7 @@ class training {
   std::unique_ptr<stage_nodes> nodes_;
   std::unique_ptr<pipeline> pipeline_;
   std::unique_ptr<whole_model> replica_;
-  std::int64_t saved_step_ = -1;
+  std::atomic<std::int64_t> saved_step_{-1};  // of the checkpoint in the folder that this run loaded or saved
   std::int64_t verified_steps_ = 0;
   std::int64_t verified_parameters_ = 0;
   std::int64_t timed_steps_ = 0;
@@ -93,6 +110,10 @@ class training {
   double recent_loss_ = 0;
   double seconds_before_ = 0;  // of a run that is continued
   clock::time_point training_begun_;
+  std::atomic<bool> trained_{false};  // and saved
+  std::atomic<bool> stop_is_told_{false};
+  std::atomic<stage_nodes*> started_{nullptr};
+  std::optional<last_exit> last_exit_;  // the last member: its thread uses the others
 };
 
 void training::prepare() {
@@ -132,17 +153,16 @@ void training::prepare() {
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
   // A checkpoint holds each parameter and two of AdamW's for it; there are two while one is saved.
   folder_.expect_room(static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 + 16'000'000);
-  prepare_folder();
 }
 
-void training::prepare_folder() {
+/// The folder is this run's from here on.
+void training::open_folder() {
   if (options_.resume) {
     progress_.message("continuing the run in " + folder_.path().string() + " from step " + std::to_string(state_.step));
   } else if (const auto where = folder_.set_aside()) {
-    progress_.message("the run that was in " + folder_.path().string() + " is now in " + *where + " (--resume would have continued it)");
+    progress_.message("the run that was in " + folder_.path().string() + " is now in " + *where);
   }
   metrics_ = std::make_unique<metrics>(folder_.metrics(), options_.resume ? state_.step : -1);
-  saved_step_ = options_.resume ? state_.step : -1;
 }
 
 void training::start_nodes() {
@@ -150,11 +170,13 @@ void training::start_nodes() {
   mine.name = "driver";
   mine.port = options_.port;
   mine.trace = options_.trace;
+  mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
   driver_ = std::make_unique<node>(mine);
   add_charlm_modules(*driver_);
   const auto own = options_.cluster.empty();
   nodes_ = std::make_unique<stage_nodes>(own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), stop_)
                                              : stage_nodes::join(*driver_, options_.cluster));
+  started_ = nodes_.get();
   if (stop_.requested())
     return;
   if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
@@ -166,10 +188,25 @@ void training::start_nodes() {
   progress_.message("cluster: driver," + state_.nodes + (own ? " (processes on loopback)" : ""));
 }
 
-void training::load() {
+void training::make_model() {
   pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how);
-  if (options_.resume)
+  if (options_.verify_steps > 0)
+    pipeline_->expect_one_thread();
+  if (options_.resume) {
     pipeline_->optimiser().load(folder_.checkpoint());
+    saved_step_ = state_.step;
+  }
+}
+
+void training::measure_one_process() {
+  progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
+                    " s, while the stages are idle ...");
+  const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
+  const auto time = std::chrono::milliseconds(static_cast<std::int64_t>(options_.single_process_seconds * 1000));
+  single_process_ = measure_single_process(state_.shape, state_.how, *corpus_, threads, time, [this] { return stopped(); });
+  if (!stopped())
+    progress_.message("one process: " + grouped(single_process_.with_one_thread) + " tokens/s with one thread, " +
+                      grouped(single_process_.with_all_threads) + " with " + std::to_string(threads));
 }
 
 void training::verify(const batch& windows, const std::vector<named_tensors>& came) {
@@ -184,13 +221,10 @@ void training::verify(const batch& windows, const std::vector<named_tensors>& ca
 }
 
 void training::verified_steps() {
-  const auto threads = at::get_num_threads();
-  at::set_num_threads(1);
   for (std::int64_t i = 0; i < options_.verify_steps && !ended(); ++i) {
     copy_parameters(pipeline_->parameters(), *replica_);
     one_step(true);
   }
-  at::set_num_threads(threads);
   if (verified_steps_ > 0)
     progress_.message("verified: in " + std::to_string(verified_steps_) + (verified_steps_ == 1 ? " step" : " steps") + " the gradients of all " +
                       std::to_string(verified_parameters_) + " parameters have the bits that libtorch's own engine computes in one process");
@@ -255,18 +289,37 @@ void training::steps() {
   progress_.finish();
 }
 
-void training::finish() {
-  save();
-  const auto validation_loss = pipeline_->evaluate(validation_);
-  if (metrics_->validation_losses().empty() || metrics_->validation_losses().back().first != static_cast<double>(state_.step))
-    metrics_->add_validation(state_.step, validation_loss, state_.seconds);
+/// Characters from the trained model; nothing when a stop came first.
+std::optional<std::string> training::sample() {
   copy_parameters(pipeline_->parameters(), *replica_);
   generation_settings drawn;
   drawn.length = options_.sample;
   drawn.seed = state_.how.seed;
   const auto first = vocabulary_->characters().find(U'\n') != std::u32string::npos ? U'\n' : vocabulary_->characters()[0];
   drawn.prompt = {first};
-  const auto sample = to_utf8(generate(*replica_, state_.shape, *vocabulary_, drawn));
+  const auto text = generate(*replica_, state_.shape, *vocabulary_, drawn, [this](char32_t) { return !stopped(); });
+  if (stopped())
+    return {};
+  return to_utf8(text);
+}
+
+/// False when a stop came first.
+bool training::finish() {
+  save();
+  trained_ = true;
+  if (stopped())
+    return false;
+  const auto validation_loss = pipeline_->evaluate(validation_);
+  if (metrics_->validation_losses().empty() || metrics_->validation_losses().back().first != static_cast<double>(state_.step))
+    metrics_->add_validation(state_.step, validation_loss, state_.seconds);
+  const auto text = stopped() ? std::nullopt : sample();
+  if (!text)
+    return false;
+  write_files(validation_loss, *text);
+  return true;
+}
+
+void training::write_files(double validation_loss, const std::string& sample) {
   write_whole_file(folder_.chart(), loss_chart(*metrics_, trigram_));
   if (options_.trace)
     write_whole_file(folder_.trace(), driver_->collect_trace(nodes_->names()));
@@ -280,30 +333,49 @@ void training::finish() {
   summary.verified_parameters = verified_parameters_;
   summary.seconds = seconds_since(begun_);
   write_whole_file(folder_.summary(), summary.to_json(state_));
-  for (const auto& line : summary.lines(state_, folder_.path().string(), sample))
+  std::vector<std::string> files{"summary.json", "metrics.jsonl", "loss.svg", "checkpoint/"};
+  if (options_.trace)
+    files.insert(files.end() - 1, "trace.json");
+  for (const auto& line : summary.lines(state_, sample, {folder_.path().string(), files, generate_command(options_)}))
     progress_.message(line);
+}
+
+/// "; the checkpoint of step 20 ...", or nothing where there is none of this run.
+std::string training::saved_text() const {
+  const auto step = saved_step_.load();
+  if (step < 0)
+    return "";
+  return "; the checkpoint of step " + std::to_string(step) + " in " + folder_.checkpoint() +
+         " is whole, " + (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
 }
 
 int training::interrupted() {
   progress_.finish();
-  auto text = "stopped by a signal at step " + std::to_string(state_.step);
   if (pipeline_ && state_.step > 0)
     save();
-  if (saved_step_ >= 0)
-    text += "; the checkpoint of step " + std::to_string(saved_step_) + " is in " + folder_.checkpoint() + "; continue with: troupe train --resume --out " +
-            folder_.path().string();
-  progress_.message(text);
+  if (!stop_is_told_.exchange(true))
+    progress_.message("stopped by a signal at step " + std::to_string(state_.step) + saved_text());
   return 128 + stop_.number();
 }
 
+/// On a thread of its own while the run is busy with something: the process ends with it.
+void training::leave() noexcept {
+  if (!stop_is_told_.exchange(true)) {
+    const auto* doing = started_ == nullptr ? "stopped by a signal" : "stopped by a signal in the middle of work that takes longer";
+    print_at_once((isatty(STDOUT_FILENO) == 1 ? "\n" : "") + std::string(doing) + saved_text() + "\n");
+  }
+  if (auto* nodes = started_.load())
+    nodes->stop(time_to_leave);
+  folder_.abandon();
+}
+
 void training::rethrow_with_node(const std::exception& failure) {
+  last_exit_->disarm();
   progress_.finish();
   const auto lost = nodes_ ? nodes_->lost(std::chrono::milliseconds(150)) : std::nullopt;
   std::string text = lost ? "lost node " + *lost : std::string(failure.what());
   text += lost || state_.step > 0 ? " (at step " + std::to_string(state_.step) + ")" : "";
-  if (saved_step_ >= 0)
-    text += "; the checkpoint of step " + std::to_string(saved_step_) + " in " + folder_.checkpoint() +
-            " is whole, continue with: troupe train --resume --out " + folder_.path().string();
+  text += saved_text();
   if (nodes_)
     nodes_->stop();
   throw std::runtime_error(text);
@@ -311,28 +383,23 @@ void training::rethrow_with_node(const std::exception& failure) {
 
 int training::run() {
   prepare();
-  const auto stopped = [&] { return stop_.requested(); };
+  last_exit_->set_patience(time_to_save);
   try {
     start_nodes();
-    if (!stopped() && options_.single_process_seconds > 0) {
-      progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
-                        " s, while the stages are idle ...");
-      const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
-      const auto time = std::chrono::milliseconds(static_cast<std::int64_t>(options_.single_process_seconds * 1000));
-      single_process_ = measure_single_process(state_.shape, state_.how, *corpus_, threads, time, stopped);
-      if (!stopped())
-        progress_.message("one process: " + grouped(single_process_.with_one_thread) + " tokens/s with one thread, " +
-                          grouped(single_process_.with_all_threads) + " with " + std::to_string(threads));
-    }
     if (!stopped())
-      load();
+      make_model();
+    if (!stopped())
+      open_folder();
+    if (!stopped() && options_.single_process_seconds > 0)
+      measure_one_process();
     at::set_num_threads(1);
     if (!stopped())
       steps();
-    const auto status = stopped() ? interrupted() : (finish(), 0);
+    const auto status = !stopped() && finish() ? 0 : interrupted();
     pipeline_.reset();
     nodes_->stop();
     driver_->stop();
+    last_exit_->disarm();
     return status;
   } catch (const std::exception& failure) {
     rethrow_with_node(failure);

@@ -29,6 +29,7 @@ struct train_options {
   std::int64_t sample = 300;  // characters
   std::string cluster;        // file; empty: processes of our own
   std::uint16_t port = 0;     // of the driver
+  double deadline = 60;       // of calls and passes, in seconds
   bool trace = true;
 
   /// Options that were given, by their names without dashes. What was not comes from the checkpoint of a run that is continued.
@@ -40,6 +41,9 @@ struct train_options {
 ///   TN-2  a run of --steps that was interrupted and continued gives the same bits as one that was not.
 ///   TN-3  a stage that is lost ends the run with an error that names it and what to do.
 ///   TN-4  gradients of the first steps that differ from a single process's end the run with an error that names the parameter.
+///   TN-5  every process has ended 2 s after a stop was asked for, whatever the run is busy with: work that takes longer is left,
+///         and the last checkpoint kept.
+///   TN-6  a run that was in the folder is set aside only once a new one is about to take its first step.
 int train(const train_options& options, const stop_signal& stop);
 
 }  // namespace troupe::apps::charlm

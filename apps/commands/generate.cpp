@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/generate.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <limits>
 #include <memory>
+#include <stdexcept>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
@@ -10,6 +17,7 @@
 #include "apps/charlm/checkpointed_model.hpp"
 #include "apps/charlm/generation.hpp"
 #include "apps/charlm/text.hpp"
+#include "apps/signals.hpp"
 
 namespace troupe::apps {
 
@@ -21,14 +29,40 @@ struct generate_options {
   charlm::generation_settings how;
 };
 
+/// Where the shell reads it, as it comes. Throws std::runtime_error with the reason when it can't be written.
+void print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return;
+  throw std::runtime_error("expected to write the text to stdout, but: " + std::string(std::strerror(errno)));
+}
+
+std::u32string characters_of(const std::string& prompt) {
+  try {
+    return charlm::from_utf8(prompt);
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error("--prompt is expected to be UTF-8, but its " + std::string(e.what()));
+  }
+}
+
 void run_generate(const generate_options& options) {
+  // Nothing is lost by leaving at once, not even while the checkpoint is read.
+  const stop_signal stop([](int number) { _exit(128 + number); });
   at::set_num_threads(1);
-  auto trained = charlm::checkpointed_model::read(options.out);
   auto how = options.how;
-  how.prompt = charlm::from_utf8(options.prompt);
-  const auto text = charlm::generate(*trained.model, trained.state.shape, trained.words, how);
-  const auto all = (options.prompt == "\n" ? "" : options.prompt) + charlm::to_utf8(text) + "\n";
-  std::fwrite(all.data(), 1, all.size(), stdout);
+  how.prompt = characters_of(options.prompt);
+  auto trained = charlm::checkpointed_model::read(options.out);
+  bool begun = false;
+  const auto begin = [&] {
+    if (!std::exchange(begun, true) && options.prompt != "\n")
+      print(options.prompt);
+  };
+  charlm::generate(*trained.model, trained.state.shape, trained.words, how, [&](char32_t next) {
+    begin();
+    print(charlm::to_utf8({next}));
+    return true;
+  });
+  begin();
+  print("\n");
 }
 
 constexpr const char* examples = R"(The same checkpoint, prompt, temperature and seed give the same text.
@@ -47,7 +81,8 @@ void add_generate_command(CLI::App& app) {
   command->add_option("--prompt", options->prompt, "Text to continue; a line break where none is given");
   command->add_option("--temperature", options->how.temperature, "0: always the likeliest character; 1: as the model says")
     ->check(CLI::Range(0.0, 100.0))->capture_default_str();
-  command->add_option("--seed", options->how.seed, "Of what is drawn")->capture_default_str();
+  command->add_option("--seed", options->how.seed, "Of what is drawn")
+    ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))->capture_default_str();
   command->footer(examples);
   command->callback([options] { run_generate(*options); });
 }

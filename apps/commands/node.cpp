@@ -123,7 +123,7 @@ void add_node_command(CLI::App& app) {
   auto options = std::make_shared<node_options>();
   auto* command = app.add_subcommand("node", "Run a plain node that waits for work");
   command->option_defaults()->always_capture_default();
-  command->add_option("--name", options->name, "Name in the cluster")->check(node_name())->required();
+  command->add_option("--name", options->name, "Name in the cluster")->check(node_name())->type_name("")->default_str("")->required();
   command->add_option("--host", options->host, "Address to listen on");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
   command->add_option("--join", options->join, "Address of a node to join, tried for 10 s; may repeat")->check(host_and_port())->type_name("");

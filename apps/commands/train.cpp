@@ -15,6 +15,9 @@ namespace {
 
 constexpr auto many = std::numeric_limits<std::int64_t>::max();
 constexpr auto a_year = 366.0 * 24 * 3600;
+constexpr auto largest = std::numeric_limits<double>::max();
+
+constexpr const char* at_least_1 = "at least 1";
 
 constexpr const char* examples = R"(The text is cut into blocks of 2,000 characters; every tenth is for validation.
 With --steps a run can be repeated bit for bit; with --seconds the learning rate follows the clock.
@@ -29,14 +32,15 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--data", options.data, "Text to train on: a UTF-8 file, or a folder of them");
   command.add_option("--out", options.out, "Folder for checkpoints, metrics, chart and trace");
   command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
-  auto* seconds = command.add_option("--seconds", options.seconds, "Time to train for")->check(CLI::Range(1.0, a_year));
-  command.add_option("--steps", options.steps, "Steps to train for, instead of a time")->check(CLI::Range(std::int64_t{1}, many))->excludes(seconds);
-  command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")->check(CLI::Range(std::int64_t{1}, many));
-  command.add_option("--validate-every", options.validate_every, "Steps between validations")->check(CLI::Range(std::int64_t{1}, many));
+  auto* seconds = command.add_option("--seconds", options.seconds, "Seconds to train for")->check(CLI::Range(1.0, a_year, "1 to 31622400"));
+  command.add_option("--steps", options.steps, "Steps to train for, instead of a time")
+    ->check(CLI::Range(std::int64_t{1}, many, at_least_1))->default_str("")->excludes(seconds);
+  command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")->check(CLI::Range(std::int64_t{1}, many, at_least_1));
+  command.add_option("--validate-every", options.validate_every, "Steps between validations")->check(CLI::Range(std::int64_t{1}, many, at_least_1));
   command.add_option("--verify-steps", options.verify_steps, "First steps whose gradients are compared with a single process's")
-    ->check(CLI::Range(std::int64_t{0}, many));
-  command.add_option("--single-process-seconds", options.single_process_seconds, "Time to measure a single process for; 0: not at all")
-    ->check(CLI::Range(0.0, a_year));
+    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"));
+  command.add_option("--single-process-seconds", options.single_process_seconds, "Seconds to measure a single process for; 0: not at all")
+    ->check(CLI::Range(0.0, a_year, "0 to 31622400"));
   command.add_option("--sample", options.sample, "Characters to generate at the end")->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
 
   const auto model = [&](const char* name, std::int64_t& value, const char* what) {
@@ -49,14 +53,18 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--batch", options.how.batch, "Windows of text in a step");
   model("--micro-batches", options.how.micro_batches, "Parts of a batch that move through the stages one behind the other");
   model("--contexts", options.how.contexts, "Contexts that share them: one's backward pass runs beside another's forward");
-  command.add_option("--learning-rate", options.how.learning_rate, "AdamW's, at its highest")->group("Model");
+  command.add_option("--learning-rate", options.how.learning_rate, "AdamW's, at its highest")
+    ->check(CLI::Range(std::numeric_limits<double>::min(), largest, "above 0"))->group("Model");
   command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")->group("Model");
-  command.add_option("--seed", options.how.seed, "Of the first parameters and the order of the text")->group("Model");
+  command.add_option("--seed", options.how.seed, "Of the first parameters and the order of the text")
+    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))->group("Model");
 
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
     ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))->group("Cluster");
   command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")->group("Cluster");
   command.add_option("--port", options.port, "The driver's port; 0: any free one")->check(CLI::Range(0, 65535))->group("Cluster");
+  command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
+    ->check(CLI::Range(1.0, 86'400.0, "1 to 86400"))->group("Cluster");
   command.add_flag("--trace,!--no-trace", options.trace, "Record what every node does, for trace.json")->group("Cluster");
 }
 

@@ -26,11 +26,42 @@ BOOST_AUTO_TEST_CASE(the_help_of_the_program_lists_its_subcommands) {
     BOOST_TEST(!help.line_with("  " + name + " ").empty(), help.text());
 }
 
+BOOST_AUTO_TEST_CASE(a_value_that_is_no_number_or_no_text_is_named_by_its_option) {
+  for (const char* rate : {"inf", "0", "-1"}) {
+    program train({"train", "--learning-rate", rate});
+    BOOST_TEST(train.how_it_ends() == "exited with 2", rate);
+    BOOST_TEST(train.text().starts_with("troupe: --learning-rate: "), train.text());
+  }
+  program generate({"generate", "--prompt", "a\xFF"});
+  BOOST_TEST(generate.how_it_ends() == "exited with 1");
+  BOOST_TEST(generate.text() == "troupe: --prompt is expected to be UTF-8, but its byte 1 (0xFF) is not UTF-8\n");
+}
+
 BOOST_AUTO_TEST_CASE(the_version_is_one_line) {
   program version({"--version"});
   BOOST_TEST(version.how_it_ends() == "exited with 0");
   BOOST_TEST(version.lines().size() == 1u);
   BOOST_TEST(version.text().starts_with("troupe 0."), version.text());
+}
+
+BOOST_AUTO_TEST_CASE(output_that_can_not_be_written_is_a_failure) {  // CL-3
+  for (const std::string arguments : {"--version", "train --help"}) {
+    program full({"-c", "exec \"$0\" " + arguments + " > /dev/full", program_under_test()}, "sh");
+    BOOST_TEST(full.how_it_ends() == "exited with 1");
+    BOOST_TEST(full.text().starts_with("troupe: expected to write to stdout"), full.text());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_help_shows_no_default_that_is_refused) {
+  program train({"train", "--help"});
+  BOOST_TEST(train.how_it_ends() == "exited with 0");
+  BOOST_TEST(train.text().find("=0 ") == train.text().find("=0 Excludes"), train.text());
+  for (const char* odd : {"3.16224e+07", "9223372036854775807"})
+    BOOST_TEST(train.text().find(odd) == std::string::npos, train.text());
+  BOOST_TEST(train.line_with("--deadline").find("=60") != std::string::npos, train.text());
+  program node({"node", "--help"});
+  BOOST_TEST(node.how_it_ends() == "exited with 0");
+  BOOST_TEST(node.line_with("--name").find("NAME=node") == std::string::npos, node.text());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
@@ -41,6 +72,9 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"launch"}, "FILE is required (see 'troupe launch --help')"},
     {{"launch", "a.json", "b.json"}, "unexpected argument 'b.json' (see 'troupe launch --help')"},
     {{"train", "--no-such-option"}, "unknown option '--no-such-option' (see 'troupe train --help')"},
+    {{"train", "--seed", "1", "--seed", "2"}, "--seed is given 2 times, expected once (see 'troupe train --help')"},
+    {{"train", "--seed", "-1"}, "--seed: Value -1 not in range 0 to 9223372036854775807 (see 'troupe train --help')"},
+    {{"generate", "--seed", "-1"}, "--seed: Value -1 not in range 0 to 9223372036854775807 (see 'troupe generate --help')"},
     {{"generate", "--no-such-option"}, "unknown option '--no-such-option' (see 'troupe generate --help')"},
   };
   for (auto& [arguments, line] : wrong) {

@@ -3,13 +3,15 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
 
+#include "support/temporary_folder.hpp"
+
 using namespace troupe::apps;
+using troupe::apps::test::temporary_folder;
 
 namespace {
 
@@ -54,15 +56,6 @@ const mistake mistakes[] = {
   {R"({"nodes": [{"name": "a", "port": 4001}, {"name": "b", "port": 4001}]})",
    "f.json: nodes[1].port: 127.0.0.1:4001 is the address of nodes[0] already"},
   {R"({"nodes": [{"name": "a", "name": "b"}]})", "f.json: the field \"name\" is written twice in one object"},
-};
-
-struct folder {
-  std::filesystem::path path;
-  folder() {
-    std::string text = (std::filesystem::temp_directory_path() / "troupe_cluster_XXXXXX").string();
-    path = mkdtemp(text.data());
-  }
-  ~folder() { std::filesystem::remove_all(path); }
 };
 
 }  // namespace
@@ -114,10 +107,10 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_cluster_file_never_crashes_however_it_is_cu
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named) {
-  folder here;
-  auto path = (here.path / "cluster.json").string();
+  const temporary_folder here;
+  auto path = (here.path() / "cluster.json").string();
   BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": no such file"));
-  BOOST_TEST(error_of([&] { cluster_file::read(here.path.string()); }).starts_with(here.path.string() + ": not a file"));
+  BOOST_TEST(error_of([&] { cluster_file::read(here.path().string()); }).starts_with(here.path().string() + ": not a file"));
   std::ofstream(path).flush();
   BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": the file is empty"));
   std::ofstream(path) << std::string((1 << 20) + 1, ' ');

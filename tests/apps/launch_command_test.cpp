@@ -12,6 +12,7 @@
 
 #include "support/loopback_socket.hpp"
 #include "support/program.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::test;
 using namespace std::chrono_literals;
@@ -21,16 +22,12 @@ namespace {
 constexpr auto time_to_leave = 2s;
 
 struct fixture {
-  std::filesystem::path folder;
-  std::string file;
+  temporary_folder folder;
+  std::string file = folder.path() / "cluster.json";
 
   fixture() {
-    std::string text = (std::filesystem::temp_directory_path() / "troupe_launch_XXXXXX").string();
-    folder = mkdtemp(text.data());
-    file = (folder / "cluster.json").string();
     write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2", "workers": 2}, {"name": "stage3", "threads": 2}]})");
   }
-  ~fixture() { std::filesystem::remove_all(folder); }
 
   void write(const std::string& text) { std::ofstream(file) << text; }
 

@@ -2,13 +2,14 @@
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -41,10 +42,11 @@ struct small_run {
 
   std::vector<std::string> command(std::vector<std::string> more = {}) const {
     std::vector<std::string> all{"train",   "--data", data,        "--out", out,       "--blocks", "2",  "--width",          "16",
-                                 "--heads", "2",      "--context", "16",    "--batch", "8",        "--micro-batches", "4", "--sample", "20"};
+                                 "--heads", "2",      "--context", "16",    "--batch", "8",        "--micro-batches", "4"};
     all.insert(all.end(), more.begin(), more.end());
-    if (std::find(all.begin(), all.end(), "--single-process-seconds") == all.end())
-      all.insert(all.end(), {"--single-process-seconds", "0"});
+    for (const auto& [option, value] : {std::pair{"--single-process-seconds", "0"}, {"--sample", "20"}})
+      if (std::find(all.begin(), all.end(), option) == all.end())
+        all.insert(all.end(), {option, value});
     return all;
   }
   std::filesystem::path file(const std::string& name) const { return std::filesystem::path(out) / name; }
@@ -76,6 +78,18 @@ bool appears(const std::filesystem::path& path, program& of) {
   return true;
 }
 
+/// The time a process has computed for, in ticks.
+long ticks_of(pid_t pid) {
+  const auto line = content_of("/proc/" + std::to_string(pid) + "/stat");
+  std::istringstream fields(line.substr(std::min(line.rfind(')'), line.size() - 1) + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field)
+    fields >> skipped;
+  long user = 0;
+  fields >> user;
+  return user;
+}
+
 /// The losses by step, as they were written.
 std::vector<std::string> losses(const std::filesystem::path& metrics) {
   std::vector<std::string> found;
@@ -92,11 +106,12 @@ std::vector<std::string> losses(const std::filesystem::path& metrics) {
 void check_no_litter(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const auto name = entry.path().filename().string();
-    BOOST_TEST((name[0] != '.' && name.find("partial") == std::string::npos && name.find("tmp") == std::string::npos), entry.path());
+    BOOST_TEST((name[0] != '.' && entry.path().extension() != ".part"), entry.path());
   }
 }
 
-void check_fails(const std::vector<std::string>& command, const std::vector<std::string>& words) {
+/// Returns what it said.
+std::string check_fails(const std::vector<std::string>& command, const std::vector<std::string>& words) {
   program run(command);
   BOOST_TEST(run.how_it_ends() == "exited with 1");
   const auto lines = run.lines();
@@ -104,7 +119,20 @@ void check_fails(const std::vector<std::string>& command, const std::vector<std:
   BOOST_TEST(std::count_if(lines.begin(), lines.end(), [](auto& line) { return line.starts_with("troupe: "); }) == 1, run.text());
   for (const auto& word : words)
     BOOST_TEST(lines.back().find(word) != std::string::npos, "expected '" << word << "' in: " << run.text());
+  return run.text();
 }
+
+/// Signals it, and looks at how it leaves.
+void check_stops_in_time(program& training, int number = SIGINT) {
+  const auto children = children_of(training.pid());
+  training.signal(number);
+  BOOST_TEST(training.how_it_ends(time_to_end) == "exited with " + std::to_string(128 + number), training.text());
+  for (const auto pid : children)
+    BOOST_TEST(is_gone(pid));
+}
+
+/// The command after "with: " in a line.
+std::string advice_in(const std::string& line) { return line.substr(line.find("with: ") + 6); }
 
 }  // namespace
 
@@ -128,12 +156,16 @@ BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_a
   check_no_litter(run.out);
 
   const auto trace = nlohmann::json::parse(content_of(run.file("trace.json")));
-  std::string rows;
+  std::map<int, std::string> rows;
   for (const auto& event : trace["traceEvents"])
     if (event["name"] == "process_name")
-      rows += event["args"]["name"].get<std::string>() + " ";
-  for (const char* node : {"driver", "stage1", "stage2"})
-    BOOST_TEST(rows.find(node) != std::string::npos, rows);
+      rows[event["pid"].get<int>()] = event["args"]["name"].get<std::string>();
+  std::map<std::string, int> spans;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["dur"].get<double>() > 0)
+      ++spans[rows[event["pid"].get<int>()] + " " + event["cat"].get<std::string>()];
+  for (const char* span : {"driver request", "driver backward", "stage1 call", "stage1 backward", "stage2 call", "stage2 backward"})
+    BOOST_TEST(spans[span] >= 60, span << " " << spans[span]);
 
   const std::vector<std::string> generate{"generate", "--out", run.out, "--prompt", "line", "--length", "50", "--seed", "3"};
   program once(generate);
@@ -181,16 +213,16 @@ BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time)
     const small_run run;
     program training(run.command({"--steps", "1000000", "--checkpoint-every", "1000000"}));
     BOOST_TEST_REQUIRE(!training.line_with("verified").empty(), training.text());
-    const auto children = children_of(training.pid());
-    BOOST_TEST(children.size() == 2u);
-    training.signal(number);
-    BOOST_TEST(training.how_it_ends(time_to_end) == "exited with " + std::to_string(128 + number), training.text());
-    for (const auto pid : children)
-      BOOST_TEST(is_gone(pid));
-    BOOST_TEST(!training.line_with("continue with: troupe train --resume").empty(), training.text());
+    BOOST_TEST(children_of(training.pid()).size() == 2u);
+    check_stops_in_time(training, number);
     const auto saved = nlohmann::json::parse(content_of(run.file("checkpoint/checkpoint.json")));
     BOOST_TEST(saved.dump().find("\"step\"") != std::string::npos);
     check_no_litter(run.out);
+
+    // What it advises can be done as it stands.
+    program again({"-c", "exec " + advice_in(training.line_with("continue with: "))}, "sh");
+    BOOST_TEST(!again.line_with("continuing the run").empty(), again.text());
+    check_stops_in_time(again);
   }
 }
 
@@ -200,6 +232,53 @@ BOOST_AUTO_TEST_CASE(a_signal_while_the_nodes_come_up_ends_every_process_in_time
   BOOST_TEST_REQUIRE(!training.line_with("model: ").empty(), training.text());
   training.signal(SIGINT);
   BOOST_TEST(training.how_it_ends(time_to_end) == "exited with 130", training.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_while_the_text_is_awaited_ends_it_in_time) {  // TN-5
+  const small_run run;
+  const auto pipe = run.folder.path() / "pipe";
+  BOOST_TEST_REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  program training({"train", "--data", pipe, "--out", run.out});
+  BOOST_TEST_REQUIRE(appears(run.file(".lock"), training), training.text());
+  check_stops_in_time(training);
+  BOOST_TEST(!training.line_with("stopped by a signal").empty(), training.text());
+  BOOST_TEST(std::filesystem::is_empty(run.out));
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_in_the_middle_of_a_long_step_ends_every_process_in_time) {  // TN-5
+  const small_run run;
+  program training({"train", "--data", run.data, "--out", run.out, "--steps", "5", "--blocks", "2", "--width", "512", "--context", "256",
+                    "--batch", "64", "--micro-batches", "2", "--verify-steps", "0", "--single-process-seconds", "0"});
+  BOOST_TEST_REQUIRE(appears(run.file("metrics.jsonl"), training), training.text());
+  const auto first = stage_of(training.pid(), "stage1");
+  BOOST_TEST_REQUIRE(first > 0);
+  for (const auto before = ticks_of(first); ticks_of(first) < before + 5 && training.how_it_ends(5ms) == "still runs";) {
+  }
+  check_stops_in_time(training);
+  const auto said = training.line_with("stopped by a signal");
+  BOOST_TEST(said.find("in the middle of work") != std::string::npos, said);
+  BOOST_TEST(said.find("--resume") == std::string::npos, said);
+  check_no_litter(run.out);
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_after_the_last_step_ends_every_process_in_time) {  // TN-5
+  const small_run run;
+  program training(run.command({"--steps", "3", "--sample", "1000000"}));
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  check_stops_in_time(training);
+  const auto said = training.line_with("stopped by a signal");
+  for (const char* word : {"the checkpoint of step 3", "is whole", "generate --out"})
+    BOOST_TEST(said.find(word) != std::string::npos, said);
+  check_no_litter(run.out);
+}
+
+BOOST_AUTO_TEST_CASE(text_comes_as_it_is_made_and_ends_at_a_signal) {
+  const small_run run;
+  program first(run.command({"--steps", "5"}));
+  BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
+  program text({"generate", "--out", run.out, "--length", "100000000", "--temperature", "2"});
+  BOOST_TEST_REQUIRE(!text.line_that([](const std::string&) { return true; }).empty());
+  check_stops_in_time(text);
 }
 
 BOOST_AUTO_TEST_CASE(a_driver_that_is_killed_leaves_no_process_behind) {
@@ -278,7 +357,68 @@ BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_is_refused) {
     if (entry.path().filename().string().starts_with("stage2"))
       std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
   check_fails({"generate", "--out", run.out}, {"stage2"});
-  check_fails({"train", "--resume", "--out", run.out, "--steps", "8", "--single-process-seconds", "0"}, {"stage2"});
+  const auto said = check_fails({"train", "--resume", "--out", run.out, "--steps", "8", "--single-process-seconds", "0"}, {"stage2"});
+  for (const char* advice : {"is whole", "continue with"})
+    BOOST_TEST(said.find(advice) == std::string::npos, said);
+}
+
+BOOST_AUTO_TEST_CASE(nodes_that_can_not_give_the_same_bits_are_told_before_training) {
+  const small_run run;
+  const auto start = [](program& node) {
+    const auto line = node.line_that([](const std::string& text) { return !text.empty(); });
+    BOOST_TEST_REQUIRE(!line.empty());
+    return line;
+  };
+  program one({"node", "--name", "one", "--print-port"});
+  program two({"node", "--name", "two", "--threads", "2", "--print-port"});
+  const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one) + R"(}, {"name": "two", "port": )" +
+                                                       start(two) + "}]}");
+  const auto command = run.command({"--steps", "3", "--cluster", file});
+  check_fails(command, {"node two", "has 2", "\"threads\": 1", "--verify-steps 0"});
+  BOOST_TEST(!std::filesystem::exists(run.file("metrics.jsonl")));
+  program training(run.command({"--steps", "3", "--cluster", file, "--verify-steps", "0"}));
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+}
+
+BOOST_AUTO_TEST_CASE(starts_that_fail_cost_no_run_that_is_finished) {  // TN-6
+  const small_run run;
+  program first(run.command({"--steps", "5"}));
+  BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
+  const auto before = content_of(run.file("checkpoint/checkpoint.json"));
+  program other({"node", "--name", "other", "--print-port"});
+  const auto port = other.line_that([](const std::string& text) { return !text.empty(); });
+  for (int i = 0; i < 2; ++i)
+    check_fails(run.command({"--steps", "5", "--port", port}), {port, "in use"});
+  BOOST_TEST(content_of(run.file("checkpoint/checkpoint.json")) == before);
+  BOOST_TEST(run.summary()["steps"] == 5);
+  for (int i = 0; i < 2; ++i)
+    check_fails(run.command({"--steps", "50", "--learning-rate", "1e30", "--verify-steps", "0"}), {"not finite", "learning rate"});
+  BOOST_TEST(content_of(run.file("previous/checkpoint/checkpoint.json")) == before);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_without_line_breaks_gives_a_sample_of_the_length_asked_for_and_its_trigram_figure) {
+  const small_run run;
+  std::string text;
+  for (unsigned state = 7; text.size() < 20'000; state = state * 1103515245u + 12345u)
+    text += "abcd"[text.size() % 3 == 0 ? (state >> 16) % 4 : text.back() - 'a' == 3 ? 0 : text.back() - 'a' + 1];
+  const auto data = run.folder.write("letters.txt", text);
+  program training({"train", "--data", data, "--out", run.out, "--steps", "3", "--blocks", "2", "--width", "16", "--heads", "2", "--context", "16",
+                    "--batch", "8", "--micro-batches", "4", "--single-process-seconds", "0", "--sample", "37", "--no-trace"});
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+  const auto sample = training.line_with("  | ");
+  BOOST_TEST(sample.size() == 4u + 37u, sample);
+  BOOST_TEST(sample.find_first_not_of("abcd", 4) == std::string::npos, sample);
+  BOOST_TEST(training.line_with("files  ").find("trace.json") == std::string::npos);
+  BOOST_TEST(!std::filesystem::exists(run.file("trace.json")));
+
+  // The last of ten blocks of 2,000 characters is for validation.
+  std::map<std::string, double> pairs, triples;
+  for (std::size_t i = 2; i < 18'000; ++i)
+    ++pairs[text.substr(i - 2, 2)], ++triples[text.substr(i - 2, 3)];
+  double loss = 0;
+  for (std::size_t i = 18'002; i < text.size(); ++i)
+    loss -= std::log((triples[text.substr(i - 2, 3)] + 0.1) / (pairs[text.substr(i - 2, 2)] + 0.1 * 4));
+  BOOST_TEST(run.summary()["trigram_loss"].get<double>() == loss / 1998, boost::test_tools::tolerance(1e-9));
 }
 
 BOOST_AUTO_TEST_CASE(a_new_run_sets_the_earlier_one_aside) {
@@ -301,16 +441,11 @@ BOOST_AUTO_TEST_CASE(text_without_a_checkpoint_or_with_an_unknown_character_is_r
 
 namespace {
 
-/// A shell script in a mount namespace of its own, where it may mount small file systems. $0 is the program, $1 a folder.
-struct script {
-  explicit script(const std::string& text, const std::filesystem::path& folder) {
-    const std::string file = std::getenv("TROUPE_PROGRAM");
-    setenv("TROUPE_PROGRAM", "unshare", 1);
-    run.emplace(std::vector<std::string>{"--map-root-user", "--mount", "sh", "-c", text, file, folder});
-    setenv("TROUPE_PROGRAM", file.c_str(), 1);
-  }
-  std::optional<program> run;
-};
+/// Arguments of `unshare` for a shell script in a mount namespace of its own, where it may mount small file systems. $0 is the program, $1 a
+/// folder.
+std::vector<std::string> with_mounts(const std::string& script, const std::filesystem::path& folder) {
+  return {"--map-root-user", "--mount", "sh", "-c", script, program_under_test(), folder};
+}
 
 constexpr const char* mount = "mount -t tmpfs -o size=20m none \"$1\" || exit 99\n";
 constexpr const char* small_model = "--blocks 2 --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0";
@@ -321,7 +456,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
   const small_run run;
   const auto place = run.folder.path() / "disk";
   std::filesystem::create_directory(place);
-  script test(std::string(mount) + "\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" --steps 1000000 --checkpoint-every 10 " + small_model +
+  program test(with_mounts(std::string(mount) + "\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" --steps 1000000 --checkpoint-every 10 " + small_model +
                 " & training=$!\n"
                 "while [ ! -e \"$1/run/checkpoint/checkpoint.json\" ] && kill -0 $training; do :; done\n"
                 "cat /dev/zero > \"$1/filler\"\n"
@@ -329,31 +464,47 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
                 "rm \"$1/filler\"\n"
                 "\"$0\" generate --out \"$1/run\" --length 5 > /dev/null && echo still whole\n"
                 "find \"$1\" -name '.*' -type f | grep -q . || echo no litter\n",
-              place);
-  const auto how = test.run->how_it_ends();
-  if (how == "exited with 99" || test.run->text().find("unshare failed") != std::string::npos) {
-    BOOST_TEST_MESSAGE("no file system can be mounted here: " << test.run->text());
+              place), "unshare");
+  const auto how = test.how_it_ends();
+  if (how == "exited with 99" || test.text().find("unshare failed") != std::string::npos) {
+    BOOST_TEST_MESSAGE("no file system can be mounted here, so the next test stands alone: " << test.text());
     return;
   }
   for (const char* line : {"status 1", "still whole", "no litter"})
-    BOOST_TEST(!test.run->line_with(line).empty(), test.run->text());
-  const auto said = test.run->line_with("troupe: ");
+    BOOST_TEST(!test.line_with(line).empty(), test.text());
+  const auto said = test.line_with("troupe: ");
   for (const char* word : {"No space left on device", "is whole", "--resume"})
     BOOST_TEST(said.find(word) != std::string::npos, said);
+}
+
+// The same where nothing can be mounted: no file may grow beyond 200 kB, which the metrics reach first.
+BOOST_AUTO_TEST_CASE(a_file_that_may_not_grow_is_told_and_what_was_written_stays_whole) {  // TN-1, MX-1
+  const small_run run;
+  program training({"-c", "ulimit -f 400 && exec \"$0\" train --data \"$1\" --out \"$2\" --steps 1000000 --checkpoint-every 10 --no-trace " +
+                            std::string(small_model), program_under_test(), run.data, run.out}, "sh");
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 1", training.text());
+  const auto said = training.line_with("troupe: ");
+  for (const char* word : {"metrics.jsonl", "File too large", "is whole", "--resume"})
+    BOOST_TEST(said.find(word) != std::string::npos, said);
+  BOOST_TEST(losses(run.file("metrics.jsonl")).size() > 100u);
+  check_no_litter(run.out);
+  program text({"generate", "--out", run.out, "--length", "5"});
+  BOOST_TEST(text.how_it_ends() == "exited with 0", text.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_disk_without_room_is_told_before_anything_is_written) {
   const small_run run;
   const auto place = run.folder.path() / "disk";
   std::filesystem::create_directory(place);
-  script test("mount -t tmpfs -o size=4m none \"$1\" || exit 99\n\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" " + std::string(small_model), place);
-  const auto how = test.run->how_it_ends();
-  if (how == "exited with 99" || test.run->text().find("unshare failed") != std::string::npos) {
-    BOOST_TEST_MESSAGE("no file system can be mounted here: " << test.run->text());
+  program test(with_mounts("mount -t tmpfs -o size=4m none \"$1\" || exit 99\n\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" " +
+                             std::string(small_model), place), "unshare");
+  const auto how = test.how_it_ends();
+  if (how == "exited with 99" || test.text().find("unshare failed") != std::string::npos) {
+    BOOST_TEST_MESSAGE("no file system can be mounted here: " << test.text());
     return;
   }
   BOOST_TEST(how == "exited with 1");
-  const auto said = test.run->line_with("troupe: ");
+  const auto said = test.line_with("troupe: ");
   for (const char* word : {"expected room for", "disk/run", "--out"})
     BOOST_TEST(said.find(word) != std::string::npos, said);
 }

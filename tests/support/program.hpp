@@ -21,13 +21,18 @@
 
 namespace troupe::apps::test {
 
-/// A run of the program under test (TROUPE_PROGRAM), whose output is gathered line by line.
+/// The file of the program under test.
+inline std::string program_under_test() {
+  const char* file = std::getenv("TROUPE_PROGRAM");
+  if (file == nullptr)
+    throw std::runtime_error("set TROUPE_PROGRAM to the program troupe; ctest does");
+  return file;
+}
+
+/// A run of the program under test, or of another, whose output is gathered line by line.
 class program {
  public:
-  explicit program(std::vector<std::string> arguments) {
-    const char* file = std::getenv("TROUPE_PROGRAM");
-    if (file == nullptr)
-      throw std::runtime_error("set TROUPE_PROGRAM to the program troupe; ctest does");
+  explicit program(std::vector<std::string> arguments, const std::string& file = program_under_test()) {
     arguments.insert(arguments.begin(), file);
     pid_ = processes_.start("program", std::move(arguments));
   }

@@ -89,6 +89,13 @@ BOOST_AUTO_TEST_CASE(generated_text_is_the_same_for_the_same_seed) {
   const auto once = generate(model, small, words, how);
   BOOST_TEST(once.size() == 30u);
   BOOST_TEST((generate(model, small, words, how) == once));
+  std::u32string taken;
+  const auto some = generate(model, small, words, how, [&](char32_t next) {
+    taken += next;
+    return taken.size() < 7;
+  });
+  BOOST_TEST((taken == once.substr(0, 7)));
+  BOOST_TEST((some == taken));
   how.seed = 2;
   BOOST_TEST((generate(model, small, words, how) != once));
   how.prompt = U"z";

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -8,7 +13,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/charlm/advice.hpp"
 #include "apps/charlm/chart.hpp"
+#include "apps/charlm/figures.hpp"
 #include "apps/charlm/metrics.hpp"
 #include "apps/charlm/progress.hpp"
 #include "apps/charlm/run_folder.hpp"
@@ -159,6 +166,24 @@ BOOST_AUTO_TEST_CASE(a_run_that_continues_drops_later_steps) {  // MX-2
   BOOST_TEST(std::count(content.begin(), content.end(), '\n') == 8);
 }
 
+BOOST_AUTO_TEST_CASE(a_line_for_which_there_is_no_room_leaves_the_file_as_it_was) {  // MX-1, MX-3
+  const temporary_folder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  metrics kept{path, -1};
+  kept.add({1, 4.5, 1e-3, 2.5, 24000, 0.1});
+  const auto before = content_of(path);
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit unlimited{};
+  getrlimit(RLIMIT_FSIZE, &unlimited);
+  const rlimit tight{before.size() + 20, unlimited.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  BOOST_CHECK_EXCEPTION(kept.add({2, 4.5, 1e-3, 2.5, 24000, 0.1}), std::runtime_error, says({"metrics.jsonl", "free some space"}));
+  setrlimit(RLIMIT_FSIZE, &unlimited);
+  BOOST_TEST(content_of(path) == before);
+  kept.add({2, 4.5, 1e-3, 2.5, 24000, 0.1});
+  BOOST_TEST(metrics(path, 2).losses().size() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(a_full_disk_is_named_with_the_file) {  // MX-3, RF-3
   BOOST_CHECK_EXCEPTION(run_folder(std::filesystem::path("/dev/full")), std::runtime_error, says({"/dev/full", "--out"}));
   const temporary_folder folder;
@@ -181,14 +206,66 @@ BOOST_AUTO_TEST_CASE(an_earlier_run_is_set_aside_and_other_files_stay) {  // RF-
   folder.write("notes.txt", "mine");
   run_folder here{folder.path()};
   BOOST_TEST(!here.set_aside().has_value());
+  const auto write_checkpoint = [&] {
+    std::filesystem::create_directory(folder.path() / "checkpoint");
+    folder.write("checkpoint/checkpoint.json", "{}");
+  };
+  write_checkpoint();
   folder.write("summary.json", "first");
   BOOST_TEST(here.set_aside().value() == folder.path() / "previous");
+  write_checkpoint();
   folder.write("metrics.jsonl", "second");
   here.set_aside();
   BOOST_TEST(content_of(folder.path() / "notes.txt") == "mine");
   BOOST_TEST(content_of(folder.path() / "previous" / "metrics.jsonl") == "second");
   BOOST_TEST(!std::filesystem::exists(folder.path() / "previous" / "summary.json"));
   BOOST_TEST(!std::filesystem::exists(folder.path() / "metrics.jsonl"));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_without_a_checkpoint_costs_no_run_that_has_one) {  // RF-2
+  const temporary_folder folder;
+  run_folder here{folder.path()};
+  std::filesystem::create_directory(folder.path() / "checkpoint");
+  folder.write("checkpoint/checkpoint.json", "good");
+  here.set_aside();
+  for (const char* failed : {"third", "fourth"}) {
+    folder.write("metrics.jsonl", failed);
+    BOOST_TEST(here.set_aside().value() == folder.path() / "unfinished");
+    BOOST_TEST(content_of(folder.path() / "unfinished" / "metrics.jsonl") == failed);
+  }
+  BOOST_TEST(content_of(folder.path() / "previous" / "checkpoint" / "checkpoint.json") == "good");
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_is_abandoned_leaves_only_whole_files) {
+  const temporary_folder folder;
+  const run_folder here{folder.path()};
+  std::filesystem::create_directory(folder.path() / "checkpoint");
+  const std::vector<std::string> whole{"metrics.jsonl", "checkpoint/stage1.0123.pt"};
+  const std::vector<std::string> others{"loss.svg.part", "checkpoint/stage2.0123.pt.part"};
+  for (const auto& names : {whole, others})
+    for (const auto& name : names)
+      folder.write(name, "something");
+  here.abandon();
+  for (const auto& name : whole)
+    BOOST_TEST(std::filesystem::exists(folder.path() / name), name);
+  for (const auto& name : others)
+    BOOST_TEST(!std::filesystem::exists(folder.path() / name), name);
+  BOOST_TEST(!std::filesystem::exists(folder.path() / ".lock"));
+}
+
+BOOST_AUTO_TEST_CASE(a_command_can_be_copied_to_a_shell) {  // AD-1
+  BOOST_TEST(shell_word("out/charlm") == "out/charlm");
+  BOOST_TEST(shell_word("my runs/it's") == R"('my runs/it'\''s')");
+  BOOST_TEST(shell_word("") == "''");
+  BOOST_TEST(shell_word("a$b") == "'a$b'");
+  train_options options;
+  options.out = "my runs/1";
+  const auto program = shell_word(program_invocation_name);
+  BOOST_TEST(continue_command(options) == program + " train --resume --out 'my runs/1'");
+  options.cluster = "two.json";
+  options.verify_steps = 0;
+  BOOST_TEST(continue_command(options) == program + " train --resume --out 'my runs/1' --cluster two.json --verify-steps 0");
+  BOOST_TEST(generate_command(options) == program + " generate --out 'my runs/1'");
 }
 
 BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
@@ -214,6 +291,13 @@ BOOST_AUTO_TEST_CASE(a_summary_has_what_is_promised) {
   for (const char* name : {"validation_loss", "trigram_loss", "tokens_per_second", "single_process_tokens_per_second", "gradients_verified", "seconds"})
     BOOST_TEST(fields.contains(name), name);
   BOOST_TEST(fields["gradients_verified"] == true);
+}
+
+BOOST_AUTO_TEST_CASE(a_summary_names_the_files_that_were_written) {
+  const auto lines = run_summary{}.lines(run_state{}, "some\ntext", {"out/a", {"summary.json", "checkpoint/"}, "troupe generate --out out/a"});
+  const auto has = [&](const std::string& line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
+  for (const char* line : {"  | some", "  | text", "files            out/a/: summary.json, checkpoint/", "more text        troupe generate --out out/a"})
+    BOOST_TEST(has(line), line);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

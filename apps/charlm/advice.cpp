@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/advice.hpp"
+
+#include <cctype>
+#include <cerrno>
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+std::string program_as_started() { return shell_word(program_invocation_name); }
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  const std::string harmless = "_-./:=,+@%";
+  bool plain = !word.empty();
+  std::string quoted = "'";
+  for (const auto c : word) {
+    const auto letter = static_cast<unsigned char>(c);
+    plain = plain && letter < 0x80 && (std::isalnum(letter) != 0 || harmless.find(c) != std::string::npos);
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return plain ? word : quoted + "'";
+}
+
+std::string continue_command(const train_options& options) {
+  auto text = program_as_started() + " train --resume --out " + shell_word(options.out);
+  if (!options.cluster.empty())
+    text += " --cluster " + shell_word(options.cluster);
+  if (options.verify_steps == 0)  // nodes with several threads need it
+    text += " --verify-steps 0";
+  return text;
+}
+
+std::string generate_command(const train_options& options) {
+  return program_as_started() + " generate --out " + shell_word(options.out);
+}
+
+}  // namespace troupe::apps::charlm

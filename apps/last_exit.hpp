@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "apps/signals.hpp"
+
+namespace troupe::apps {
+
+/// Bounds how long a stop takes, whatever the program is busy with when it is asked for.
+///   LE-1  a program that is still there `patience` after the stop runs `leave` and ends with 128 + the signal's number.
+///   LE-2  once `leave` has begun, disarm() does not return: nothing runs beside the process's end.
+class last_exit {
+ public:
+  /// `leave` runs on a thread of its own, must be brief and not throw.
+  last_exit(const stop_signal& stop, std::chrono::milliseconds patience, std::function<void()> leave);
+  ~last_exit() { disarm(); }
+  last_exit(const last_exit&) = delete;
+  last_exit& operator=(const last_exit&) = delete;
+
+  /// From now on, also for a stop that was asked for already.
+  void set_patience(std::chrono::milliseconds patience) noexcept { patience_ = patience; }
+
+  void disarm();
+
+ private:
+  std::atomic<std::chrono::milliseconds> patience_;
+  std::jthread thread_;
+};
+
+}  // namespace troupe::apps

@@ -30,16 +30,14 @@ class gradient_outlet : public engine::outlet {
   void emit(const engine::recv_backward& from, std::vector<at::Tensor> gradients, bool more) override {
     auto to = from.message.node;
     auto face = peers_.face(to);
-    if (!face)
-      throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
+    if (!face) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
     auto staged = transfers_.stage.to_host(std::move(gradients));
     for (auto& gradient : staged.tensors)
       if (gradient.defined()) {
         check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
         gradient = travelling_form(gradient);
       }
-    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end())
-      work_->sent_to.push_back(to);
+    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
     propagate_gradients message{.context = work_->context,
                                 .pass = work_->pass,
                                 .message = from.message,
@@ -54,14 +52,12 @@ class gradient_outlet : public engine::outlet {
  private:
   // Weight and news that a message carries count as under way while its elements are: it may go later than others.
   void send(peer_actor to, propagate_gradients message, devices::staged arriving) {
-    if (arriving.events.empty())
-      return caf::anon_send(to, std::move(message));
+    if (arriving.events.empty()) return caf::anon_send(to, std::move(message));
     auto initiator = caf::actor_cast<peer_actor>(peers_.face(work_->context.node));
     auto sent_on = [to, initiator, here = here_, message = std::move(message)](std::exception_ptr failure) {
-      if (!failure)
-        return caf::anon_send(to, message);
-      auto text = "backward on node '" + message.from + "' failed: gradients could not be copied from their device: " +
-                  text_of(failure);
+      if (!failure) return caf::anon_send(to, message);
+      auto text =
+        "backward on node '" + message.from + "' failed: gradients could not be copied from their device: " + text_of(failure);
       if (initiator)
         caf::anon_send(initiator, participant_failed{message.context, message.pass, here,
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
@@ -70,8 +66,7 @@ class gradient_outlet : public engine::outlet {
   }
 
   purse last_purse() {
-    if (work_->settles)
-      protocol::merge(work_->carried, {.weight = {}, .begun = {}, .settled = {here_}});
+    if (work_->settles) protocol::merge(work_->carried, {.weight = {}, .begun = {}, .settled = {here_}});
     return protocol::take(work_->carried);
   }
 
@@ -90,8 +85,7 @@ void run_functions(burst& work, engine::graph_task& task) {
     task.deliver(place, std::move(gradients));
   }
   work.deliveries.clear();
-  for (auto send : work.sends)
-    task.drop(index.at(send));
+  for (auto send : work.sends) task.drop(index.at(send));
   task.run(work.stop.get());
 }
 
@@ -102,8 +96,7 @@ void walk(burst& work, engine::graph_task& task) {
   }
   std::vector<std::size_t> sends;
   for (auto send : work.sends)
-    if (auto found = work.state->send_index.find(send); found != work.state->send_index.end())
-      sends.push_back(found->second);
+    if (auto found = work.state->send_index.find(send); found != work.state->send_index.end()) sends.push_back(found->second);
   work.recvs = task.reach_from_sends(sends);
 }
 
@@ -134,10 +127,10 @@ void run_burst(burst& work, const peer_directory& peers, node_id here, devices::
   } catch (const std::exception& reason) {
     work.failure = describe(reason, work, peers.name(here));
   } catch (...) {
-    work.failure = error(errc::function_failed, "backward on node '" + peers.name(here) + "' failed: an exception of unknown type");
+    work.failure =
+      error(errc::function_failed, "backward on node '" + peers.name(here) + "' failed: an exception of unknown type");
   }
-  if (work.failure && work.state->task)
-    work.state->task->abandon();
+  if (work.failure && work.state->task) work.state->task->abandon();
 }
 
 }  // namespace troupe

@@ -23,14 +23,15 @@ namespace troupe {
 
 /// A node's state machine in one pass. Made in the control plane, planned and run by the worker that owns it for a burst.
 struct pass_task {
-  engine::graph_task_settings settings;        // until the first burst makes the task of it
+  engine::graph_task_settings settings;  // until the first burst makes the task of it
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
-  std::unique_ptr<engine::outlet> outlet;      // of the worker that has it
+  std::unique_ptr<engine::outlet> outlet;  // of the worker that has it
 };
 
-/// A stretch of work on a pass: what to do and, when it comes back, what happened. It moves between its graph_task actor and a worker.
+/// A stretch of work on a pass: what to do and, when it comes back, what happened. It moves between its graph_task actor and a
+/// worker.
 struct burst {
   enum class kind { run, walk_roots, walk_sends };
   using delivery = std::pair<message_id, std::vector<at::Tensor>>;
@@ -41,14 +42,14 @@ struct burst {
   bool keep_graph = false;
   bool create_graph = false;
   purse carried;
-  bool settles = false;                        // see participant::burst_terms
+  bool settles = false;  // see participant::burst_terms
   std::vector<delivery> deliveries;
-  std::vector<message_id> sends;               // to drop (run), or to walk from (walk_sends)
+  std::vector<message_id> sends;  // to drop (run), or to walk from (walk_sends)
   std::unique_ptr<pass_task> state;
   std::shared_ptr<std::atomic<bool>> stop;
 
   std::vector<node_id> sent_to;
-  std::vector<message_id> recvs;               // what a walk found
+  std::vector<message_id> recvs;  // what a walk found
   std::optional<error> failure;
 };
 using burst_ptr = std::shared_ptr<burst>;

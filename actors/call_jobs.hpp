@@ -25,13 +25,13 @@ using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 /// A call on its way to another node.
 struct outgoing_call {
   node_id to;
-  std::string label;                            // see label_of
+  std::string label;  // see label_of
   call_request request;
   std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
   std::uint64_t rank = 0;                       // of the send
   std::chrono::milliseconds deadline{0};
   std::int64_t begin_ns = 0;
-  std::shared_ptr<autograd_message> answer;     // what the reply's tensors are attached with
+  std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
 };
 using outgoing_call_ptr = std::shared_ptr<outgoing_call>;

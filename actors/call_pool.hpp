@@ -33,8 +33,7 @@ class call_pool {
 
   /// The next call that may start, if any.
   std::optional<start> next() {
-    if (queue_.empty() || computing_ >= static_cast<std::ptrdiff_t>(limit_))
-      return std::nullopt;
+    if (queue_.empty() || computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
     ++computing_;
     start result{std::nullopt, std::move(queue_.front())};
     queue_.pop_front();

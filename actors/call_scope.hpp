@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// What the calling thread works on: the context that its calls join, and the rank of what it records (the number of the call it
-/// runs; 0 outside any call). One a thread; a nested scope restores the outer one.
+/// What the calling thread works on: the context that its calls join, and the rank of what it records (the number of the call
+/// it runs; 0 outside any call). One a thread; a nested scope restores the outer one.
 class call_scope {
  public:
   call_scope(context_id context, std::uint64_t rank) noexcept : outer_(current_), context_(context), rank_(rank) {

@@ -34,8 +34,7 @@ class pool_observer : public blocking_observer {
 
 std::vector<at::Tensor> received(autograd_message& payload) {
   devices::place(payload.tensors, payload.devices, "argument");
-  if (!payload.context || payload.requires_grad.empty())
-    return payload.tensors;
+  if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
 }
 

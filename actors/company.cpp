@@ -27,9 +27,7 @@ node_id draw_id() {
 
 }  // namespace
 
-std::int64_t steady_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
+std::int64_t steady_ns() noexcept { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 company::company(node& handle, settings options, caf::actor_system* host)
     : handle_(handle), options_(std::move(options)), id_(draw_id()), system_(host) {
@@ -51,8 +49,8 @@ company::company(node& handle, settings options, caf::actor_system* host)
 void company::start() {
   tracer_ = spawn_tracer(*system_);
   recorder_ = trace_recorder(tracer_, options_.trace);
-  continuation_ = networked() ? system_->spawn<caf::detached>(make_cpu_continuation, this)
-                              : system_->spawn(make_cpu_continuation, this);
+  continuation_ =
+    networked() ? system_->spawn<caf::detached>(make_cpu_continuation, this) : system_->spawn(make_cpu_continuation, this);
   face_ = spawn_peer(*this);
   if (networked())
     listen();
@@ -65,7 +63,8 @@ void company::listen() {
   auto published = system_->middleman().publish(face_, options_.port, options_.host.c_str());
   if (!published)
     throw error(errc::misuse, "node '" + options_.name + "' can't listen on " + options_.host + ":" +
-                                std::to_string(options_.port) + ": the port is in use or the address is not this machine's; "
+                                std::to_string(options_.port) +
+                                ": the port is in use or the address is not this machine's; "
                                 "choose another, or port 0 for any free one");
   port_ = *published;
   directory_.add({options_.name, id_, options_.host, port_}, face);
@@ -79,48 +78,39 @@ void company::listen() {
   caf::anon_send(membership_, subscribe_atom::value, caf::actor_cast<caf::actor>(face_));
 }
 
-company::~company() {
-  stop();
-}
+company::~company() { stop(); }
 
 void company::stop() {
   {
     std::lock_guard lock(mutex_);
-    if (std::exchange(stopped_, true))
-      return;
+    if (std::exchange(stopped_, true)) return;
     notify_ = nullptr;
   }
   objects_->close();
   transfers_.messenger.finish();
   caf::scoped_actor self{*system_};
   if (membership_)
-    self->request(caf::actor_cast<caf::actor>(membership_), std::chrono::seconds(1), leave_atom::value,
-                  std::string("its node stopped"))
+    self
+      ->request(caf::actor_cast<caf::actor>(membership_), std::chrono::seconds(1), leave_atom::value,
+                std::string("its node stopped"))
       .receive([] {}, [](const caf::error&) {});
-  if (face_ && port_ != 0)
-    system_->middleman().unpublish(face_, port_);
+  if (face_ && port_ != 0) system_->middleman().unpublish(face_, port_);
   std::vector<caf::actor> all;
   auto end = [&all](const auto& actor) {
-    if (actor)
-      all.push_back(caf::actor_cast<caf::actor>(actor));
+    if (actor) all.push_back(caf::actor_cast<caf::actor>(actor));
   };
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [id, context] : std::exchange(open_contexts_, {}))
-      end(context);
-    for (const auto& worker : std::exchange(workers_, {}))
-      end(worker);
-    for (const auto& [name, actor] : std::exchange(published_, {}))
-      end(actor);
+    for (const auto& [id, context] : std::exchange(open_contexts_, {})) end(context);
+    for (const auto& worker : std::exchange(workers_, {})) end(worker);
+    for (const auto& [name, actor] : std::exchange(published_, {})) end(actor);
   }
   end(membership_);
   end(face_);
   end(continuation_);
   end(tracer_);
-  for (const auto& actor : all)
-    self->send_exit(actor, caf::exit_reason::user_shutdown);
-  if (networked())
-    self->wait_for(all);
+  for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
+  if (networked()) self->wait_for(all);
   directory_.clear();
   face_ = nullptr;
   membership_ = nullptr;
@@ -136,14 +126,11 @@ company::packed company::pack(context_id context, std::vector<at::Tensor> tensor
   payload.message = {next_number(), id_};
   auto staged = transfers_.stage.to_host(tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].defined())
-      check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
-  if (context && c10::GradMode::is_enabled())
-    result.send = engine::attach_send(payload.message, tensors);
+    if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
+  if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);
   payload.tensors.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (result.send)
-      payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
+    if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
     const auto& tensor = staged.tensors[i];
     payload.tensors.push_back(tensor.defined() ? travelling_form(tensor.detach()) : tensor);
   }
@@ -172,27 +159,23 @@ context_actor company::context(const context_id& id) const {
 void company::close_context(const context_id& id) {
   {
     std::lock_guard lock(mutex_);
-    if (open_contexts_.erase(id) == 0)
-      return;
+    if (open_contexts_.erase(id) == 0) return;
   }
   caf::anon_send(face_, close_atom::value, id);
 }
 
 void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = steady_ns();
-  if (arriving.events.empty() && transfers_.messenger.idle())
-    return send_now(std::move(job));
+  if (arriving.events.empty() && transfers_.messenger.idle()) return send_now(std::move(job));
   transfers_.messenger.post(std::move(arriving), [this, job](std::exception_ptr failure) {
-    if (!failure)
-      return send_now(job);
+    if (!failure) return send_now(job);
     fail_call(*job, error(errc::function_failed, "its tensors could not be copied from their device: " + text_of(failure)));
   });
 }
 
 void company::send_now(outgoing_call_ptr job) {
   auto id = job->request.payload.context;
-  if (!id)
-    return caf::anon_send(face_, std::move(job));
+  if (!id) return caf::anon_send(face_, std::move(job));
   // A call made while another node's call runs here belongs to a context that `peer` opened.
   if (auto mine = context(id))
     caf::anon_send(mine, std::move(job));
@@ -229,10 +212,9 @@ void company::finish_call(outgoing_call& job, call_result& result) {
 
 void company::fail_call(outgoing_call& job, const error& reason) {
   auto text = std::string(reason.what());
-  if (reason.code() == errc::deadline_passed)
-    text = "no answer within " + seconds_text(job.deadline);
-  job.reply.set_error(error(reason.code(), "call of '" + job.label + "' on node '" + directory_.name(job.to) +
-                                             "' failed: " + text));
+  if (reason.code() == errc::deadline_passed) text = "no answer within " + seconds_text(job.deadline);
+  job.reply.set_error(
+    error(reason.code(), "call of '" + job.label + "' on node '" + directory_.name(job.to) + "' failed: " + text));
 }
 
 call_worker_actor company::spawn_call_worker() {
@@ -266,8 +248,7 @@ void company::tell_peer_down(const peer_down& news) {
     std::lock_guard lock(mutex_);
     notify = notify_;
   }
-  if (notify)
-    notify(news.who.name, news.reason);
+  if (notify) notify(news.who.name, news.reason);
 }
 
 }  // namespace troupe

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/variable.h>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
-#include <torch/csrc/autograd/variable.h>
 
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/company.hpp>
@@ -28,10 +28,10 @@ template <class... Ts>
 
 /// The gradient of root `index`: the one given, checked, or one for a scalar.
 at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::vector<at::Tensor>& given) {
-  if (!root.defined())
-    refuse("backward: root ", index, " is undefined; give a tensor that requires grad");
+  if (!root.defined()) refuse("backward: root ", index, " is undefined; give a tensor that requires grad");
   if (!root.requires_grad())
-    refuse("backward: root ", index, " of shape ", root.sizes(), " does not require grad: nothing leads from it to a parameter");
+    refuse("backward: root ", index, " of shape ", root.sizes(),
+           " does not require grad: nothing leads from it to a parameter");
   if (given.empty() || !given[index].defined()) {
     if (root.numel() != 1)
       refuse("backward: root ", index, " has shape ", root.sizes(), "; without a gradient for it a root has one element");
@@ -56,15 +56,13 @@ context::~context() {
   here_->actors().close_context(id_);
 }
 
-context_id context::current() noexcept {
-  return call_scope::context();
-}
+context_id context::current() noexcept { return call_scope::context(); }
 
 future<done> context::backward(std::vector<at::Tensor> roots, backward_options options) {
-  if (roots.empty())
-    refuse("backward: no roots were given; give at least one tensor that requires grad");
+  if (roots.empty()) refuse("backward: no roots were given; give at least one tensor that requires grad");
   if (!options.gradients.empty() && options.gradients.size() != roots.size())
-    refuse("backward: ", options.gradients.size(), " gradients were given for ", roots.size(), " roots; give one for each, or none");
+    refuse("backward: ", options.gradients.size(), " gradients were given for ", roots.size(),
+           " roots; give one for each, or none");
   auto job = std::make_shared<backward_job>();
   for (std::size_t i = 0; i < roots.size(); ++i) {
     job->gradients.push_back(root_gradient(roots[i], i, options.gradients));
@@ -87,8 +85,6 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
   return result ? result : std::make_shared<const engine::gradient_table>();
 }
 
-at::Tensor context::gradient(const at::Tensor& leaf) const {
-  return gradients()->find(leaf);
-}
+at::Tensor context::gradient(const at::Tensor& leaf) const { return gradients()->find(leaf); }
 
 }  // namespace troupe

@@ -27,8 +27,9 @@ struct backward_options {
   std::optional<std::chrono::milliseconds> deadline;  // default: the node's
 };
 
-/// A distributed autograd context: one forward and its backward passes across nodes. It is open from construction to destruction on
-/// the thread that made it: calls made there meanwhile join it. Leaving the scope releases it on every node that took part.
+/// A distributed autograd context: one forward and its backward passes across nodes. It is open from construction to
+/// destruction on the thread that made it: calls made there meanwhile join it. Leaving the scope releases it on every node that
+/// took part.
 class context {
  public:
   explicit context(node& here);

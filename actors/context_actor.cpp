@@ -32,12 +32,9 @@ struct shell {
 
   void call(outgoing_call_ptr job) {
     auto face = here.directory().face(job->to);
-    if (!face)
-      return here.fail_call(*job, error(errc::peer_down, "it is down"));
-    if (job->send)
-      state.sends.push_back({job->send, job->rank});
-    if (job->to != here.id())
-      state.peers.insert(job->to);
+    if (!face) return here.fail_call(*job, error(errc::peer_down, "it is down"));
+    if (job->send) state.sends.push_back({job->send, job->rank});
+    if (job->to != here.id()) state.peers.insert(job->to);
     job->request.completed = state.completed;
     job->request.failed.assign(state.failed.begin(), state.failed.end());
     state.calls.insert(job);
@@ -50,8 +47,7 @@ struct shell {
     };
     auto failed = [s = self, job](const caf::error& reason) {
       shell sh(s);
-      if (sh.state.calls.erase(job) > 0)
-        sh.here.fail_call(*job, to_exception(reason));
+      if (sh.state.calls.erase(job) > 0) sh.here.fail_call(*job, to_exception(reason));
     };
     self->request(caf::actor_cast<peer_actor>(face), job->deadline, job->request).then(answered, failed);
     job->request.payload.tensors.clear();
@@ -60,8 +56,7 @@ struct shell {
   /// Calls `next` with the gradients of all completed passes, at once if they are gathered already.
   void with_gradients(std::function<void(const gathering&)> next) {
     state.readers.push_back(std::move(next));
-    if (!state.merging)
-      gather();
+    if (!state.merging) gather();
   }
 
   /// Takes the gradients of the oldest completed pass that still has them, then of the next one, then answers the readers.
@@ -69,8 +64,7 @@ struct shell {
     auto oldest = state.tasks.begin();
     if (state.lost || oldest == state.tasks.end() || state.completed < oldest->first) {
       state.merging = false;
-      for (auto& next : std::exchange(state.readers, {}))
-        next({state.gathered, state.lost});
+      for (auto& next : std::exchange(state.readers, {})) next({state.gathered, state.lost});
       return;
     }
     state.merging = true;
@@ -89,8 +83,7 @@ struct shell {
 
   void merge(const table_ptr& table) {
     if (!table || !state.gathered) {
-      if (table)
-        state.gathered = table;
+      if (table) state.gathered = table;
       return gather();
     }
     auto summed = [s = self](const gradients_ptr& sum) {
@@ -108,10 +101,8 @@ struct shell {
   }
 
   void run(call_request& request, caf::typed_response_promise<call_result> promise) {
-    for (const pass_number number : request.failed)
-      forget(number);
-    if (state.completed < request.completed)
-      state.completed = request.completed;
+    for (const pass_number number : request.failed) forget(number);
+    if (state.completed < request.completed) state.completed = request.completed;
     auto job = std::make_shared<incoming_call>();
     job->request = std::move(request);
     job->promise = std::move(promise);
@@ -130,8 +121,7 @@ struct shell {
   /// Pass `number` failed: what it left on this node counts nowhere.
   void forget(pass_number number) {
     state.failed.insert(number);
-    if (auto task = state.tasks.extract(number))
-      self->send(task.mapped(), close_atom::value);
+    if (auto task = state.tasks.extract(number)) self->send(task.mapped(), close_atom::value);
   }
 
   void call_done(incoming_call& job) {
@@ -139,8 +129,7 @@ struct shell {
       job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
       return;
     }
-    if (job.send)
-      state.sends.push_back({std::move(job.send), job.request.payload.message.number});
+    if (job.send) state.sends.push_back({std::move(job.send), job.request.payload.message.number});
     job.result.participants.assign(state.peers.begin(), state.peers.end());
     job.promise.deliver(std::move(job.result));
   }
@@ -158,8 +147,7 @@ struct shell {
     settings.sends = state.sends;
     settings.keep_graph = keep_graph;
     settings.create_graph = create_graph;
-    for (std::size_t i = 0; i < state.sends.size(); ++i)
-      terms->task->send_index.emplace(state.sends[i].function->message, i);
+    for (std::size_t i = 0; i < state.sends.size(); ++i) terms->task->send_index.emplace(state.sends[i].function->message, i);
     if (job != nullptr) {
       settings.roots = std::move(job->roots);
       settings.root_gradients = std::move(job->gradients);
@@ -174,8 +162,9 @@ struct shell {
 
   void backward(backward_job_ptr job) {
     if (state.running)
-      return job->result.set_error(error(errc::misuse, "a backward pass of this context is still running: wait for its future "
-                                                       "before starting another"));
+      return job->result.set_error(error(errc::misuse,
+                                         "a backward pass of this context is still running: wait for its future "
+                                         "before starting another"));
     state.running = true;
     with_gradients([s = self, job](const gathering& gathered) {
       shell sh(s);
@@ -190,8 +179,7 @@ struct shell {
 
   /// The graph task for a message of pass `number` from another node, made if the pass is new here; null if it is over here.
   graph_task_actor task_of(pass_number number, bool keep_graph, bool create_graph) {
-    if (state.current < number)
-      begin(number, nullptr, keep_graph, create_graph);
+    if (state.current < number) begin(number, nullptr, keep_graph, create_graph);
     auto found = state.tasks.find(number);
     return found == state.tasks.end() ? graph_task_actor{} : found->second;
   }
@@ -204,8 +192,7 @@ struct shell {
   void fail_calls_to(node_id who, const std::string& reason) {
     std::vector<outgoing_call_ptr> lost;
     for (const auto& job : state.calls)
-      if (job->to == who)
-        lost.push_back(job);
+      if (job->to == who) lost.push_back(job);
     for (const auto& job : lost) {
       state.calls.erase(job);
       here.fail_call(*job, error(errc::peer_down, reason));
@@ -217,8 +204,7 @@ struct shell {
       if (auto face = here.directory().face(who))
         self->request(caf::actor_cast<peer_actor>(face), release_deadline, release_context{state.id})
           .then([](const context_released&) {}, [](const caf::error&) {});
-    for (auto& [number, task] : std::exchange(state.tasks, {}))
-      self->send(task, close_atom::value);
+    for (auto& [number, task] : std::exchange(state.tasks, {})) self->send(task, close_atom::value);
     for (const auto& job : std::exchange(state.calls, {}))
       here.fail_call(*job, error(errc::unknown_context, "its context was released before it was answered"));
     self->send(here.continuation(), garbage_ptr{std::make_shared<std::vector<engine::send_source>>(std::move(state.sends))});
@@ -247,8 +233,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
     [=](outgoing_joint_ptr& joint) {
       auto& state = self->state;
       state.sends.push_back(std::move(joint->send));
-      if (joint->to != shell(self).here.id())
-        state.peers.insert(joint->to);
+      if (joint->to != shell(self).here.id()) state.peers.insert(joint->to);
     },
     [=](backward_job_ptr& job) { shell(self).backward(std::move(job)); },
     [=](take_atom) -> gradients_promise {
@@ -271,8 +256,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
       shell sh(self);
       sh.state.peers.erase(news.who.id);
       sh.fail_calls_to(news.who.id, "it went down (" + news.reason + ")");
-      for (const auto& [number, task] : sh.state.tasks)
-        self->send(task, news);
+      for (const auto& [number, task] : sh.state.tasks) self->send(task, news);
     },
     [=](close_atom) { shell(self).release(); },
     [=](call_request& request) -> result_promise {
@@ -285,12 +269,10 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
         self->send(task, std::move(message));
     },
     [=](participant_quiet& message) {
-      if (auto task = shell(self).known_task(message.pass))
-        self->send(task, std::move(message));
+      if (auto task = shell(self).known_task(message.pass)) self->send(task, std::move(message));
     },
     [=](participant_failed& message) {
-      if (auto task = shell(self).known_task(message.pass))
-        self->send(task, std::move(message));
+      if (auto task = shell(self).known_task(message.pass)) self->send(task, std::move(message));
     },
     [=](discover& message) -> caf::result<discovered> {
       if (auto task = shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
@@ -305,8 +287,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_id i
       shell sh(self);
       sh.state.current = std::max(sh.state.current, message.pass);
       sh.state.failed.insert(message.pass);
-      if (auto task = sh.state.tasks.extract(message.pass))
-        return self->delegate(task.mapped(), std::move(message));
+      if (auto task = sh.state.tasks.extract(message.pass)) return self->delegate(task.mapped(), std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
     [=](release_context& message) -> context_released {

@@ -35,7 +35,8 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 
 /// A distributed autograd context on one node: its sends, the nodes it reached from here, the gradients it gathered, and the
 /// current pass.
-///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Which passes
+///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Which
+///   passes
 ///         failed rides along with every call: a node that heard of no abort drops what such a pass left there.
 ///         Gradients that can't be added up fail whoever asks for them, from then on; they are never left out in silence.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
@@ -44,23 +45,16 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///   CO-5  after its release nothing of it is left: sends, gradients, graph tasks.
 using context_actor = caf::typed_actor<
   // from this node
-  caf::reacts_to<outgoing_call_ptr>,
-  caf::reacts_to<outgoing_joint_ptr>,
-  caf::reacts_to<backward_job_ptr>,
-  caf::replies_to<take_atom>::with<gradients_ptr>,             // gathered so far, up to the last completed pass
-  caf::reacts_to<incoming_call_ptr>,                           // a call_worker is done with it
-  caf::reacts_to<ended_atom, pass_number, bool>,               // the graph task: a pass started here is over
+  caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<backward_job_ptr>,
+  caf::replies_to<take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
+  caf::reacts_to<incoming_call_ptr>,                // a call_worker is done with it
+  caf::reacts_to<ended_atom, pass_number, bool>,    // the graph task: a pass started here is over
   caf::reacts_to<peer_down>,
-  caf::reacts_to<close_atom>,                                  // the scope is left here: release everywhere
+  caf::reacts_to<close_atom>,  // the scope is left here: release everywhere
   // from other nodes, by way of `peer`
-  caf::replies_to<call_request>::with<call_result>,
-  caf::reacts_to<propagate_gradients>,
-  caf::reacts_to<participant_quiet>,
-  caf::reacts_to<participant_failed>,
-  caf::replies_to<discover>::with<discovered>,
-  caf::reacts_to<prune>,
-  caf::replies_to<abort_pass>::with<pass_aborted>,
-  caf::replies_to<release_context>::with<context_released>>;
+  caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>,
+  caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>,
+  caf::replies_to<abort_pass>::with<pass_aborted>, caf::replies_to<release_context>::with<context_released>>;
 
 /// The gradients of all completed passes, or why they could not be had.
 struct gathering {
@@ -76,15 +70,15 @@ struct context_state {
   company* here = nullptr;
   context_id id;
   std::vector<engine::send_source> sends;
-  std::set<node_id> peers;                                     // joined the context by calls from here
-  std::unordered_set<outgoing_call_ptr> calls;                 // not answered yet
+  std::set<node_id> peers;                      // joined the context by calls from here
+  std::unordered_set<outgoing_call_ptr> calls;  // not answered yet
 
-  gradients_ptr gathered;                                      // of completed passes; null: none
-  pass_number completed;                                       // the last pass known to be complete
-  std::set<pass_number> failed;                                // passes known to have failed, here or where they were begun
-  pass_number current;                                         // the last pass begun here or heard of
-  std::map<pass_number, graph_task_actor> tasks;               // of `current` and of those whose gradients are not gathered yet
-  bool running = false;                                        // a pass that was started here runs
+  gradients_ptr gathered;                         // of completed passes; null: none
+  pass_number completed;                          // the last pass known to be complete
+  std::set<pass_number> failed;                   // passes known to have failed, here or where they were begun
+  pass_number current;                            // the last pass begun here or heard of
+  std::map<pass_number, graph_task_actor> tasks;  // of `current` and of those whose gradients are not gathered yet
+  bool running = false;                           // a pass that was started here runs
   bool merging = false;
   caf::error lost;                                             // why gradients of a completed pass are not to be had
   std::vector<std::function<void(const gathering&)>> readers;  // wait for the merge

@@ -22,10 +22,10 @@ using garbage_ptr = std::shared_ptr<void>;
 /// The node's compute thread for backward passes: runs the bursts of passes and adds gradients up.
 ///   CC-1  it owns a burst's state machine from the message that brings it to the one that returns it, and keeps nothing.
 ///   CC-2  every burst comes back, whatever its functions throw.
-using cpu_continuation_actor = caf::typed_actor<
-  caf::reacts_to<burst_ptr, graph_task_actor>,
-  caf::replies_to<merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with both summed
-  caf::reacts_to<garbage_ptr>>;
+using cpu_continuation_actor =
+  caf::typed_actor<caf::reacts_to<burst_ptr, graph_task_actor>,
+                   caf::replies_to<merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with both summed
+                   caf::reacts_to<garbage_ptr>>;
 
 cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer self, company* here);
 

@@ -21,13 +21,14 @@ namespace engine {
 class gradient_table;
 }
 
-/// What a function that is called from another node is given. Tensors that required grad there have a recv_backward behind them here.
+/// What a function that is called from another node is given. Tensors that required grad there have a recv_backward behind them
+/// here.
 struct call_arguments {
   node& here;
-  object_id target;                 // the object it is called on, or none
+  object_id target;  // the object it is called on, or none
   attributes values;
   std::vector<at::Tensor> tensors;
-  context_id context;               // none: outside any context
+  context_id context;                                       // none: outside any context
   std::shared_ptr<const engine::gradient_table> gradients;  // of the context on this node; null outside any context
 };
 

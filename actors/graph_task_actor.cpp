@@ -12,9 +12,9 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
+#include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/engine/protocol/purse.hpp>
-#include <troupe/actors/exception_text.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
@@ -44,8 +44,7 @@ struct shell {
     work->carried = std::move(carried.carried);
     work->settles = carried.settles;
     work->sends = std::move(sends);
-    if (what == burst::kind::run)
-      work->deliveries = std::exchange(state.deliveries, {});
+    if (what == burst::kind::run) work->deliveries = std::exchange(state.deliveries, {});
     work->state = std::move(state.terms->task);
     work->stop = state.stop;
     self->send(here.continuation(), std::move(work), graph_task_actor{self});
@@ -53,20 +52,16 @@ struct shell {
 
   void act(protocol::participant::steps steps) {
     state.drops.insert(state.drops.end(), steps.drop.begin(), steps.drop.end());
-    if (steps.start_burst)
-      send_burst(burst::kind::run, state.part->take_burst(), std::exchange(state.drops, {}));
+    if (steps.start_burst) send_burst(burst::kind::run, state.part->take_burst(), std::exchange(state.drops, {}));
     if (steps.walk == protocol::walk_from::roots)
       send_burst(burst::kind::walk_roots, {}, {});
     else if (steps.walk == protocol::walk_from::sends) {
       state.walk_promises = std::exchange(state.discover_promises, {});
       send_burst(burst::kind::walk_sends, {}, std::exchange(state.walk_sends, {}));
     }
-    if (steps.quiet)
-      report(participant_quiet{terms.context, terms.pass, here.id(), std::move(*steps.quiet)});
-    if (steps.failure)
-      fail(errc::invalid_gradient, "node '" + here.name() + "': " + *steps.failure);
-    if (steps.answer_abort)
-      answer_aborts();
+    if (steps.quiet) report(participant_quiet{terms.context, terms.pass, here.id(), std::move(*steps.quiet)});
+    if (steps.failure) fail(errc::invalid_gradient, "node '" + here.name() + "': " + *steps.failure);
+    if (steps.answer_abort) answer_aborts();
   }
 
   void fail(errc code, std::string text) {
@@ -84,16 +79,13 @@ struct shell {
   void answer_aborts() {
     drop_buffers();
     pass_aborted answer{terms.context, terms.pass, here.id(), {state.sent_to.begin(), state.sent_to.end()}};
-    for (auto& promise : std::exchange(state.abort_promises, {}))
-      promise.deliver(answer);
-    if (!state.lead || state.closed)
-      self->quit();
+    for (auto& promise : std::exchange(state.abort_promises, {})) promise.deliver(answer);
+    if (!state.lead || state.closed) self->quit();
   }
 
   /// This node alone takes the initiator for down: tells those that sent gradients, which can tell it.
   void tell_senders() {
-    if (state.lead || here.directory().face(terms.context.node))
-      return;
+    if (state.lead || here.directory().face(terms.context.node)) return;
     for (const auto& name : state.heard_from)
       if (auto face = here.directory().face(name))
         self->send(caf::actor_cast<peer_actor>(face),
@@ -103,24 +95,19 @@ struct shell {
 
   void drop_buffers() {
     state.deliveries.clear();
-    if (state.terms->task)
-      self->send(here.continuation(), garbage_ptr{std::move(state.terms->task)});
+    if (state.terms->task) self->send(here.continuation(), garbage_ptr{std::move(state.terms->task)});
   }
 
   void act(protocol::initiator::steps steps) {
-    if (steps.walk_roots)
-      act(state.part->walk(protocol::walk_from::roots));
-    for (auto& [who, sends] : steps.discover)
-      ask_discover(who, std::move(sends));
+    if (steps.walk_roots) act(state.part->walk(protocol::walk_from::roots));
+    for (auto& [who, sends] : steps.discover) ask_discover(who, std::move(sends));
     for (auto& [who, each] : steps.prune)
       send_to(who, prune{terms.context, terms.pass, std::move(each.live), std::move(each.carried), terms.keep_graph,
                          terms.create_graph});
-    for (auto who : steps.abort)
-      ask_abort(who);
+    for (auto who : steps.abort) ask_abort(who);
     if (state.lead->aborting() && !steps.abort.empty())
       self->delayed_send(graph_task_actor{self}, abort_deadline, deadline_atom::value);
-    if (steps.complete)
-      complete();
+    if (steps.complete) complete();
   }
 
   template <class Message>
@@ -179,8 +166,7 @@ struct shell {
       result.set_error(error(failure->code, failure->text));
     else
       result.set_value(done{});
-    if (failure && !state.part->away())
-      drop_buffers();
+    if (failure && !state.part->away()) drop_buffers();
   }
 
   void hand_out_gradients() {
@@ -201,27 +187,22 @@ struct shell {
       self->quit();
       return;
     }
-    if (work.what != burst::kind::run)
-      return walk_returned(work);
+    if (work.what != burst::kind::run) return walk_returned(work);
     if (!work.failure) {
       act(state.part->burst_ended(std::move(work.carried)));
-      if (state.take_promise && !state.part->away())
-        hand_out_gradients();
+      if (state.take_promise && !state.part->away()) hand_out_gradients();
       return;
     }
     auto was_over = state.part->over();
     act(state.part->burst_failed());
-    if (!was_over)
-      fail(work.failure->code(), work.failure->what());
+    if (!was_over) fail(work.failure->code(), work.failure->what());
   }
 
   void walk_returned(burst& work) {
     auto promises = std::exchange(state.walk_promises, {});
     act(state.part->burst_ended({}));
-    if (work.failure)
-      return fail(work.failure->code(), work.failure->what());
-    if (work.what == burst::kind::walk_roots)
-      return act(state.lead->found(work.recvs));
+    if (work.failure) return fail(work.failure->code(), work.failure->what());
+    if (work.what == burst::kind::walk_roots) return act(state.lead->found(work.recvs));
     for (auto& promise : promises)  // one answer for each question: the first has it all
       promise.deliver(discovered{terms.context, terms.pass, std::exchange(work.recvs, {})});
   }
@@ -230,8 +211,7 @@ struct shell {
 }  // namespace
 
 graph_task_state::~graph_task_state() {
-  if (terms && terms->initiates)
-    terms->result.set_error(error(errc::stopping, "this node stopped during backward"));
+  if (terms && terms->initiates) terms->result.set_error(error(errc::stopping, "this node stopped during backward"));
 }
 
 template <class Self>
@@ -242,8 +222,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
   state.here = here;
   state.terms = std::move(terms);
   std::set<message_id> sends;
-  for (const auto& [send, index] : state.terms->task->send_index)
-    sends.insert(send);
+  for (const auto& [send, index] : state.terms->task->send_index) sends.insert(send);
   state.part.emplace(here->id(), std::move(sends));
   if (state.terms->initiates) {
     state.lead.emplace(here->id(), state.terms->participants);
@@ -260,17 +239,14 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](propagate_gradients& message) {
       shell sh(self);
       sh.state.heard_from.insert(message.from);
-      if (!sh.state.part->over())
-        sh.state.deliveries.emplace_back(message.message, std::move(message.gradients));
+      if (!sh.state.part->over()) sh.state.deliveries.emplace_back(message.message, std::move(message.gradients));
       auto steps = sh.state.part->gradients(message.message, std::move(message.carried));
-      if (steps.failure)
-        sh.state.deliveries.pop_back();
+      if (steps.failure) sh.state.deliveries.pop_back();
       sh.act(std::move(steps));
     },
     [=](participant_quiet& message) {
       shell sh(self);
-      if (sh.state.lead)
-        sh.act(sh.state.lead->quiet(std::move(message.carried)));
+      if (sh.state.lead) sh.act(sh.state.lead->quiet(std::move(message.carried)));
     },
     [=](participant_failed& message) {
       shell sh(self);
@@ -307,8 +283,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](peer_down& news) {
       shell sh(self);
       auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
-      if (sh.state.lead)
-        sh.act(sh.state.lead->peer_down(news.who.id, text));
+      if (sh.state.lead) sh.act(sh.state.lead->peer_down(news.who.id, text));
       if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
         sh.fail(errc::peer_down, text);
       else if (sh.state.part->away())
@@ -317,19 +292,15 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](take_atom) -> table_promise {
       auto promise = self->template make_response_promise<table_promise>();
       self->state.take_promise = promise;
-      if (!self->state.part->away())
-        shell(self).hand_out_gradients();
+      if (!self->state.part->away()) shell(self).hand_out_gradients();
       return promise;
     },
     [=](deadline_atom) {
       shell sh(self);
-      if (!sh.state.lead || sh.state.lead->complete())
-        return;
-      if (sh.state.lead->aborting())
-        return sh.act(sh.state.lead->abort_timeout());
+      if (!sh.state.lead || sh.state.lead->complete()) return;
+      if (sh.state.lead->aborting()) return sh.act(sh.state.lead->abort_timeout());
       std::string nodes;
-      for (auto who : sh.state.lead->unsettled())
-        nodes += (nodes.empty() ? "'" : ", '") + sh.here.directory().name(who) + "'";
+      for (auto who : sh.state.lead->unsettled()) nodes += (nodes.empty() ? "'" : ", '") + sh.here.directory().name(who) + "'";
       sh.act(sh.state.lead->failed(sh.here.id(), errc::deadline_passed,
                                    "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline) +
                                      "; not known to be done with it: " + nodes));
@@ -341,8 +312,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       sh.state.stop->store(true);
       if (sh.state.lead && !sh.state.lead->complete())
         future<done>(sh.terms.result).set_error(error(errc::unknown_context, "the context was released during backward"));
-      if (sh.state.part->away())
-        return;
+      if (sh.state.part->away()) return;
       sh.drop_buffers();
       self->quit();
     },

@@ -32,18 +32,14 @@ class company;
 ///   GA-3  the gradients it hands out are those of all bursts: the last one may still be away when the pass is complete.
 ///   GA-4  after an abort its buffers are gone before the answer leaves.
 using graph_task_actor = caf::typed_actor<
-  caf::reacts_to<start_atom>,                                  // the initiator's: the roots are ready
-  caf::reacts_to<propagate_gradients>,
-  caf::reacts_to<participant_quiet>,
-  caf::reacts_to<participant_failed>,
-  caf::replies_to<discover>::with<discovered>,
-  caf::reacts_to<prune>,
-  caf::replies_to<abort_pass>::with<pass_aborted>,
-  caf::reacts_to<burst_ptr>,                                   // back from a worker
+  caf::reacts_to<start_atom>,  // the initiator's: the roots are ready
+  caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::reacts_to<burst_ptr>,  // back from a worker
   caf::reacts_to<peer_down>,
-  caf::replies_to<take_atom>::with<table_ptr>,                 // the pass is complete: hands out its gradients, once (null: none)
+  caf::replies_to<take_atom>::with<table_ptr>,  // the pass is complete: hands out its gradients, once (null: none)
   caf::reacts_to<deadline_atom>,
-  caf::reacts_to<close_atom>>;                                 // the context is gone: stop, free everything
+  caf::reacts_to<close_atom>>;  // the context is gone: stop, free everything
 
 /// How a pass is made.
 struct pass_terms {
@@ -53,10 +49,10 @@ struct pass_terms {
   bool create_graph = false;
   std::unique_ptr<pass_task> task;
   bool initiates = false;
-  std::set<node_id> participants;                // the initiator's: nodes known to be in the context
+  std::set<node_id> participants;  // the initiator's: nodes known to be in the context
   std::chrono::milliseconds deadline{0};
   future<done> result;
-  caf::strong_actor_ptr owner;                   // the context actor: told (ended_atom, pass, succeeded)
+  caf::strong_actor_ptr owner;  // the context actor: told (ended_atom, pass, succeeded)
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
 
@@ -69,13 +65,13 @@ struct graph_task_state {
   pass_terms_ptr terms;
   std::optional<protocol::participant> part;
   std::optional<protocol::initiator> lead;
-  std::vector<burst::delivery> deliveries;       // for the next burst
-  std::vector<message_id> drops;                 // likewise
+  std::vector<burst::delivery> deliveries;  // for the next burst
+  std::vector<message_id> drops;            // likewise
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
-  std::vector<message_id> walk_sends;            // to start the next walk from
+  std::vector<message_id> walk_sends;  // to start the next walk from
   std::set<node_id> sent_to;
-  std::set<std::string> heard_from;              // names of nodes that gradients came from
-  std::map<node_id, std::string> down;           // nodes that went down while a burst was away, and how that reads
+  std::set<std::string> heard_from;     // names of nodes that gradients came from
+  std::map<node_id, std::string> down;  // nodes that went down while a burst was away, and how that reads
   std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
   std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
   std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the one that is away

@@ -42,57 +42,40 @@ node::node(settings options) : company_(std::make_unique<company>(*this, std::mo
   }
 }
 
-node::node(settings options, caf::actor_system& host)
-    : company_(std::make_unique<company>(*this, std::move(options), &host)) {
+node::node(settings options, caf::actor_system& host) : company_(std::make_unique<company>(*this, std::move(options), &host)) {
   add_own_functions(*this);
   add_builtin_functions(*this);
   company_->objects().open(*this);
 }
 
-node::~node() {
-  stop();
-}
+node::~node() { stop(); }
 
-const std::string& node::name() const noexcept {
-  return company_->name();
-}
+const std::string& node::name() const noexcept { return company_->name(); }
 
-node_id node::id() const noexcept {
-  return company_->id();
-}
+node_id node::id() const noexcept { return company_->id(); }
 
-const settings& node::options() const noexcept {
-  return company_->options();
-}
+const settings& node::options() const noexcept { return company_->options(); }
 
-std::uint16_t node::port() const noexcept {
-  return company_->port();
-}
+std::uint16_t node::port() const noexcept { return company_->port(); }
 
-function_table& node::functions() noexcept {
-  return company_->functions();
-}
+function_table& node::functions() noexcept { return company_->functions(); }
 
-caf::actor_system& node::system() noexcept {
-  return company_->system();
-}
+caf::actor_system& node::system() noexcept { return company_->system(); }
 
 void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
-  if (!actor)
-    throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
+  if (!actor) throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
   company_->publish(std::move(name), actor);
 }
 
-object_store& node::objects() noexcept {
-  return company_->objects();
-}
+object_store& node::objects() noexcept { return company_->objects(); }
 
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
   caf::scoped_actor self{company_->system()};
   std::string result;
-  self->request(company_->membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
-                static_cast<std::int64_t>(limit.count()))
+  self
+    ->request(company_->membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
+              static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
@@ -101,13 +84,13 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
 }
 
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
-  if (name == this->name())
-    return self();
+  if (name == this->name()) return self();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
   caf::scoped_actor self{company_->system()};
   std::optional<troupe::peer> result;
-  self->request(company_->membership(), limit + std::chrono::seconds(1), find_atom::value, name,
-                static_cast<std::int64_t>(limit.count()))
+  self
+    ->request(company_->membership(), limit + std::chrono::seconds(1), find_atom::value, name,
+              static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const peer_up& found) {
         company_->directory().add(found.who, found.face);
@@ -117,15 +100,12 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
   return *result;
 }
 
-troupe::peer node::self() {
-  return troupe::peer(*this, name(), id());
-}
+troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
   for (const auto& each : company_->directory().members())
-    if (each.id != id())
-      result.push_back(each.name);
+    if (each.id != id()) result.push_back(each.name);
   return result;
 }
 
@@ -137,9 +117,7 @@ void node::trace(std::string name, std::string category, std::int64_t begin_ns, 
   company_->recorder().record(name, category, begin_ns, end_ns);
 }
 
-void node::set_tracing(bool on) {
-  company_->recorder().enable(on);
-}
+void node::set_tracing(bool on) { company_->recorder().enable(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   caf::scoped_actor self{company_->system()};
@@ -159,15 +137,12 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
   return chrome_trace(nodes);
 }
 
-void node::stop() {
-  company_->stop();
-}
+void node::stop() { company_->stop(); }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   auto& here = here_->actors();
   auto face = here.directory().face(id_);
-  if (!face)
-    throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
+  if (!face) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
   caf::scoped_actor self{here.system()};
   caf::strong_actor_ptr result;
   self->request(caf::actor_cast<peer_actor>(face), here.options().deadline, find_atom::value, name)

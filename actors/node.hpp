@@ -42,8 +42,8 @@ class peer {
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
 
-  /// The actor published there under that name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks; throws
-  /// troupe::error (unknown_function, peer_down ...).
+  /// The actor published there under that name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks;
+  /// throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
   /// Makes a module of the registered type there and owns it. Blocks; throws troupe::error.

@@ -93,7 +93,10 @@ struct optimizer::implementation {
   void tell_rate() {
     if (!new_rate) return;
     parts.everywhere(
-      "troupe.optimizer.set_rate", [&](const optimizer_parts::group&) { return attributes{{"rate", *new_rate}}; },
+      "troupe.optimizer.set_rate",
+      [&](const optimizer_parts::group&) {
+        return attributes{{"rate", *new_rate}};
+      },
       [&] { parts.local().set_learning_rate(*new_rate); });
     new_rate.reset();
   }
@@ -112,7 +115,8 @@ struct optimizer::implementation {
     attributes values{{"scale", scale}};
     if (new_rate) values["rate"] = *new_rate;
     parts.everywhere(
-      gradients ? "troupe.optimizer.step" : "troupe.optimizer.gathered_step", [&](const optimizer_parts::group&) { return values; },
+      gradients ? "troupe.optimizer.step" : "troupe.optimizer.gathered_step",
+      [&](const optimizer_parts::group&) { return values; },
       [&] {
         auto& local = parts.local();
         if (new_rate) local.set_learning_rate(*new_rate);

@@ -37,8 +37,7 @@ struct shell {
 
   context_actor find_or_open(const context_id& id) {
     auto known = find(id);
-    if (known || state.released.contains(id) || !here.directory().face(id.node))
-      return known;
+    if (known || state.released.contains(id) || !here.directory().face(id.node)) return known;
     known = spawn_context(here, id);
     state.contexts.emplace(id, known);
     return known;
@@ -48,8 +47,7 @@ struct shell {
   context_actor close(const context_id& id) {
     auto known = find(id);
     state.contexts.erase(id);
-    if (state.released.insert(id).second)
-      state.released_order.push_back(id);
+    if (state.released.insert(id).second) state.released_order.push_back(id);
     if (state.released_order.size() > remembered_releases) {
       state.released.erase(state.released_order.front());
       state.released_order.pop_front();
@@ -58,36 +56,32 @@ struct shell {
   }
 
   caf::error no_context(const context_id& id) {
-    return make_error(errc::unknown_context, "node '" + here.name() + "' does not know " + to_string(id) +
-                                               ": it was released, or its node is down");
+    return make_error(errc::unknown_context,
+                      "node '" + here.name() + "' does not know " + to_string(id) + ": it was released, or its node is down");
   }
 
-  /// Hands a message of a pass to its context. Without one it tells the initiator, or, when that is down for this node alone, the
-  /// sender, which can.
+  /// Hands a message of a pass to its context. Without one it tells the initiator, or, when that is down for this node alone,
+  /// the sender, which can.
   template <class Message>
   void route(Message& message) {
     if (auto context = find(message.context)) {
       self->send(context, std::move(message));
       return;
     }
-    if (message.context.node == here.id())
-      return;
+    if (message.context.node == here.id()) return;
     auto face = here.directory().face(message.context.node);
     if constexpr (std::is_same_v<Message, propagate_gradients>)
-      if (!face)
-        face = here.directory().face(message.from);
-    if (!face)
-      return;
+      if (!face) face = here.directory().face(message.from);
+    if (!face) return;
     auto reason = "node '" + here.name() + "' does not know " + to_string(message.context) + ": it was released there";
     self->send(caf::actor_cast<peer_actor>(face),
-               participant_failed{message.context, message.pass, here.id(),
-                                  static_cast<std::uint8_t>(errc::unknown_context), std::move(reason)});
+               participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
+                                  std::move(reason)});
   }
 
   void call(outgoing_call_ptr job) {
     auto face = here.directory().face(job->to);
-    if (!face)
-      return here.fail_call(*job, error(errc::peer_down, "it is down"));
+    if (!face) return here.fail_call(*job, error(errc::peer_down, "it is down"));
     state.calls.insert(job);
     auto answered = [s = self, job](call_result& result) {
       shell sh(s);
@@ -96,8 +90,7 @@ struct shell {
     };
     auto failed = [s = self, job](const caf::error& reason) {
       shell sh(s);
-      if (sh.state.calls.erase(job) > 0)
-        sh.here.fail_call(*job, to_exception(reason));
+      if (sh.state.calls.erase(job) > 0) sh.here.fail_call(*job, to_exception(reason));
     };
     self->request(caf::actor_cast<peer_actor>(face), job->deadline, job->request).then(answered, failed);
     job->request.payload.tensors.clear();
@@ -127,8 +120,7 @@ struct shell {
     here.directory().remove(id);
     std::vector<outgoing_call_ptr> lost;
     for (const auto& job : state.calls)
-      if (job->to == id)
-        lost.push_back(job);
+      if (job->to == id) lost.push_back(job);
     for (const auto& job : lost) {
       state.calls.erase(job);
       here.fail_call(*job, error(errc::peer_down, "it went down (" + news.reason + ")"));
@@ -136,12 +128,10 @@ struct shell {
     std::vector<context_id> orphans;
     for (const auto& [context, actor] : state.contexts) {
       self->send(actor, news);
-      if (context.node == id)
-        orphans.push_back(context);
+      if (context.node == id) orphans.push_back(context);
     }
     for (const auto& context : orphans)
-      if (auto actor = close(context))
-        self->send(actor, close_atom::value);
+      if (auto actor = close(context)) self->send(actor, close_atom::value);
     auto* objects = &here.objects();
     self->send(here.continuation(), garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
     here.tell_peer_down(news);
@@ -174,8 +164,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](call_request& request) -> caf::result<call_result> {
       shell sh(self);
       if (auto id = request.payload.context) {
-        if (auto context = sh.find_or_open(id))
-          return self->delegate(context, std::move(request));
+        if (auto context = sh.find_or_open(id)) return self->delegate(context, std::move(request));
         return sh.no_context(id);
       }
       auto promise = self->template make_response_promise<result_promise>();
@@ -192,34 +181,29 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](participant_failed& message) { shell(self).route(message); },
     [=](discover& message) -> caf::result<discovered> {
       shell sh(self);
-      if (auto context = sh.find(message.context))
-        return self->delegate(context, std::move(message));
+      if (auto context = sh.find(message.context)) return self->delegate(context, std::move(message));
       return sh.no_context(message.context);
     },
     [=](prune& message) { shell(self).route(message); },
     [=](abort_pass& message) -> caf::result<pass_aborted> {
       shell sh(self);
-      if (auto context = sh.find(message.context))
-        return self->delegate(context, std::move(message));
+      if (auto context = sh.find(message.context)) return self->delegate(context, std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
     [=](release_context& message) -> caf::result<context_released> {
       shell sh(self);
-      if (auto context = sh.close(message.context))
-        return self->delegate(context, std::move(message));
+      if (auto context = sh.close(message.context)) return self->delegate(context, std::move(message));
       return context_released{message.context, sh.here.id()};
     },
     [=](find_atom, const std::string& name) -> caf::result<caf::strong_actor_ptr> {
       auto& here = shell(self).here;
-      if (auto found = here.published(name))
-        return found;
+      if (auto found = here.published(name)) return found;
       return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
     },
     [=](const membership_actor& who) { self->state.membership = who; },
     [=](open_atom, const context_id& id, const context_actor& actor) { self->state.contexts.emplace(id, actor); },
     [=](close_atom, const context_id& id) {
-      if (auto context = shell(self).close(id))
-        self->send(context, close_atom::value);
+      if (auto context = shell(self).close(id)) self->send(context, close_atom::value);
     },
     [=](outgoing_call_ptr& job) {
       shell sh(self);
@@ -232,8 +216,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
         sh.here.fail_call(*job, to_exception(sh.no_context(id)));
     },
     [=](outgoing_joint_ptr& joint) {
-      if (auto context = shell(self).find_or_open(joint->context))
-        self->send(context, std::move(joint));
+      if (auto context = shell(self).find_or_open(joint->context)) self->send(context, std::move(joint));
     },
     [=](incoming_call_ptr& job) {
       shell sh(self);

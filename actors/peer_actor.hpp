@@ -21,35 +21,25 @@ namespace troupe {
 class company;
 
 /// The node's published face: takes what other nodes send, routes it to membership, contexts and call workers.
-///   PE-1  a message for a context that is not here starts nothing, but for a call, or a message to an actor, which opens the context.
-///   PE-2  a released context is not opened again by a call that was on its way (the last 65,536 are remembered).
-///   PE-3  contexts of a node that went down are released here.
+///   PE-1  a message for a context that is not here starts nothing, but for a call, or a message to an actor, which opens the
+///   context. PE-2  a released context is not opened again by a call that was on its way (the last 65,536 are remembered). PE-3
+///   contexts of a node that went down are released here.
 using peer_actor = caf::typed_actor<
   // from other nodes
-  caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
-  caf::replies_to<heartbeat>::with<heartbeat_seen>,
-  caf::reacts_to<farewell>,
-  caf::replies_to<call_request>::with<call_result>,
-  caf::reacts_to<propagate_gradients>,
-  caf::reacts_to<participant_quiet>,
-  caf::reacts_to<participant_failed>,
-  caf::replies_to<discover>::with<discovered>,
-  caf::reacts_to<prune>,
-  caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
+  caf::reacts_to<farewell>, caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>,
+  caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
+  caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
   caf::replies_to<release_context>::with<context_released>,
   caf::replies_to<find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   // from this node
-  caf::reacts_to<membership_actor>,                            // the one it works with, before anything else
-  caf::reacts_to<open_atom, context_id, context_actor>,
-  caf::reacts_to<close_atom, context_id>,
-  caf::reacts_to<outgoing_call_ptr>,                           // outside any context
+  caf::reacts_to<membership_actor>,  // the one it works with, before anything else
+  caf::reacts_to<open_atom, context_id, context_actor>, caf::reacts_to<close_atom, context_id>,
+  caf::reacts_to<outgoing_call_ptr>,  // outside any context
   caf::reacts_to<outgoing_joint_ptr>,
-  caf::reacts_to<incoming_call_ptr>,                           // to run (owner: somebody else) or done (owner: none)
-  caf::reacts_to<free_atom, call_worker_actor>,
-  caf::reacts_to<blocked_atom>,
-  caf::reacts_to<resumed_atom>,
-  caf::reacts_to<peer_up>,
-  caf::reacts_to<peer_down>>;
+  caf::reacts_to<incoming_call_ptr>,  // to run (owner: somebody else) or done (owner: none)
+  caf::reacts_to<free_atom, call_worker_actor>, caf::reacts_to<blocked_atom>, caf::reacts_to<resumed_atom>,
+  caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;
 
 struct peer_state {
   static inline const char* name = "peer";
@@ -62,7 +52,7 @@ struct peer_state {
   std::unordered_map<context_id, context_actor> contexts;
   std::unordered_set<context_id> released;
   std::deque<context_id> released_order;
-  std::unordered_set<outgoing_call_ptr> calls;                 // outside any context, not answered yet
+  std::unordered_set<outgoing_call_ptr> calls;  // outside any context, not answered yet
   call_pool<call_worker_actor, incoming_call_ptr> pool;
 };
 

@@ -30,8 +30,7 @@ caf::strong_actor_ptr peer_directory::face(node_id id) const {
 caf::strong_actor_ptr peer_directory::face(const std::string& name) const {
   std::lock_guard lock(mutex_);
   for (const auto& [id, known] : up_)
-    if (known.who.name == name)
-      return known.face;
+    if (known.who.name == name) return known.face;
   return nullptr;
 }
 
@@ -45,8 +44,7 @@ std::vector<member> peer_directory::members() const {
   std::lock_guard lock(mutex_);
   std::vector<member> result;
   result.reserve(up_.size());
-  for (const auto& [id, each] : up_)
-    result.push_back(each.who);
+  for (const auto& [id, each] : up_) result.push_back(each.who);
   return result;
 }
 

@@ -23,8 +23,7 @@ system_config::system_config(const settings& options) {
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
   load<caf::io::middleman>();
-  if (options.configure)
-    options.configure(*this);
+  if (options.configure) options.configure(*this);
 }
 
 system_config::system_config(for_tests) {

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
-#include <iterator>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -27,9 +27,7 @@ constexpr std::uintmax_t largest_file = 1 << 20;
 constexpr std::size_t most_nodes = 256;
 constexpr std::int64_t most_lanes = 1024;
 
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::runtime_error(where + ": " + what);
-}
+[[noreturn]] void fail(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
 
 /// What stands in the file, short enough for an error text.
 std::string shown(const json& value) {
@@ -58,49 +56,42 @@ json parse_strictly(const std::string& text, const std::string& origin) {
     auto at = reason.find("parse error");
     fail(origin, "not valid JSON: " + (at == std::string::npos ? reason : reason.substr(at)));
   }
-  if (!twice.empty())
-    fail(origin, "the field \"" + twice + "\" is written twice in one object; expected it once");
+  if (!twice.empty()) fail(origin, "the field \"" + twice + "\" is written twice in one object; expected it once");
   return document;
 }
 
 void check_fields(const json& object, const std::string& where, const std::vector<std::string>& known) {
   for (auto& [name, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end())
-      continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string list;
-    for (auto& k : known)
-      list += (list.empty() ? "" : ", ") + k;
+    for (auto& k : known) list += (list.empty() ? "" : ", ") + k;
     fail(where, "unknown field \"" + name + "\"; expected " + (known.size() == 1 ? "only " : "one of ") + list);
   }
 }
 
-std::int64_t read_number(const json& object, const std::string& where, const char* field, std::int64_t lowest, std::int64_t highest,
-                         std::int64_t otherwise) {
+std::int64_t read_number(const json& object, const std::string& where, const char* field, std::int64_t lowest,
+                         std::int64_t highest, std::int64_t otherwise) {
   auto found = object.find(field);
-  if (found == object.end())
-    return otherwise;
+  if (found == object.end()) return otherwise;
   bool fits = found->is_number_unsigned() ? found->get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
                                           : found->is_number_integer() && found->get<std::int64_t>() <= highest;
   if (!fits || found->get<std::int64_t>() < lowest)
-    fail(where + "." + field,
-         "expected a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest) + ", got " + shown(*found));
+    fail(where + "." + field, "expected a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest) +
+                                ", got " + shown(*found));
   return found->get<std::int64_t>();
 }
 
 std::string read_text(const json& object, const std::string& where, const char* field, const char* otherwise) {
   auto found = object.find(field);
-  if (found == object.end() && otherwise != nullptr)
-    return otherwise;
-  if (found == object.end())
-    fail(where, std::string("the field \"") + field + "\" is missing; expected a text in quotes");
+  if (found == object.end() && otherwise != nullptr) return otherwise;
+  if (found == object.end()) fail(where, std::string("the field \"") + field + "\" is missing; expected a text in quotes");
   if (!found->is_string() || found->get<std::string>().empty())
     fail(where + "." + field, "expected a text in quotes, got " + shown(*found));
   return found->get<std::string>();
 }
 
 cluster_node read_node(const json& object, const std::string& where) {
-  if (!object.is_object())
-    fail(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
+  if (!object.is_object()) fail(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
   check_fields(object, where, {"name", "host", "port", "workers", "threads"});
   cluster_node node;
   node.name = read_text(object, where, "name", nullptr);
@@ -116,12 +107,10 @@ cluster_node read_node(const json& object, const std::string& where) {
 
 cluster_file cluster_file::parse(const std::string& text, const std::string& origin) {
   auto document = parse_strictly(text, origin);
-  if (!document.is_object())
-    fail(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));
+  if (!document.is_object()) fail(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));
   check_fields(document, origin, {"nodes"});
   auto list = document.find("nodes");
-  if (list == document.end())
-    fail(origin, "the field \"nodes\" is missing; expected a list of nodes");
+  if (list == document.end()) fail(origin, "the field \"nodes\" is missing; expected a list of nodes");
   if (!list->is_array() || list->empty() || list->size() > most_nodes)
     fail(origin + ": nodes", "expected a list of 1 to " + std::to_string(most_nodes) + " nodes, got " +
                                (list->is_array() ? std::to_string(list->size()) : shown(*list)));
@@ -156,10 +145,8 @@ cluster_file cluster_file::read(const std::string& path) {
     fail(path, "expected a cluster file of at most " + std::to_string(largest_file) + " bytes, got " + std::to_string(size));
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad())
-    fail(path, std::string("cannot read it: ") + std::strerror(errno));
-  if (text.empty())
-    fail(path, "the file is empty; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
+  if (!file.is_open() || file.bad()) fail(path, std::string("cannot read it: ") + std::strerror(errno));
+  if (text.empty()) fail(path, "the file is empty; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
   return parse(text, path);
 }
 
@@ -170,11 +157,9 @@ void check_node_name(const std::string& name, const std::string& field) {
 
 bool is_loopback(const std::string& host) {
   in_addr v4;
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1)
-    return (ntohl(v4.s_addr) >> 24) == 127;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
   in6_addr v6;
-  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1)
-    return IN6_IS_ADDR_LOOPBACK(&v6);
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
   return host == "localhost";
 }
 

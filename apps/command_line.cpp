@@ -33,46 +33,39 @@ std::size_t distance(const std::string& a, const std::string& b) {
         continue;
       }
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[a.size()][b.size()];
 }
 
 /// "; did you mean X?", or nothing when no word is near.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
-  auto nearest = std::min_element(known.begin(), known.end(),
-                                  [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
-  if (nearest == known.end() || distance(word, *nearest) > std::max<std::size_t>(1, word.size() / 3))
-    return "";
+  auto nearest =
+    std::min_element(known.begin(), known.end(), [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
+  if (nearest == known.end() || distance(word, *nearest) > std::max<std::size_t>(1, word.size() / 3)) return "";
   return "; did you mean " + *nearest + "?";
 }
 
 std::string joined(const std::vector<std::string>& words) {
   std::string list;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  for (std::size_t i = 0; i < words.size(); ++i) list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   return list;
 }
 
 std::vector<std::string> subcommands(const CLI::App& app) {
   std::vector<std::string> names;
-  for (auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(sub->get_name());
+  for (auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
   return names;
 }
 
 std::vector<std::string> options(const CLI::App& app) {
   std::vector<std::string> names;
   for (auto* option : app.get_options())
-    for (auto& name : option->get_lnames())
-      names.push_back("--" + name);
+    for (auto& name : option->get_lnames()) names.push_back("--" + name);
   return names;
 }
 
-void say(const std::string& text) noexcept {
-  std::fprintf(stderr, "troupe: %s\n", text.c_str());
-}
+void say(const std::string& text) noexcept { std::fprintf(stderr, "troupe: %s\n", text.c_str()); }
 
 std::string flattened(const std::string& text) {
   std::string line;
@@ -82,8 +75,7 @@ std::string flattened(const std::string& text) {
     else if (!line.empty() && line.back() != ' ')
       line += ' ';
   }
-  while (!line.empty() && line.back() == ' ')
-    line.pop_back();
+  while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
 }
 
@@ -95,7 +87,8 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
   std::string text = flattened(mistake.what());
   if (mistake.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {
     bool option = left.front().starts_with('-');
-    text = (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
+    text =
+      (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
   }
   for (auto* option : where.get_options())
     if (option->get_expected_max() == 1 && option->get_items_expected_max() == 1 && option->count() > 1)
@@ -112,8 +105,8 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   }
   std::string first = argv[1];
   if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end()) {
-    say("unknown subcommand '" + first + "'; expected " + joined(names) + suggestion(first, names) + " (see '" + app.get_name() +
-        " --help')");
+    say("unknown subcommand '" + first + "'; expected " + joined(names) + suggestion(first, names) + " (see '" +
+        app.get_name() + " --help')");
     return wrong_arguments;
   }
   try {
@@ -144,10 +137,8 @@ std::function<std::string(const std::string&)> refusal(Check check) {
 }  // namespace
 
 std::string one_line(const std::exception& failure) {
-  if (auto* of_torch = dynamic_cast<const c10::Error*>(&failure))
-    return flattened(of_torch->what_without_backtrace());
-  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr)
-    return "out of memory";
+  if (auto* of_torch = dynamic_cast<const c10::Error*>(&failure)) return flattened(of_torch->what_without_backtrace());
+  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) return "out of memory";
   return flattened(failure.what());
 }
 
@@ -166,15 +157,12 @@ int status_with_output(int status) noexcept {
   std::cout.flush();
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   std::fflush(nullptr);
-  if (written || status != 0)
-    return status;
+  if (written || status != 0) return status;
   say("expected to write to stdout, but not all of it could be written (is the disk full, or its reader gone?)");
   return failed;
 }
 
-CLI::Validator host_and_port() {
-  return CLI::Validator(refusal(parse_address), "HOST:PORT", "host_and_port");
-}
+CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "HOST:PORT", "host_and_port"); }
 
 CLI::Validator node_name() {
   return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "NAME", "node_name");

@@ -8,8 +8,8 @@
 
 namespace troupe::apps {
 
-/// Parses the arguments and runs the subcommand's callback. A callback fails by any exception, or with a status of its own and no text by
-/// CLI::RuntimeError. Returns the exit status.
+/// Parses the arguments and runs the subcommand's callback. A callback fails by any exception, or with a status of its own and
+/// no text by CLI::RuntimeError. Returns the exit status.
 ///   CL-1  0: done, or help was asked for. 1: it failed. 2: the arguments are wrong.
 ///   CL-2  a failure is one line on stderr, "troupe: <what>"; a wrong argument's names the argument and the --help to read.
 int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;

@@ -11,18 +11,16 @@ constexpr std::chrono::milliseconds glance{20};  // between two looks
 
 }  // namespace
 
-last_exit::last_exit(const stop_signal& stop, std::chrono::milliseconds patience, std::function<void()> leave) : patience_(patience) {
+last_exit::last_exit(const stop_signal& stop, std::chrono::milliseconds patience, std::function<void()> leave)
+    : patience_(patience) {
   thread_ = std::jthread([this, &stop, leave = std::move(leave)](const std::stop_token& disarmed) {
     while (!stop.wait_for(glance))
-      if (disarmed.stop_requested())
-        return;
+      if (disarmed.stop_requested()) return;
     for (const auto asked = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - asked < patience_.load();) {
-      if (disarmed.stop_requested())
-        return;
+      if (disarmed.stop_requested()) return;
       std::this_thread::sleep_for(glance);
     }
-    if (disarmed.stop_requested())
-      return;
+    if (disarmed.stop_requested()) return;
     leave();
     _exit(128 + stop.number());
   });
@@ -30,8 +28,7 @@ last_exit::last_exit(const stop_signal& stop, std::chrono::milliseconds patience
 
 void last_exit::disarm() {
   thread_.request_stop();
-  if (thread_.joinable())
-    thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace troupe::apps

@@ -29,9 +29,7 @@ namespace {
 
 constexpr std::size_t longest_line = 64 * 1024;  // a longer one comes in pieces
 
-[[noreturn]] void fail(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
 /// A file descriptor with an owner.
 class descriptor {
@@ -46,8 +44,7 @@ class descriptor {
 
   int get() const noexcept { return number_; }
   void reset() noexcept {
-    if (number_ >= 0)
-      close(std::exchange(number_, -1));
+    if (number_ >= 0) close(std::exchange(number_, -1));
   }
 
  private:
@@ -73,15 +70,13 @@ bool has_ended(const child& c) {
 std::string own_program() {
   std::string path(4096, '\0');
   auto length = readlink("/proc/self/exe", path.data(), path.size());
-  if (length < 0)
-    fail("cannot find the program's own file (/proc/self/exe)");
+  if (length < 0) fail("cannot find the program's own file (/proc/self/exe)");
   path.resize(static_cast<std::size_t>(length));
   return path;
 }
 
 std::string describe_exit(int status) {
-  if (WIFEXITED(status))
-    return "exited with " + std::to_string(WEXITSTATUS(status));
+  if (WIFEXITED(status)) return "exited with " + std::to_string(WEXITSTATUS(status));
   if (WIFSIGNALED(status)) {
     const char* text = sigdescr_np(WTERMSIG(status));
     return "killed by signal " + std::to_string(WTERMSIG(status)) + " (" + (text != nullptr ? text : "unknown") + ")";
@@ -89,13 +84,13 @@ std::string describe_exit(int status) {
   return "ended with status " + std::to_string(status);
 }
 
-/// Starts, listens to and reaps the children on one thread. PR_SET_PDEATHSIG watches the thread that forked, not the process, so that thread has
-/// to be one that lives as long as the group. Others touch `children_` under the mutex, so no signal can reach a pid that was reaped.
+/// Starts, listens to and reaps the children on one thread. PR_SET_PDEATHSIG watches the thread that forked, not the process,
+/// so that thread has to be one that lives as long as the group. Others touch `children_` under the mutex, so no signal can
+/// reach a pid that was reaped.
 class process_group::loop {
  public:
   explicit loop(line_sink sink) : sink_(std::move(sink)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (wake_.get() < 0)
-      fail("cannot watch processes (eventfd)");
+    if (wake_.get() < 0) fail("cannot watch processes (eventfd)");
     thread_ = std::thread([this] { run(); });
   }
 
@@ -123,8 +118,7 @@ class process_group::loop {
   std::optional<exited> poll_for(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, timeout, [&] { return !ended_.empty(); });
-    if (ended_.empty())
-      return std::nullopt;
+    if (ended_.empty()) return std::nullopt;
     auto first = std::move(ended_.front());
     ended_.pop_front();
     return first;
@@ -133,8 +127,7 @@ class process_group::loop {
   std::vector<pid_t> running() const {
     std::lock_guard lock(mutex_);
     std::vector<pid_t> pids;
-    for (auto& c : children_)
-      pids.push_back(c.pid);
+    for (auto& c : children_) pids.push_back(c.pid);
     return pids;
   }
 
@@ -147,10 +140,8 @@ class process_group::loop {
         kill(-c.pid, SIGCONT);  // a stopped one could not see it
       }
     auto gone = [&] { return children_.empty(); };
-    if (changed_.wait_for(lock, grace, gone))
-      return;
-    for (auto& c : children_)
-      kill(-c.pid, SIGKILL);
+    if (changed_.wait_for(lock, grace, gone)) return;
+    for (auto& c : children_) kill(-c.pid, SIGKILL);
     changed_.wait(lock, gone);
   }
 
@@ -160,16 +151,13 @@ class process_group::loop {
       std::deque<std::packaged_task<pid_t()>*> tasks;
       {
         std::lock_guard lock(mutex_);
-        if (leaving_)
-          return;
+        if (leaving_) return;
         tasks.swap(tasks_);
       }
-      for (auto* task : tasks)
-        (*task)();
+      for (auto* task : tasks) (*task)();
       wait_for_news();
       // This thread alone changes the list, so it may read it without the lock.
-      for (auto& c : children_)
-        read_output(c);
+      for (auto& c : children_) read_output(c);
       reap();
     }
   }
@@ -178,8 +166,7 @@ class process_group::loop {
     std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}};
     for (auto& c : children_) {
       watched.push_back({c.life.get(), POLLIN, 0});
-      if (c.output.get() >= 0)
-        watched.push_back({c.output.get(), POLLIN, 0});
+      if (c.output.get() >= 0) watched.push_back({c.output.get(), POLLIN, 0});
     }
     ::poll(watched.data(), watched.size(), -1);
     std::uint64_t count;
@@ -191,8 +178,7 @@ class process_group::loop {
     descriptor write_end;
     if (sink_) {
       int ends[2];
-      if (pipe2(ends, O_CLOEXEC) != 0)
-        fail("cannot read the output of '" + name + "'");
+      if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot read the output of '" + name + "'");
       read_end = descriptor(ends[0]);
       write_end = descriptor(ends[1]);
       fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -215,10 +201,8 @@ class process_group::loop {
     char buffer[4096];
     while (c.output.get() >= 0) {
       auto got = read(c.output.get(), buffer, sizeof buffer);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got < 0 && errno == EAGAIN)
-        return;
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return;
       if (got <= 0) {
         c.output.reset();
         return;
@@ -233,8 +217,7 @@ class process_group::loop {
     for (std::size_t end; (end = c.unfinished.find('\n', begin)) != std::string::npos; begin = end + 1)
       sink_(c.name, c.unfinished.substr(begin, end - begin));
     c.unfinished.erase(0, begin);
-    if (c.unfinished.size() >= longest_line)
-      sink_(c.name, std::exchange(c.unfinished, {}));
+    if (c.unfinished.size() >= longest_line) sink_(c.name, std::exchange(c.unfinished, {}));
   }
 
   void reap() {
@@ -245,14 +228,12 @@ class process_group::loop {
         continue;
       }
       read_output(c);  // its last words; a grandchild may hold the pipe open beyond them
-      if (!c.unfinished.empty())
-        sink_(c.name, c.unfinished);
+      if (!c.unfinished.empty()) sink_(c.name, c.unfinished);
       std::lock_guard lock(mutex_);
       int status = 0;
       while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
       }
-      if (!c.stopped)
-        ended_.push_back({c.name, c.pid, status, describe_exit(status)});
+      if (!c.stopped) ended_.push_back({c.name, c.pid, status, describe_exit(status)});
       children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
       changed_.notify_all();
     }
@@ -281,21 +262,15 @@ pid_t process_group::start(std::string name, std::vector<std::string> arguments)
   return loop_->start(std::move(name), std::move(arguments));
 }
 
-std::optional<process_group::exited> process_group::poll() {
-  return loop_->poll_for(std::chrono::milliseconds(0));
-}
+std::optional<process_group::exited> process_group::poll() { return loop_->poll_for(std::chrono::milliseconds(0)); }
 
 std::optional<process_group::exited> process_group::poll_for(std::chrono::milliseconds timeout) {
   return loop_->poll_for(timeout);
 }
 
-std::vector<pid_t> process_group::running() const {
-  return loop_->running();
-}
+std::vector<pid_t> process_group::running() const { return loop_->running(); }
 
-void process_group::stop_all(std::chrono::milliseconds grace) {
-  loop_->stop_all(grace);
-}
+void process_group::stop_all(std::chrono::milliseconds grace) { loop_->stop_all(grace); }
 
 process_group::line_sink lines_with_names() {
   return [](const std::string& name, const std::string& line) {

@@ -46,7 +46,8 @@ class process_group {
   process_group(const process_group&) = delete;
   process_group& operator=(const process_group&) = delete;
 
-  /// Starts the program arguments[0] (a path, or a name in PATH). Returns once it runs; throws std::system_error, naming it, if it can't.
+  /// Starts the program arguments[0] (a path, or a name in PATH). Returns once it runs; throws std::system_error, naming it, if
+  /// it can't.
   pid_t start(std::string name, std::vector<std::string> arguments);
 
   /// The next child that ended, if any.

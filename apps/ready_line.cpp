@@ -19,14 +19,11 @@ std::string ready_line::address() const {
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-std::string ready_line::text() const {
-  return name + std::string(verb) + address();
-}
+std::string ready_line::text() const { return name + std::string(verb) + address(); }
 
 std::optional<ready_line> ready_line::parse(const std::string& line) {
   auto at = line.find(verb);
-  if (at == std::string::npos || !valid_node_name(line.substr(0, at)))
-    return std::nullopt;
+  if (at == std::string::npos || !valid_node_name(line.substr(0, at))) return std::nullopt;
   try {
     auto [host, port] = parse_address(line.substr(at + verb.size()));
     return ready_line{line.substr(0, at), host, port};

@@ -7,7 +7,8 @@
 
 namespace troupe::apps {
 
-/// What a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". Who started it reads its address from there.
+/// What a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". Who started it reads its address from
+/// there.
 struct ready_line {
   std::string name;
   std::string host;

@@ -37,8 +37,7 @@ stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::millis
   auto set = stop_signals();
   signal_file_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   leave_file_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (signal_file_ < 0 || leave_file_ < 0)
-    throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
+  if (signal_file_ < 0 || leave_file_ < 0) throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
   thread_ = std::thread([this] { listen(); });
 }
 
@@ -58,30 +57,23 @@ int stop_signal::wait() const {
 
 std::optional<int> stop_signal::wait_for(std::chrono::milliseconds timeout) const {
   std::unique_lock lock(mutex_);
-  if (!came_.wait_for(lock, timeout, [&] { return requested(); }))
-    return std::nullopt;
+  if (!came_.wait_for(lock, timeout, [&] { return requested(); })) return std::nullopt;
   return number();
 }
 
-void stop_signal::request() {
-  note(SIGTERM);
-}
+void stop_signal::request() { note(SIGTERM); }
 
 void stop_signal::listen() {
   pollfd watched[] = {{signal_file_, POLLIN, 0}, {leave_file_, POLLIN, 0}};
   std::optional<std::chrono::steady_clock::time_point> first;
   while (true) {
     ::poll(watched, 2, -1);
-    if (watched[1].revents != 0)
-      return;
+    if (watched[1].revents != 0) return;
     signalfd_siginfo info;
-    if (read(signal_file_, &info, sizeof info) != static_cast<ssize_t>(sizeof info))
-      continue;
+    if (read(signal_file_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
     auto now = std::chrono::steady_clock::now();
-    if (first && now - *first >= patience_)
-      _exit(128 + static_cast<int>(info.ssi_signo));
-    if (!first)
-      first = now;
+    if (first && now - *first >= patience_) _exit(128 + static_cast<int>(info.ssi_signo));
+    if (!first) first = now;
     note(static_cast<int>(info.ssi_signo));
   }
 }
@@ -89,13 +81,11 @@ void stop_signal::listen() {
 void stop_signal::note(int number) {
   {
     std::lock_guard lock(mutex_);
-    if (requested())
-      return;
+    if (requested()) return;
     number_.store(number, std::memory_order_release);
   }
   came_.notify_all();
-  if (on_signal_)
-    on_signal_(number);
+  if (on_signal_) on_signal_(number);
 }
 
 }  // namespace troupe::apps

@@ -30,8 +30,7 @@ class newborn {
     redirect();
     // The report's end closes by itself when the program starts; so must all that the parent has open.
     check(static_cast<int>(syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC)));
-    for (int number = 1; number < NSIG; ++number)
-      signal(number, SIG_DFL);
+    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -52,8 +51,7 @@ class newborn {
   }
 
   void check(int result) const noexcept {
-    if (result >= 0)
-      return;
+    if (result >= 0) return;
     int reason = errno;
     [[maybe_unused]] auto written = write(report_, &reason, sizeof reason);
     _exit(127);
@@ -71,8 +69,7 @@ pid_t fork_without_signals(const newborn& child) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
   pid_t pid = _Fork();  // no handlers of fork: libraries' handlers wait for locks that the child never needs
-  if (pid == 0)
-    child.run(parent);
+  if (pid == 0) child.run(parent);
   int reason = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = reason;
@@ -82,11 +79,9 @@ pid_t fork_without_signals(const newborn& child) {
 }  // namespace
 
 pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
-  if (arguments.empty())
-    throw std::invalid_argument("cannot start a process: expected a program and its arguments, got none");
+  if (arguments.empty()) throw std::invalid_argument("cannot start a process: expected a program and its arguments, got none");
   std::vector<char*> pointers;
-  for (auto& argument : arguments)
-    pointers.push_back(const_cast<char*>(argument.c_str()));
+  for (auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
 
   int report[2];
@@ -106,8 +101,7 @@ pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
       }
   }
   close(report[0]);
-  if (reason != 0)
-    throw std::system_error(reason, std::generic_category(), "cannot start '" + arguments[0] + "'");
+  if (reason != 0) throw std::system_error(reason, std::generic_category(), "cannot start '" + arguments[0] + "'");
   return pid;
 }
 

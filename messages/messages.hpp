@@ -73,9 +73,9 @@ struct call_request {
   object_id target;
   attributes values;
   autograd_message payload;
-  std::int64_t deadline_ns = 0;  // time left for the call when it was sent
-  std::uint64_t span = 0;        // of the caller's trace, 0 for none
-  pass_number completed;         // the context's last pass that the caller knows to be over
+  std::int64_t deadline_ns = 0;     // time left for the call when it was sent
+  std::uint64_t span = 0;           // of the caller's trace, 0 for none
+  pass_number completed;            // the context's last pass that the caller knows to be over
   std::vector<pass_number> failed;  // those up to it that failed: their gradients count nowhere
 };
 

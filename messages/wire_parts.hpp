@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdint>
 #include <concepts>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -51,8 +51,7 @@ void take_pass(const Header& from, Message& x) {
 }
 
 template <class Id>
-  requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>)
-void put(fixed64_list& to, const std::vector<Id>& xs) {
+requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void put(fixed64_list& to, const std::vector<Id>& xs) {
   to.Reserve(static_cast<int>(xs.size()));
   for (const Id& x : xs) {
     to.AddAlreadyReserved(x.value);
@@ -60,8 +59,7 @@ void put(fixed64_list& to, const std::vector<Id>& xs) {
 }
 
 template <class Id>
-  requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>)
-void take(const fixed64_list& from, std::vector<Id>& xs) {
+requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void take(const fixed64_list& from, std::vector<Id>& xs) {
   xs.resize(static_cast<std::size_t>(from.size()));
   for (int i = 0; i < from.size(); ++i) {
     xs[static_cast<std::size_t>(i)].value = from[i];

@@ -28,8 +28,7 @@ std::string number(double value) {
 /// With thin groups of three digits: 12,000.
 std::string label(double value) {
   auto text = number(value);
-  if (std::abs(value) < 10000 || text.find_first_of(".e") != std::string::npos)
-    return text;
+  if (std::abs(value) < 10000 || text.find_first_of(".e") != std::string::npos) return text;
   return grouped(std::move(text));
 }
 
@@ -41,13 +40,21 @@ std::string coordinate(double value) {
 
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const auto c : text)
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
+  for (const auto c : text) switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
     }
   return out;
 }
@@ -61,10 +68,8 @@ struct range {
     high = std::max(high, value);
   }
   void settle(double margin) {
-    if (!(low <= high))
-      low = 0, high = 1;
-    if (low == high)
-      low -= 0.5, high += 0.5;
+    if (!(low <= high)) low = 0, high = 1;
+    if (low == high) low -= 0.5, high += 0.5;
     const auto more = (high - low) * margin;
     low -= more;
     high += more;
@@ -79,11 +84,9 @@ class canvas {
   canvas(const chart& of, std::ostringstream& out) : chart_(of), out_(out) {
     for (const auto& each : of.series)
       for (const auto& point : each.points)
-        if (finite(point))
-          x_.take(point.first), y_.take(point.second);
+        if (finite(point)) x_.take(point.first), y_.take(point.second);
     for (const auto& level : of.levels)
-      if (std::isfinite(level.value))
-        y_.take(level.value);
+      if (std::isfinite(level.value)) y_.take(level.value);
     x_.settle(0);
     y_.settle(0.05);
   }
@@ -106,36 +109,34 @@ class canvas {
   }
 
   void draw(const chart_level& level) {
-    if (!std::isfinite(level.value))
-      return;
+    if (!std::isfinite(level.value)) return;
     out_ << "<line x1=\"" << left << "\" y1=\"" << coordinate(y(level.value)) << "\" x2=\"" << page_width - right << "\" y2=\""
-         << coordinate(y(level.value)) << "\" stroke=\"" << level.colour << "\" stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n";
+         << coordinate(y(level.value)) << "\" stroke=\"" << level.colour
+         << "\" stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n";
   }
 
   void draw(const chart_series& series) {
     out_ << "<polyline fill=\"none\" stroke=\"" << series.colour << "\" stroke-width=\"" << number(series.width)
          << "\" stroke-linejoin=\"round\" points=\"";
     for (const auto& point : series.points)
-      if (finite(point))
-        out_ << coordinate(x(point.first)) << ',' << coordinate(y(point.second)) << ' ';
+      if (finite(point)) out_ << coordinate(x(point.first)) << ',' << coordinate(y(point.second)) << ' ';
     out_ << "\"/>\n";
     if (series.dots)
       for (const auto& point : series.points)
         if (finite(point))
-          out_ << "<circle cx=\"" << coordinate(x(point.first)) << "\" cy=\"" << coordinate(y(point.second)) << "\" r=\"3\" fill=\""
-               << series.colour << "\"/>\n";
+          out_ << "<circle cx=\"" << coordinate(x(point.first)) << "\" cy=\"" << coordinate(y(point.second))
+               << "\" r=\"3\" fill=\"" << series.colour << "\"/>\n";
   }
 
   void legend() {
     auto at = left;
     const auto entry = [&](const std::string& name, const std::string& colour, const char* extra) {
-      out_ << "<line x1=\"" << at << "\" y1=\"54\" x2=\"" << at + 26 << "\" y2=\"54\" stroke=\"" << colour << "\" stroke-width=\"2.5\""
-           << extra << "/>\n";
+      out_ << "<line x1=\"" << at << "\" y1=\"54\" x2=\"" << at + 26 << "\" y2=\"54\" stroke=\"" << colour
+           << "\" stroke-width=\"2.5\"" << extra << "/>\n";
       text(at + 33, 58, name, "start");
       at += 33 + 7.2 * static_cast<double>(name.size()) + 22;
     };
-    for (const auto& each : chart_.series)
-      entry(each.name, each.colour, "");
+    for (const auto& each : chart_.series) entry(each.name, each.colour, "");
     for (const auto& each : chart_.levels)
       entry(each.name + " (" + coordinate2(each.value) + ")", each.colour, " stroke-dasharray=\"7 5\"");
   }
@@ -147,7 +148,9 @@ class canvas {
     return out;
   }
   double x(double value) const { return left + (value - x_.low) / (x_.high - x_.low) * (page_width - left - right); }
-  double y(double value) const { return page_height - bottom - (value - y_.low) / (y_.high - y_.low) * (page_height - top - bottom); }
+  double y(double value) const {
+    return page_height - bottom - (value - y_.low) / (y_.high - y_.low) * (page_height - top - bottom);
+  }
   void line(double x1, double y1, double x2, double y2, const char* colour) {
     out_ << "<line x1=\"" << coordinate(x1) << "\" y1=\"" << coordinate(y1) << "\" x2=\"" << coordinate(x2) << "\" y2=\""
          << coordinate(y2) << "\" stroke=\"" << colour << "\"/>\n";
@@ -165,29 +168,25 @@ class canvas {
 }  // namespace
 
 std::vector<double> ticks(double low, double high, int wanted) {
-  if (!(high > low) || wanted < 1)
-    return {low};
+  if (!(high > low) || wanted < 1) return {low};
   const auto rough = (high - low) / wanted;
   const auto power = std::pow(10.0, std::floor(std::log10(rough)));
   const auto part = rough / power;
   const auto gap = power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
   std::vector<double> values;
   const auto first = std::ceil(low / gap - 1e-9);
-  for (double i = first; i * gap <= high + gap * 1e-9; ++i)
-    values.push_back(i * gap);
+  for (double i = first; i * gap <= high + gap * 1e-9; ++i) values.push_back(i * gap);
   return values;
 }
 
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most) {
-  if (points.size() <= most || most == 0)
-    return points;
+  if (points.size() <= most || most == 0) return points;
   std::vector<std::pair<double, double>> out;
   for (std::size_t i = 0; i < most; ++i) {
     const auto begin = points.size() * i / most;
     const auto end = points.size() * (i + 1) / most;
     double x = 0, y = 0;
-    for (auto at = begin; at < end; ++at)
-      x += points[at].first, y += points[at].second;
+    for (auto at = begin; at < end; ++at) x += points[at].first, y += points[at].second;
     out.emplace_back(x / static_cast<double>(end - begin), y / static_cast<double>(end - begin));
   }
   return out;
@@ -195,15 +194,14 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
 
 std::string chart::to_svg() const {
   std::ostringstream out;
-  out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << page_width << ' ' << page_height << "\" width=\"" << page_width
-      << "\" height=\"" << page_height << "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"" << ink << "\">\n"
+  out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << page_width << ' ' << page_height << "\" width=\""
+      << page_width << "\" height=\"" << page_height << "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"" << ink
+      << "\">\n"
       << "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   canvas on{*this, out};
   on.axes();
-  for (const auto& each : levels)
-    on.draw(each);
-  for (const auto& each : series)
-    on.draw(each);
+  for (const auto& each : levels) on.draw(each);
+  for (const auto& each : series) on.draw(each);
   on.legend();
   out << "</svg>\n";
   return out.str();

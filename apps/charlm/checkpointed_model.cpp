@@ -39,8 +39,7 @@ checkpointed_model checkpointed_model::read(const std::string& folder) {
     const auto& entry = manifest.part(name);
     const auto part = read_part(checkpoint / entry.file, entry.digest, manifest.save);
     auto& parameters = stages.emplace_back();
-    for (const auto& [in_checkpoint, value] : part.parameters)
-      parameters.emplace_back(parameter_name(in_checkpoint), value);
+    for (const auto& [in_checkpoint, value] : part.parameters) parameters.emplace_back(parameter_name(in_checkpoint), value);
   }
   auto model = std::make_shared<whole_model>(state.shape, state.stages, state.how.seed);
   copy_parameters(stages, *model);

@@ -17,13 +17,14 @@ using clock = std::chrono::steady_clock;
 constexpr auto glance = std::chrono::milliseconds(20);
 constexpr auto time_to_come_up = std::chrono::seconds(60);
 
-std::string describe(const process_group::exited& end) { return end.name + " (pid " + std::to_string(end.pid) + ") " + end.how; }
+std::string describe(const process_group::exited& end) {
+  return end.name + " (pid " + std::to_string(end.pid) + ") " + end.how;
+}
 
 /// A stage's own lines, without the one that says it is ready.
 process_group::line_sink quiet_lines() {
   return [print = lines_with_names()](const std::string& name, const std::string& line) {
-    if (!ready_line::parse(line))
-      print(name, line);
+    if (!ready_line::parse(line)) print(name, line);
   };
 }
 
@@ -39,10 +40,10 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signa
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
   for (std::size_t i = 1; i <= count; ++i) {
     const auto name = "stage" + std::to_string(i);
-    std::vector<std::string> command{own_program(), "node", "--name", name, "--join", address, "--until-left", driver.name(), "--threads", "1",
-                                     "--deadline-ms", std::to_string(driver.options().deadline.count())};
-    if (driver.options().trace)
-      command.push_back("--trace");
+    std::vector<std::string> command{
+      own_program(),  "node",        "--name",    name, "--join",        address,
+      "--until-left", driver.name(), "--threads", "1",  "--deadline-ms", std::to_string(driver.options().deadline.count())};
+    if (driver.options().trace) command.push_back("--trace");
     nodes.processes_->start(name, command);
     nodes.names_.push_back(name);
   }
@@ -50,7 +51,8 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signa
   for (const auto& name : nodes.names_)
     while (!has(driver.peers(), name) && !stop.requested()) {
       if (const auto end = nodes.processes_->poll_for(glance))
-        throw std::runtime_error("expected node " + end->name + " to come up, but " + describe(*end) + "; what it wrote stands above");
+        throw std::runtime_error("expected node " + end->name + " to come up, but " + describe(*end) +
+                                 "; what it wrote stands above");
       if (clock::now() >= deadline)
         throw std::runtime_error("expected node " + name + " to come up within " + std::to_string(time_to_come_up.count()) +
                                  " s, but it has not joined");
@@ -77,23 +79,19 @@ stage_nodes stage_nodes::join(node& driver, const std::string& path) {
 
 std::vector<peer> stage_nodes::peers(node& driver) const {
   std::vector<peer> all;
-  for (const auto& name : names_)
-    all.push_back(driver.peer(name));
+  for (const auto& name : names_) all.push_back(driver.peer(name));
   return all;
 }
 
 std::optional<std::string> stage_nodes::lost(std::chrono::milliseconds patience) {
-  if (!processes_)
-    return {};
+  if (!processes_) return {};
   const auto end = processes_->poll_for(patience);
-  if (!end)
-    return {};
+  if (!end) return {};
   return describe(*end);
 }
 
 void stage_nodes::stop(std::chrono::milliseconds grace) {
-  if (processes_)
-    processes_->stop_all(grace);
+  if (processes_) processes_->stop_all(grace);
 }
 
 }  // namespace troupe::apps::charlm

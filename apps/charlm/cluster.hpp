@@ -19,8 +19,8 @@ namespace troupe::apps::charlm {
 ///   CL-2  what came of a stage is told by its name, and for a process of ours by its number and how it ended.
 class stage_nodes {
  public:
-  /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error, naming the node, if one
-  /// ends or is not up in time. Returns early when `stop` was asked for.
+  /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error, naming the node, if
+  /// one ends or is not up in time. Returns early when `stop` was asked for.
   static stage_nodes start(node& driver, std::size_t count, const stop_signal& stop);
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const std::string& cluster_file);
@@ -28,7 +28,8 @@ class stage_nodes {
   const std::vector<std::string>& names() const noexcept { return names_; }
   std::vector<peer> peers(node& driver) const;
 
-  /// The end of a process of ours, if one has ended or does within `patience`: "stage1 (pid 4711) was killed by signal 9 (Killed)".
+  /// The end of a process of ours, if one has ended or does within `patience`: "stage1 (pid 4711) was killed by signal 9
+  /// (Killed)".
   std::optional<std::string> lost(std::chrono::milliseconds patience);
 
   /// Ends the processes that were started; those left after the grace time are killed.

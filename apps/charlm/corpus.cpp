@@ -31,9 +31,11 @@ corpus::corpus(const text& from, const vocabulary& words, std::int64_t context) 
   for (std::size_t begin = 0; begin < tokens.size(); begin += turn) {
     const auto cut = std::min(begin + turn - block_length, tokens.size());
     const auto end = std::min(begin + turn, tokens.size());
-    training_.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(begin), tokens.begin() + static_cast<std::ptrdiff_t>(cut));
+    training_.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                           tokens.begin() + static_cast<std::ptrdiff_t>(cut));
     if (end > cut + 2)
-      validation_.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(cut), tokens.begin() + static_cast<std::ptrdiff_t>(end));
+      validation_.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(cut),
+                               tokens.begin() + static_cast<std::ptrdiff_t>(end));
   }
   if (const auto blocks = validation_.size(); blocks > most_validation_blocks) {
     std::vector<std::vector<std::int64_t>> kept;
@@ -55,7 +57,8 @@ batch corpus::training_batch(std::uint64_t seed, std::int64_t step, std::int64_t
   auto targets = at::empty({windows, context_}, at::kLong);
   const auto of_step = mix(mix(seed) ^ static_cast<std::uint64_t>(step));
   for (std::int64_t w = 0; w < windows; ++w) {
-    const auto place = static_cast<std::int64_t>(mix(of_step + static_cast<std::uint64_t>(w)) % static_cast<std::uint64_t>(places_));
+    const auto place =
+      static_cast<std::int64_t>(mix(of_step + static_cast<std::uint64_t>(w)) % static_cast<std::uint64_t>(places_));
     const auto after = std::upper_bound(first_place_.begin(), first_place_.end(), place);
     const auto stretch = static_cast<std::size_t>(after - first_place_.begin()) - 1;
     const auto* from = training_[stretch].data() + (place - first_place_[stretch]);

@@ -17,8 +17,8 @@ struct batch {
   at::Tensor targets;
 };
 
-/// A text cut into blocks of 2,000 characters: every tenth is for validation (of a long text 24 of them, evenly spaced), the rest
-/// for training.
+/// A text cut into blocks of 2,000 characters: every tenth is for validation (of a long text 24 of them, evenly spaced), the
+/// rest for training.
 ///   CO-1  no training window touches a validation block.
 ///   CO-2  the batch of a step depends on the seed and the step alone, so that a run can continue from any step.
 ///   CO-3  a text that has no validation block or no training window throws std::runtime_error, naming what it needs.

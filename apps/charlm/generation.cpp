@@ -18,8 +18,7 @@ std::int64_t pick(const at::Tensor& probabilities, double point) {
   const auto* p = probabilities.const_data_ptr<double>();
   double sum = 0;
   for (std::int64_t i = 0; i < probabilities.numel(); ++i)
-    if ((sum += p[i]) > point)
-      return i;
+    if ((sum += p[i]) > point) return i;
   return probabilities.argmax().item<std::int64_t>();
 }
 
@@ -31,13 +30,14 @@ std::u32string generate(whole_model& model, const model_shape& shape, const voca
     throw std::runtime_error("--temperature is expected to be 0 or more, but is " + std::to_string(how.temperature));
   const torch::NoGradGuard no_graph;
   auto tokens = words.encode(how.prompt);
-  if (tokens.empty())
-    tokens.push_back(0);
+  if (tokens.empty()) tokens.push_back(0);
   const auto begin = tokens.size();
   std::mt19937_64 random{how.seed};
   for (std::int64_t i = 0; i < how.length; ++i) {
     const auto seen = std::min<std::int64_t>(static_cast<std::int64_t>(tokens.size()), shape.context);
-    const auto window = at::tensor(at::ArrayRef<std::int64_t>(tokens).slice(tokens.size() - static_cast<std::size_t>(seen)), at::kLong).unsqueeze(0);
+    const auto window =
+      at::tensor(at::ArrayRef<std::int64_t>(tokens).slice(tokens.size() - static_cast<std::size_t>(seen)), at::kLong)
+        .unsqueeze(0);
     const at::Tensor logits = model.forward(window)[0][seen - 1].to(at::kDouble);
     if (how.temperature == 0) {
       tokens.push_back(logits.argmax().item<std::int64_t>());
@@ -45,8 +45,7 @@ std::u32string generate(whole_model& model, const model_shape& shape, const voca
       const auto point = static_cast<double>(random() >> 11) * 0x1p-53;
       tokens.push_back(pick(at::softmax(logits / how.temperature, 0).contiguous(), point));
     }
-    if (take && !take(words.characters()[static_cast<std::size_t>(tokens.back())]))
-      break;
+    if (take && !take(words.characters()[static_cast<std::size_t>(tokens.back())])) break;
   }
   return words.decode({tokens.begin() + static_cast<std::ptrdiff_t>(begin), tokens.end()});
 }

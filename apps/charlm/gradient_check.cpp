@@ -9,15 +9,13 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
-
 namespace troupe::apps::charlm {
 
 namespace {
 
 std::string shape_of(const at::Tensor& tensor) {
   std::ostringstream out;
-  if (!tensor.defined())
-    return "none";
+  if (!tensor.defined()) return "none";
   out << tensor.scalar_type() << ' ' << tensor.sizes();
   return out.str();
 }
@@ -35,12 +33,11 @@ std::optional<std::string> differing_values(const std::string& name, const at::T
       first = first < 0 ? i : first;
       ++differing;
     }
-  if (differing == 0)
-    return {};
+  if (differing == 0) return {};
   std::ostringstream text;
   text.precision(9);
-  text << "the gradient of " << name << " differs in " << differing << " of " << a.numel() << " elements, first in element " << first
-       << " of " << expected.sizes() << ": the cluster has " << a[first].item<double>() << ", the single process "
+  text << "the gradient of " << name << " differs in " << differing << " of " << a.numel() << " elements, first in element "
+       << first << " of " << expected.sizes() << ": the cluster has " << a[first].item<double>() << ", the single process "
        << b[first].item<double>();
   return text.str();
 }
@@ -52,18 +49,17 @@ std::optional<std::string> first_difference(const named_tensors& came, const nam
   for (const auto& [name, theirs] : expected) {
     const auto at = by_name.find(name);
     const auto ours = at == by_name.end() ? at::Tensor{} : at->second;
-    if (at != by_name.end())
-      by_name.erase(at);
-    if (!ours.defined() && !theirs.defined())
-      continue;
+    if (at != by_name.end()) by_name.erase(at);
+    if (!ours.defined() && !theirs.defined()) continue;
     if (shape_of(ours) != shape_of(theirs))
-      return "the gradient of " + name + " differs: the cluster has " + shape_of(ours) + ", the single process " + shape_of(theirs);
-    if (auto text = differing_values(name, ours, theirs))
-      return text;
+      return "the gradient of " + name + " differs: the cluster has " + shape_of(ours) + ", the single process " +
+             shape_of(theirs);
+    if (auto text = differing_values(name, ours, theirs)) return text;
   }
   for (const auto& [name, ours] : by_name)
     if (ours.defined())
-      return "the gradient of " + name + " differs: the cluster has " + shape_of(ours) + ", the single process does not know it";
+      return "the gradient of " + name + " differs: the cluster has " + shape_of(ours) +
+             ", the single process does not know it";
   return {};
 }
 
@@ -90,8 +86,7 @@ void copy_parameters(const std::vector<named_tensors>& from, whole_model& to) {
 std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const batch_cuts& cuts) {
   const auto threads = at::get_num_threads();
   at::set_num_threads(1);
-  for (const auto& parameter : model.parameters())
-    parameter.mutable_grad().reset();
+  for (const auto& parameter : model.parameters()) parameter.mutable_grad().reset();
   for (const auto& parts : cut(windows, cuts)) {
     std::vector<at::Tensor> losses;
     for (const auto& part : parts)
@@ -102,8 +97,7 @@ std::vector<named_tensors> single_process_gradients(whole_model& model, const ba
   std::vector<named_tensors> gradients;
   for (const auto& each : model.stages()) {
     auto& of_stage = gradients.emplace_back();
-    for (const auto& parameter : each->named_parameters())
-      of_stage.emplace_back(parameter.key(), parameter.value().grad());
+    for (const auto& parameter : each->named_parameters()) of_stage.emplace_back(parameter.key(), parameter.value().grad());
   }
   return gradients;
 }

@@ -24,8 +24,7 @@ metrics::metrics(std::string path, std::int64_t last_step) : path_(std::move(pat
     std::ifstream in(path_);
     for (std::string line; std::getline(in, line);) {
       const auto fields = nlohmann::json::parse(line, nullptr, false);
-      if (fields.is_discarded() || !fields.contains("step") || fields["step"] > last_step)
-        continue;
+      if (fields.is_discarded() || !fields.contains("step") || fields["step"] > last_step) continue;
       const auto step = fields["step"].get<double>();
       if (fields.contains("validation_loss"))
         validation_losses_.emplace_back(step, fields["validation_loss"].get<double>());
@@ -36,8 +35,7 @@ metrics::metrics(std::string path, std::int64_t last_step) : path_(std::move(pat
   }
   write_whole_file(path_, kept);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0)
-    throw std::runtime_error("expected to write to " + path_ + ", but: " + std::strerror(errno));
+  if (descriptor_ < 0) throw std::runtime_error("expected to write to " + path_ + ", but: " + std::strerror(errno));
 }
 
 metrics::~metrics() { ::close(descriptor_); }
@@ -65,12 +63,10 @@ void metrics::write(const std::string& line) {
   std::size_t done = 0;
   while (done < whole.size()) {  // a second call is only made to learn why the first one fell short
     const auto written = ::write(descriptor_, whole.data() + done, whole.size() - done);
-    if (written <= 0)
-      break;
+    if (written <= 0) break;
     done += static_cast<std::size_t>(written);
   }
-  if (done == whole.size())
-    return;
+  if (done == whole.size()) return;
   const std::string reason = std::strerror(errno);
   const auto restored = done == 0 || (known && ::ftruncate(descriptor_, before.st_size) == 0);
   throw std::runtime_error("expected to write a line to " + path_ + ", but: " + reason +

@@ -12,11 +12,10 @@ namespace troupe::apps::charlm {
 
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count) {
   if (count < 1 || windows < count)
-    throw std::runtime_error("expected 1 to " + std::to_string(windows) + " micro-batches for a batch of " + std::to_string(windows) +
-                             ", but --micro-batches is " + std::to_string(count));
+    throw std::runtime_error("expected 1 to " + std::to_string(windows) + " micro-batches for a batch of " +
+                             std::to_string(windows) + ", but --micro-batches is " + std::to_string(count));
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(count), windows / count);
-  for (std::int64_t i = 0; i < windows % count; ++i)
-    ++sizes[static_cast<std::size_t>(i)];
+  for (std::int64_t i = 0; i < windows % count; ++i) ++sizes[static_cast<std::size_t>(i)];
   return sizes;
 }
 
@@ -32,8 +31,7 @@ batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contex
 
 std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes) {
   std::int64_t all = 0;
-  for (const auto& group : sizes)
-    all = std::accumulate(group.begin(), group.end(), all);
+  for (const auto& group : sizes) all = std::accumulate(group.begin(), group.end(), all);
   std::vector<std::vector<micro_batch>> groups;
   std::int64_t at = 0;
   for (const auto& group : sizes) {

@@ -18,8 +18,7 @@ class initial_values {
 
   at::Tensor normal(const std::string& name, at::IntArrayRef shape, double deviation) const {
     auto hash = seed_ ^ 0xcbf29ce484222325u;
-    for (const auto c : name)
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    for (const auto c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     auto generator = at::make_generator<at::CPUGeneratorImpl>(hash);
     return at::empty(shape).normal_(0, deviation, generator);
   }
@@ -76,8 +75,9 @@ class block : public torch::nn::Module {
 stage::stage(const model_shape& shape, stage_place place, std::uint64_t seed) : shape_(shape), place_(place) {
   shape.check();
   if (place.count < 1 || place.index < 0 || place.index >= place.count || place.count > shape.blocks)
-    throw std::runtime_error("expected a stage of 1 to " + std::to_string(shape.blocks) + " (one for each block), but it is number " +
-                             std::to_string(place.index) + " of " + std::to_string(place.count));
+    throw std::runtime_error("expected a stage of 1 to " + std::to_string(shape.blocks) +
+                             " (one for each block), but it is number " + std::to_string(place.index) + " of " +
+                             std::to_string(place.count));
   const initial_values draw{seed};
   const auto w = shape.width;
   if (place.index == 0) {
@@ -100,10 +100,10 @@ stage::stage(const model_shape& shape, stage_place place, std::uint64_t seed) : 
 
 void stage::check_input(const at::Tensor& input) const {
   const auto first = place_.index == 0;
-  const auto fits = input.defined() && input.dim() == (first ? 2 : 3) && input.scalar_type() == (first ? at::kLong : at::kFloat) &&
-                    input.size(1) >= 1 && input.size(1) <= shape_.context && (first || input.size(2) == shape_.width);
-  if (fits)
-    return;
+  const auto fits = input.defined() && input.dim() == (first ? 2 : 3) &&
+                    input.scalar_type() == (first ? at::kLong : at::kFloat) && input.size(1) >= 1 &&
+                    input.size(1) <= shape_.context && (first || input.size(2) == shape_.width);
+  if (fits) return;
   std::ostringstream text;
   text << "stage " << place_.index + 1 << " of " << place_.count << " expected ";
   if (first)
@@ -121,36 +121,32 @@ void stage::check_input(const at::Tensor& input) const {
 at::Tensor stage::forward(const at::Tensor& input) {
   check_input(input);
   auto x = input;
-  if (place_.index == 0)
-    x = at::embedding(token_table_, input) + place_table_.narrow(0, 0, input.size(1));
-  for (const auto& each : blocks_)
-    x = static_cast<block&>(*each).forward(x);
+  if (place_.index == 0) x = at::embedding(token_table_, input) + place_table_.narrow(0, 0, input.size(1));
+  for (const auto& each : blocks_) x = static_cast<block&>(*each).forward(x);
   if (place_.index + 1 == place_.count)
     x = at::linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);
   return x;
 }
 
 whole_model::whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed) {
-  for (std::int64_t i = 0; i < stages; ++i)
-    stages_.push_back(std::make_shared<stage>(shape, stage_place{i, stages}, seed));
+  for (std::int64_t i = 0; i < stages; ++i) stages_.push_back(std::make_shared<stage>(shape, stage_place{i, stages}, seed));
 }
 
 at::Tensor whole_model::forward(at::Tensor x) {
-  for (const auto& each : stages_)
-    x = each->forward(x);
+  for (const auto& each : stages_) x = each->forward(x);
   return x;
 }
 
 std::vector<at::Tensor> whole_model::parameters() const {
   std::vector<at::Tensor> all;
   for (const auto& each : stages_)
-    for (const auto& parameter : each->parameters())
-      all.push_back(parameter);
+    for (const auto& parameter : each->parameters()) all.push_back(parameter);
   return all;
 }
 
 at::Tensor character_loss(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  const auto loss = at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), targets.reshape({-1}), {}, at::Reduction::Mean, -1);
+  const auto loss =
+    at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), targets.reshape({-1}), {}, at::Reduction::Mean, -1);
   return scale == 1 ? loss : loss * scale;
 }
 

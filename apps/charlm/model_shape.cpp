@@ -9,8 +9,7 @@ namespace troupe::apps::charlm {
 void model_shape::check() const {
   const auto refuse = [](const std::string& what) { throw std::runtime_error(what); };
   const auto positive = [&](const char* option, std::int64_t value) {
-    if (value < 1)
-      refuse(std::string(option) + " is expected to be at least 1, but is " + std::to_string(value));
+    if (value < 1) refuse(std::string(option) + " is expected to be at least 1, but is " + std::to_string(value));
   };
   positive("--blocks", blocks);
   positive("--width", width);

@@ -57,8 +57,7 @@ class turns {
   void take(std::size_t number, F&& what) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return next_ == number || failed_; });
-    if (failed_)
-      throw std::runtime_error("an earlier part of the batch failed");
+    if (failed_) throw std::runtime_error("an earlier part of the batch failed");
     what();
     ++next_;
     changed_.notify_all();
@@ -67,15 +66,13 @@ class turns {
   /// What still waits for its turn gets none. Keeps the first failure.
   void fail(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
-    if (!failed_)
-      failure_ = std::move(failure);
+    if (!failed_) failure_ = std::move(failure);
     failed_ = true;
     changed_.notify_all();
   }
 
   void rethrow() const {
-    if (failure_)
-      std::rethrow_exception(failure_);
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
@@ -86,7 +83,8 @@ class turns {
   std::exception_ptr failure_;
 };
 
-/// Runs `part(number, in_turn)` for each number below `count`, each on a thread of its own, and throws what the first to fail threw.
+/// Runs `part(number, in_turn)` for each number below `count`, each on a thread of its own, and throws what the first to fail
+/// threw.
 template <class F>
 void at_once(std::size_t count, F&& part) {
   turns order;
@@ -125,8 +123,7 @@ std::vector<at::Tensor> pipeline::forward(const std::string& method, const std::
     called[s].push_back(stages_[s].call(method, {input}));
     called[s].back().then([ring](const future<call_reply>&) { ring->ring(); });
   };
-  for (const auto& input : inputs)
-    call(0, input);
+  for (const auto& input : inputs) call(0, input);
   while (outputs.size() < inputs.size()) {
     ring->wait();
     for (std::size_t s = 0; s <= last; ++s)
@@ -148,8 +145,7 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
     const auto& parts = shares[share];
     context pass{*here_};
     std::vector<at::Tensor> inputs;
-    for (const auto& part : parts)
-      inputs.push_back(part.windows.inputs);
+    for (const auto& part : parts) inputs.push_back(part.windows.inputs);
     const auto logits = forward("forward", inputs);
     std::vector<at::Tensor> losses;
     for (std::size_t m = 0; m < parts.size(); ++m)
@@ -157,10 +153,8 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
     pass.backward(losses).get();
     in_turn([&] {
       optimizer_.gather(pass);
-      for (const auto& loss : losses)
-        result.loss += loss.item<double>();
-      if (keep_gradients)
-        add_gradients(result.gradients, pass);
+      for (const auto& loss : losses) result.loss += loss.item<double>();
+      if (keep_gradients) add_gradients(result.gradients, pass);
     });
   });
   optimizer_.set_learning_rate(learning_rate);
@@ -177,8 +171,7 @@ void pipeline::add_gradients(std::vector<named_tensors>& to, const context& pass
     if (to[s].empty())
       to[s] = came;
     else
-      for (std::size_t i = 0; i < came.size(); ++i)
-        to[s][i].second = to[s][i].second + came[i].second;
+      for (std::size_t i = 0; i < came.size(); ++i) to[s][i].second = to[s][i].second + came[i].second;
   }
 }
 
@@ -190,7 +183,8 @@ double pipeline::evaluate(const batch& windows) {
   double characters = 0;
   for (std::size_t begin = 0; begin < inputs.size(); begin += calls_at_once) {
     const auto end = std::min(begin + calls_at_once, inputs.size());
-    const auto logits = forward("evaluate", {inputs.begin() + static_cast<std::ptrdiff_t>(begin), inputs.begin() + static_cast<std::ptrdiff_t>(end)});
+    const auto logits = forward(
+      "evaluate", {inputs.begin() + static_cast<std::ptrdiff_t>(begin), inputs.begin() + static_cast<std::ptrdiff_t>(end)});
     for (auto i = begin; i < end; ++i) {
       const auto count = targets[i].ge(0).sum().item<double>();
       sum += count == 0 ? 0 : character_loss(logits[i - begin], targets[i]).item<double>() * count;
@@ -204,17 +198,16 @@ void pipeline::expect_one_thread() const {
   for (const auto& each : stages_) {
     const auto threads = get<std::int64_t>(each.call("threads").get().values, "threads");
     if (threads != 1)
-      throw std::runtime_error("expected one thread inside an operation on node " + each.where().name() + ", but it has " +
-                               std::to_string(threads) +
-                               ", and gradients have the bits of a single process with one alone; give it \"threads\": 1 in the cluster "
-                               "file (--threads 1), or leave the comparison out with --verify-steps 0");
+      throw std::runtime_error(
+        "expected one thread inside an operation on node " + each.where().name() + ", but it has " + std::to_string(threads) +
+        ", and gradients have the bits of a single process with one alone; give it \"threads\": 1 in the cluster "
+        "file (--threads 1), or leave the comparison out with --verify-steps 0");
   }
 }
 
 std::vector<named_tensors> pipeline::parameters() const {
   std::vector<named_tensors> all;
-  for (const auto& each : stages_)
-    all.push_back(each.parameters());
+  for (const auto& each : stages_) all.push_back(each.parameters());
   return all;
 }
 

@@ -19,8 +19,8 @@ namespace troupe::apps::charlm {
 
 /// What a step gave.
 struct step_result {
-  double loss = 0;           // mean over the batch, nats a character
-  double gradient_norm = 0;  // over all nodes, before clipping
+  double loss = 0;                       // mean over the batch, nats a character
+  double gradient_norm = 0;              // over all nodes, before clipping
   std::vector<named_tensors> gradients;  // one list a stage, when asked for
 };
 
@@ -42,8 +42,8 @@ class pipeline {
   /// Copies of the parameters, one named list a stage.
   std::vector<named_tensors> parameters() const;
 
-  /// Throws std::runtime_error, naming the node, unless every stage computes with one thread inside an operation: with more, sums
-  /// are made in another order than a single process with one makes them, and so have other bits.
+  /// Throws std::runtime_error, naming the node, unless every stage computes with one thread inside an operation: with more,
+  /// sums are made in another order than a single process with one makes them, and so have other bits.
   void expect_one_thread() const;
 
   optimizer& optimiser() noexcept { return optimizer_; }

@@ -34,22 +34,18 @@ progress progress::on_stdout() {
 
 std::string progress::line_of(const progress_report& now, std::size_t columns, bool terminal) {
   auto text = "step " + std::to_string(now.step) + "  loss " + fixed(now.loss, 3);
-  if (now.validation_loss)
-    text += "  validation " + fixed(*now.validation_loss, 3);
+  if (now.validation_loss) text += "  validation " + fixed(*now.validation_loss, 3);
   text += "  " + grouped(now.tokens_per_second) + " tokens/s  " + clock_text(now.seconds_left) + " left";
-  if (!terminal)
-    return text;
+  if (!terminal) return text;
   const auto percent = std::to_string(static_cast<int>(std::clamp(now.fraction, 0.0, 1.0) * 100)) + "% ";
   const auto taken = text.size() + percent.size() + 4;
-  if (columns > taken + 8)
-    text = percent + bar(now.fraction, std::min<std::size_t>(columns - taken, 40)) + " " + text;
+  if (columns > taken + 8) text = percent + bar(now.fraction, std::min<std::size_t>(columns - taken, 40)) + " " + text;
   return text.substr(0, columns - 1);
 }
 
 void progress::report(const progress_report& now) {
   const auto time = std::chrono::steady_clock::now();
-  if (last_ != std::chrono::steady_clock::time_point{} && time - last_ < (terminal_ ? redraw : every_))
-    return;
+  if (last_ != std::chrono::steady_clock::time_point{} && time - last_ < (terminal_ ? redraw : every_)) return;
   last_ = time;
   const auto line = line_of(now, columns_, terminal_);
   if (terminal_) {
@@ -68,8 +64,7 @@ void progress::message(const std::string& line) {
 }
 
 void progress::finish() {
-  if (!shown_.empty())
-    out_ << '\n' << std::flush;
+  if (!shown_.empty()) out_ << '\n' << std::flush;
   shown_.clear();
 }
 

@@ -24,7 +24,8 @@ struct progress_report {
 ///   PR-2  elsewhere a report is printed at most once in `every`, and nothing is redrawn.
 class progress {
  public:
-  progress(std::ostream& out, bool terminal, std::size_t columns = 80, std::chrono::milliseconds every = std::chrono::seconds{5});
+  progress(std::ostream& out, bool terminal, std::size_t columns = 80,
+           std::chrono::milliseconds every = std::chrono::seconds{5});
   /// To stdout, whatever it is.
   static progress on_stdout();
 

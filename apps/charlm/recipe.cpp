@@ -21,8 +21,7 @@ attributes recipe::optimizer_options() const {
 
 void recipe::check() const {
   const auto expect = [](bool good, const char* option, const char* wanted, double value) {
-    if (good)
-      return;
+    if (good) return;
     std::ostringstream text;
     text << option << " is expected to be " << wanted << ", but is " << value;
     throw std::runtime_error(text.str());

@@ -28,7 +28,8 @@ run_folder::run_folder(fs::path path) : path_(std::move(path)) {
   fs::create_directories(path_, failure);
   if (!fs::is_directory(path_))
     throw std::runtime_error("expected a folder to write to at " + path_.string() + ", but it can't be made: " +
-                             (failure ? failure.message() : std::string("a file is in its place")) + "; name another with --out");
+                             (failure ? failure.message() : std::string("a file is in its place")) +
+                             "; name another with --out");
   do {
     take();
   } while (!holds());
@@ -41,7 +42,8 @@ void run_folder::take() {
                              "; name another with --out");
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock_);
-    throw std::runtime_error("another run is writing to the folder " + path_.string() + "; wait for its end, or name another with --out");
+    throw std::runtime_error("another run is writing to the folder " + path_.string() +
+                             "; wait for its end, or name another with --out");
   }
 }
 
@@ -49,7 +51,8 @@ void run_folder::take() {
 bool run_folder::holds() {
   struct stat mine {};
   struct stat there {};
-  if (::fstat(lock_, &mine) == 0 && ::stat(lock_name().c_str(), &there) == 0 && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+  if (::fstat(lock_, &mine) == 0 && ::stat(lock_name().c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
+      mine.st_dev == there.st_dev)
     return true;
   ::close(lock_);
   return false;
@@ -64,8 +67,7 @@ void run_folder::abandon() const noexcept {
   std::error_code ignored;
   for (const auto& folder : {path_, fs::path(checkpoint())})
     for (fs::directory_iterator each(folder, ignored), end; !ignored && each != end; each.increment(ignored))
-      if (each->path().extension() == ".part")
-        ::unlink(each->path().c_str());
+      if (each->path().extension() == ".part") ::unlink(each->path().c_str());
   ::unlink(lock_name().c_str());
 }
 
@@ -74,25 +76,22 @@ bool run_folder::has_checkpoint() const { return fs::exists(fs::path(checkpoint(
 void run_folder::expect_room(std::uintmax_t bytes) const {
   std::error_code failure;
   const auto room = fs::space(path_, failure).available;
-  if (failure || room >= bytes)
-    return;
+  if (failure || room >= bytes) return;
   const auto megabytes = [](std::uintmax_t n) { return std::to_string((n + 999'999) / 1'000'000) + " MB"; };
-  throw std::runtime_error("expected room for " + megabytes(bytes) + " in the folder " + path_.string() + ", but there are only " +
-                           megabytes(room) + " (no space left on the device); free some, or name another folder with --out");
+  throw std::runtime_error("expected room for " + megabytes(bytes) + " in the folder " + path_.string() +
+                           ", but there are only " + megabytes(room) +
+                           " (no space left on the device); free some, or name another folder with --out");
 }
 
 std::optional<std::string> run_folder::set_aside() {
   bool any = false;
-  for (const auto* name : files_of_a_run)
-    any = any || fs::exists(path_ / name);
-  if (!any)
-    return {};
+  for (const auto* name : files_of_a_run) any = any || fs::exists(path_ / name);
+  if (!any) return {};
   const auto aside = path_ / (has_checkpoint() ? "previous" : "unfinished");
   fs::create_directories(aside);
   for (const auto* name : files_of_a_run) {
     fs::remove_all(aside / name);
-    if (fs::exists(path_ / name))
-      fs::rename(path_ / name, aside / name);
+    if (fs::exists(path_ / name)) fs::rename(path_ / name, aside / name);
   }
   return aside.string();
 }

@@ -11,8 +11,8 @@ namespace troupe::apps::charlm {
 /// The folder of a run and the names in it.
 ///   RF-1  one process at a time has it: a second one throws std::runtime_error.
 ///   RF-2  set_aside loses nothing of the run that was there: its files are moved to `previous/`, in place of those of the run
-///         before it. A run without a checkpoint goes to `unfinished/` instead, so that no failed start costs a run that has one.
-///         Files that no run writes are left alone.
+///         before it. A run without a checkpoint goes to `unfinished/` instead, so that no failed start costs a run that has
+///         one. Files that no run writes are left alone.
 ///   RF-3  what can't be made, written or has too little room throws std::runtime_error with the folder and the reason.
 class run_folder {
  public:

@@ -43,7 +43,8 @@ attributes run_state::to_attributes() const {
 
 run_state run_state::from_attributes(const attributes& values, const std::string& origin) {
   if (get_or<std::string>(values, "format", "another") != format)
-    throw std::runtime_error("expected a checkpoint of troupe train in " + origin + ", but it is of another program or version");
+    throw std::runtime_error("expected a checkpoint of troupe train in " + origin +
+                             ", but it is of another program or version");
   const auto whole = [&](const char* name) { return get<std::int64_t>(values, name); };
   const auto real = [&](const char* name) { return get<double>(values, name); };
   const auto words = [&](const char* name) { return get<std::string>(values, name); };
@@ -73,8 +74,9 @@ run_state run_state::from_attributes(const attributes& values, const std::string
 }
 
 double run_state::fraction() const {
-  const auto part = planned_steps > 0 ? static_cast<double>(step) / static_cast<double>(planned_steps)
-                                      : planned_seconds > 0 ? seconds / planned_seconds : 1.0;
+  const auto part = planned_steps > 0     ? static_cast<double>(step) / static_cast<double>(planned_steps)
+                    : planned_seconds > 0 ? seconds / planned_seconds
+                                          : 1.0;
   return std::clamp(part, 0.0, 1.0);
 }
 

@@ -17,13 +17,13 @@ struct run_state {
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;
-  std::string nodes;             // that hold the stages, in order, with commas between
-  std::string text_origin;       // file or folder
-  std::string text_fingerprint;  // text::fingerprint
-  std::string characters;        // of the vocabulary, UTF-8
-  std::int64_t step = 0;         // done
-  double seconds = 0;            // trained so far
-  double planned_seconds = 0;    // of the whole run, if it is bounded by time
+  std::string nodes;               // that hold the stages, in order, with commas between
+  std::string text_origin;         // file or folder
+  std::string text_fingerprint;    // text::fingerprint
+  std::string characters;          // of the vocabulary, UTF-8
+  std::int64_t step = 0;           // done
+  double seconds = 0;              // trained so far
+  double planned_seconds = 0;      // of the whole run, if it is bounded by time
   std::int64_t planned_steps = 0;  // otherwise
 
   attributes to_attributes() const;

@@ -20,7 +20,11 @@ using clock = std::chrono::steady_clock;
 class trainee {
  public:
   trainee(const model_shape& shape, const recipe& how, const corpus& data)
-      : how_(how), data_(data), model_(shape, 1, how.seed), parameters_(model_.parameters()), optimizer_(parameters_, options(how)) {}
+      : how_(how),
+        data_(data),
+        model_(shape, 1, how.seed),
+        parameters_(model_.parameters()),
+        optimizer_(parameters_, options(how)) {}
 
   void step() {
     const auto windows = data_.training_batch(how_.seed, step_++, how_.batch);
@@ -53,8 +57,7 @@ single_process_speed measure_single_process(const model_shape& shape, const reci
   trainee model{shape, how, data};
   const auto run = [&](int with, double seconds) {
     at::set_num_threads(with);
-    for (int i = 0; i < 3 && !stop(); ++i)
-      model.step();
+    for (int i = 0; i < 3 && !stop(); ++i) model.step();
     const auto begin = clock::now();
     int steps = 0;
     while (!stop() && (steps == 0 || seconds_since(begin) < seconds)) {

@@ -19,8 +19,8 @@ struct single_process_speed {
   double with_all_threads = 0;
 };
 
-/// Trains a copy of the model for about `time`, with one thread inside an operation and with `threads` in turn, whole batches, the
-/// same AdamW and clipping. Steps that load libraries and fill caches are not counted. Ends early when `stop` says so.
+/// Trains a copy of the model for about `time`, with one thread inside an operation and with `threads` in turn, whole batches,
+/// the same AdamW and clipping. Steps that load libraries and fill caches are not counted. Ends early when `stop` says so.
 single_process_speed measure_single_process(const model_shape& shape, const recipe& how, const corpus& data, int threads,
                                             std::chrono::milliseconds time, const std::function<bool()>& stop);
 

@@ -15,10 +15,10 @@ class stage_module : public module {
   explicit stage_module(std::shared_ptr<stage> of) : stage_(std::move(of)) {}
 
   call_reply call(const std::string& method, call_arguments& arguments) override {
-    if (method == "threads")
-      return {{}, {{"threads", static_cast<std::int64_t>(at::get_num_threads())}}};
+    if (method == "threads") return {{}, {{"threads", static_cast<std::int64_t>(at::get_num_threads())}}};
     if (method != "forward" && method != "evaluate")
-      throw std::runtime_error(std::string(stage_type) + " has no method '" + method + "'; it has forward, evaluate and threads");
+      throw std::runtime_error(std::string(stage_type) + " has no method '" + method +
+                               "'; it has forward, evaluate and threads");
     if (arguments.tensors.size() != 1)
       throw std::runtime_error(std::string(stage_type) + "." + method + " expected one tensor, but got " +
                                std::to_string(arguments.tensors.size()));
@@ -52,8 +52,7 @@ void add_stage_type(node& here) {
 
 named_tensors parameters_of(const stage& of) {
   named_tensors all;
-  for (const auto& each : of.named_parameters())
-    all.emplace_back(each.key(), each.value());
+  for (const auto& each : of.named_parameters()) all.emplace_back(each.key(), each.value());
   return all;
 }
 

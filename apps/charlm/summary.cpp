@@ -16,8 +16,11 @@ std::string threads_text(int threads) { return std::to_string(threads) + (thread
 }  // namespace
 
 std::string run_summary::to_json(const run_state& of) const {
-  const nlohmann::ordered_json model{{"vocabulary", of.shape.vocabulary}, {"blocks", of.shape.blocks}, {"width", of.shape.width},
-                                     {"heads", of.shape.heads}, {"context", of.shape.context}};
+  const nlohmann::ordered_json model{{"vocabulary", of.shape.vocabulary},
+                                     {"blocks", of.shape.blocks},
+                                     {"width", of.shape.width},
+                                     {"heads", of.shape.heads},
+                                     {"context", of.shape.context}};
   const nlohmann::ordered_json all{
     {"validation_loss", validation_loss},
     {"trigram_loss", trigram_loss},
@@ -46,23 +49,23 @@ std::string run_summary::to_json(const run_state& of) const {
 std::vector<std::string> run_summary::lines(const run_state& of, const std::string& sample, const places& paths) const {
   std::vector<std::string> out{"", "a sample:"};
   std::istringstream text(sample);
-  for (std::string line; std::getline(text, line);)
-    out.push_back("  | " + line);
+  for (std::string line; std::getline(text, line);) out.push_back("  | " + line);
   out.push_back("");
   out.push_back("validation loss  " + fixed(validation_loss, 3) + " nats per character after " + std::to_string(of.step) +
                 " steps; a trigram model of the same text has " + fixed(trigram_loss, 3));
-  auto speed = "throughput       " + grouped(tokens_per_second) + " tokens/s with " + std::to_string(of.stages + 1) + " processes";
+  auto speed =
+    "throughput       " + grouped(tokens_per_second) + " tokens/s with " + std::to_string(of.stages + 1) + " processes";
   if (single_process.tokens_per_second > 0)
     speed += "; " + grouped(single_process.tokens_per_second) + " with one, libtorch's own engine and " +
-             threads_text(single_process.threads) + " (ratio " + fixed(tokens_per_second / single_process.tokens_per_second, 2) + ")";
+             threads_text(single_process.threads) + " (ratio " +
+             fixed(tokens_per_second / single_process.tokens_per_second, 2) + ")";
   out.push_back(speed);
   out.push_back(verified_steps > 0 ? "gradients        verified bit for bit in " + std::to_string(verified_steps) +
                                        (verified_steps == 1 ? " step" : " steps")
                                    : "gradients        not verified");
   out.push_back("time             " + clock_text(seconds) + " in all, " + clock_text(of.seconds) + " of training");
   std::string files;
-  for (const auto& name : paths.files)
-    files += (files.empty() ? "" : ", ") + name;
+  for (const auto& name : paths.files) files += (files.empty() ? "" : ", ") + name;
   out.push_back("files            " + paths.folder + "/: " + files);
   out.push_back("more text        " + paths.generate);
   return out;

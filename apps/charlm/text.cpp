@@ -29,12 +29,10 @@ std::vector<fs::path> files_of(const std::string& path) {
   const auto status = fs::status(path, failure);
   if (!fs::exists(status))
     throw std::runtime_error("expected a text file at " + path + ", but there is none; name one with --data FILE");
-  if (!fs::is_directory(status))
-    return {path};
+  if (!fs::is_directory(status)) return {path};
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(path))
-    if (entry.is_regular_file() && !entry.is_symlink())
-      files.push_back(entry.path());
+    if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
   if (files.empty())
     throw std::runtime_error("expected text files in the folder " + path + ", but it holds none; name a file with --data FILE");
   std::sort(files.begin(), files.end());
@@ -50,25 +48,21 @@ std::size_t decode(const std::string& bytes, std::size_t at, char32_t& out) {
     return 1;
   }
   const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (length == 0 || lead > 0xF4 || at + length > bytes.size())
-    return 0;
+  if (length == 0 || lead > 0xF4 || at + length > bytes.size()) return 0;
   char32_t value = lead & (0x7Fu >> length);
   for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80)
-      return 0;
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
     value = (value << 6) | (byte(at + i) & 0x3Fu);
   }
   const char32_t smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
-  if (value < smallest || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF))
-    return 0;
+  if (value < smallest || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
   out = value;
   return length;
 }
 
 void append_utf8(std::string& out, char32_t c) {
   const auto add = [&](unsigned x) { out.push_back(static_cast<char>(x)); };
-  if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
-    c = 0xFFFD;
+  if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) c = 0xFFFD;
   if (c < 0x80) {
     add(c);
   } else if (c < 0x800) {
@@ -108,8 +102,7 @@ std::u32string from_utf8(const std::string& bytes) {
 std::string to_utf8(const std::u32string& characters) {
   std::string out;
   out.reserve(characters.size());
-  for (const auto c : characters)
-    append_utf8(out, c);
+  for (const auto c : characters) append_utf8(out, c);
   return out;
 }
 
@@ -132,8 +125,7 @@ text text::read(const std::string& path) {
   const auto files = files_of(path);
   for (const auto& file : files) {
     const auto bytes = read_file(file);
-    if (bytes.empty() && files.size() > 1)
-      continue;
+    if (bytes.empty() && files.size() > 1) continue;
     whole.characters += parse(bytes, file.string()).characters;
   }
   if (whole.characters.empty())
@@ -144,8 +136,7 @@ text text::read(const std::string& path) {
 std::string text::fingerprint() const {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (auto c : characters)
-    for (int i = 0; i < 4; ++i, c >>= 8)
-      hash = (hash ^ (c & 0xFFu)) * 0x100000001b3u;
+    for (int i = 0; i < 4; ++i, c >>= 8) hash = (hash ^ (c & 0xFFu)) * 0x100000001b3u;
   char out[17];
   std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash));
   return out;

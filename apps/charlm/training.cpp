@@ -41,7 +41,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto time_to_save = std::chrono::milliseconds(1200);  // after a stop: for the step under way, the checkpoint and the end
+constexpr auto time_to_save =
+  std::chrono::milliseconds(1200);  // after a stop: for the step under way, the checkpoint and the end
 constexpr auto time_to_leave = std::chrono::milliseconds(150);  // for the stages when that was not enough
 
 std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
@@ -49,8 +50,8 @@ std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanosecon
 /// To stdout, past what another thread may be printing; not at all when nobody reads.
 void print_at_once(const std::string& line) {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
-  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0)
-    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, line.data(), line.size());
+  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) [[maybe_unused]]
+    const auto written = ::write(STDOUT_FILENO, line.data(), line.size());
 }
 
 /// One run.
@@ -125,8 +126,8 @@ void training::prepare() {
   vocabulary_ = std::make_unique<vocabulary>(vocabulary::of(source.characters));
   if (options_.resume) {
     if (source.fingerprint() != state_.text_fingerprint)
-      throw std::runtime_error("the checkpoint in " + folder_.checkpoint() + " is of another text (fingerprint " + state_.text_fingerprint +
-                               ") than " + state_.text_origin + " (" + source.fingerprint() +
+      throw std::runtime_error("the checkpoint in " + folder_.checkpoint() + " is of another text (fingerprint " +
+                               state_.text_fingerprint + ") than " + state_.text_origin + " (" + source.fingerprint() +
                                "); name the text it was trained on with --data, or start anew in another folder with --out");
     if (state_.finished())
       throw std::runtime_error("the run in " + folder_.path().string() + " is finished (" + std::to_string(state_.step) +
@@ -138,8 +139,8 @@ void training::prepare() {
   state_.shape.check();
   state_.how.check();
   if (state_.stages < 1 || state_.stages > state_.shape.blocks)
-    throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) + " (the blocks), but is " +
-                             std::to_string(state_.stages));
+    throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
+                             " (the blocks), but is " + std::to_string(state_.stages));
   corpus_ = std::make_unique<corpus>(source, *vocabulary_, state_.shape.context);
   validation_ = corpus_->validation_windows();
   trigram_ = trigram_loss(*corpus_, vocabulary_->size());
@@ -148,8 +149,7 @@ void training::prepare() {
                     std::to_string(vocabulary_->size()) + " different, from " + source.origin + "; a trigram model scores " +
                     fixed(trigram_, 3) + " nats per character");
   std::int64_t parameters = 0;
-  for (const auto& each : replica_->parameters())
-    parameters += each.numel();
+  for (const auto& each : replica_->parameters()) parameters += each.numel();
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
   // A checkpoint holds each parameter and two of AdamW's for it; there are two while one is saved.
   folder_.expect_room(static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 + 16'000'000);
@@ -177,21 +177,19 @@ void training::start_nodes() {
   nodes_ = std::make_unique<stage_nodes>(own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), stop_)
                                              : stage_nodes::join(*driver_, options_.cluster));
   started_ = nodes_.get();
-  if (stop_.requested())
-    return;
+  if (stop_.requested()) return;
   if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
-    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " + options_.cluster + ", one for each stage, but " +
-                             std::to_string(nodes_->names().size()) + " are there; set --stages");
+    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " + options_.cluster +
+                             ", one for each stage, but " + std::to_string(nodes_->names().size()) +
+                             " are there; set --stages");
   state_.nodes.clear();
-  for (const auto& name : nodes_->names())
-    state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
+  for (const auto& name : nodes_->names()) state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
   progress_.message("cluster: driver," + state_.nodes + (own ? " (processes on loopback)" : ""));
 }
 
 void training::make_model() {
   pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how);
-  if (options_.verify_steps > 0)
-    pipeline_->expect_one_thread();
+  if (options_.verify_steps > 0) pipeline_->expect_one_thread();
   if (options_.resume) {
     pipeline_->optimiser().load(folder_.checkpoint());
     saved_step_ = state_.step;
@@ -226,8 +224,9 @@ void training::verified_steps() {
     one_step(true);
   }
   if (verified_steps_ > 0)
-    progress_.message("verified: in " + std::to_string(verified_steps_) + (verified_steps_ == 1 ? " step" : " steps") + " the gradients of all " +
-                      std::to_string(verified_parameters_) + " parameters have the bits that libtorch's own engine computes in one process");
+    progress_.message("verified: in " + std::to_string(verified_steps_) + (verified_steps_ == 1 ? " step" : " steps") +
+                      " the gradients of all " + std::to_string(verified_parameters_) +
+                      " parameters have the bits that libtorch's own engine computes in one process");
 }
 
 void training::one_step(bool verified) {
@@ -236,16 +235,14 @@ void training::one_step(bool verified) {
   const auto rate = state_.how.rate_at(state_.step, state_.fraction());
   const auto windows = corpus_->training_batch(state_.how.seed, state_.step, state_.how.batch);
   const auto result = pipeline_->train_step(windows, rate, verified);
-  if (verified)
-    verify(windows, result.gradients);
+  if (verified) verify(windows, result.gradients);
   if (!std::isfinite(result.loss))
-    throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " + fixed(result.loss, 3) +
-                             "; try a smaller --learning-rate");
+    throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " +
+                             fixed(result.loss, 3) + "; try a smaller --learning-rate");
   driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, now_ns());
   const auto seconds = seconds_since(begin);
   const auto tokens = static_cast<double>(state_.how.batch * state_.shape.context);
-  if (!verified)
-    ++timed_steps_, timed_seconds_ += seconds;
+  if (!verified) ++timed_steps_, timed_seconds_ += seconds;
   ++state_.step;
   state_.seconds = seconds_before_ + seconds_since(training_begun_);
   recent_loss_ = recent_loss_ == 0 ? result.loss : 0.9 * recent_loss_ + 0.1 * result.loss;
@@ -255,22 +252,19 @@ void training::one_step(bool verified) {
   now.step = state_.step;
   now.fraction = state_.fraction();
   now.loss = recent_loss_;
-  if (!metrics_->validation_losses().empty())
-    now.validation_loss = metrics_->validation_losses().back().second;
+  if (!metrics_->validation_losses().empty()) now.validation_loss = metrics_->validation_losses().back().second;
   now.tokens_per_second = timed_steps_ > 0 ? static_cast<double>(timed_steps_) * tokens / timed_seconds_ : tokens / seconds;
   now.seconds_left = state_.planned_steps > 0
-                       ? static_cast<double>(state_.planned_steps - state_.step) * (timed_steps_ > 0 ? timed_seconds_ / static_cast<double>(timed_steps_) : seconds)
+                       ? static_cast<double>(state_.planned_steps - state_.step) *
+                           (timed_steps_ > 0 ? timed_seconds_ / static_cast<double>(timed_steps_) : seconds)
                        : state_.planned_seconds - state_.seconds;
   progress_.report(now);
 }
 
-void training::validate() {
-  metrics_->add_validation(state_.step, pipeline_->evaluate(validation_), state_.seconds);
-}
+void training::validate() { metrics_->add_validation(state_.step, pipeline_->evaluate(validation_), state_.seconds); }
 
 void training::save() {
-  if (saved_step_ == state_.step)
-    return;
+  if (saved_step_ == state_.step) return;
   pipeline_->optimiser().save(folder_.checkpoint(), state_.to_attributes());
   saved_step_ = state_.step;
 }
@@ -281,10 +275,8 @@ void training::steps() {
   verified_steps();
   while (!ended()) {
     one_step();
-    if (state_.step % options_.validate_every == 0 && !ended())
-      validate();
-    if (state_.step % options_.checkpoint_every == 0 && !ended())
-      save();
+    if (state_.step % options_.validate_every == 0 && !ended()) validate();
+    if (state_.step % options_.checkpoint_every == 0 && !ended()) save();
   }
   progress_.finish();
 }
@@ -298,8 +290,7 @@ std::optional<std::string> training::sample() {
   const auto first = vocabulary_->characters().find(U'\n') != std::u32string::npos ? U'\n' : vocabulary_->characters()[0];
   drawn.prompt = {first};
   const auto text = generate(*replica_, state_.shape, *vocabulary_, drawn, [this](char32_t) { return !stopped(); });
-  if (stopped())
-    return {};
+  if (stopped()) return {};
   return to_utf8(text);
 }
 
@@ -307,22 +298,19 @@ std::optional<std::string> training::sample() {
 bool training::finish() {
   save();
   trained_ = true;
-  if (stopped())
-    return false;
+  if (stopped()) return false;
   const auto validation_loss = pipeline_->evaluate(validation_);
   if (metrics_->validation_losses().empty() || metrics_->validation_losses().back().first != static_cast<double>(state_.step))
     metrics_->add_validation(state_.step, validation_loss, state_.seconds);
   const auto text = stopped() ? std::nullopt : sample();
-  if (!text)
-    return false;
+  if (!text) return false;
   write_files(validation_loss, *text);
   return true;
 }
 
 void training::write_files(double validation_loss, const std::string& sample) {
   write_whole_file(folder_.chart(), loss_chart(*metrics_, trigram_));
-  if (options_.trace)
-    write_whole_file(folder_.trace(), driver_->collect_trace(nodes_->names()));
+  if (options_.trace) write_whole_file(folder_.trace(), driver_->collect_trace(nodes_->names()));
   const auto tokens = static_cast<double>(timed_steps_ * state_.how.batch * state_.shape.context);
   run_summary summary;
   summary.validation_loss = validation_loss;
@@ -334,8 +322,7 @@ void training::write_files(double validation_loss, const std::string& sample) {
   summary.seconds = seconds_since(begun_);
   write_whole_file(folder_.summary(), summary.to_json(state_));
   std::vector<std::string> files{"summary.json", "metrics.jsonl", "loss.svg", "checkpoint/"};
-  if (options_.trace)
-    files.insert(files.end() - 1, "trace.json");
+  if (options_.trace) files.insert(files.end() - 1, "trace.json");
   for (const auto& line : summary.lines(state_, sample, {folder_.path().string(), files, generate_command(options_)}))
     progress_.message(line);
 }
@@ -343,16 +330,14 @@ void training::write_files(double validation_loss, const std::string& sample) {
 /// "; the checkpoint of step 20 ...", or nothing where there is none of this run.
 std::string training::saved_text() const {
   const auto step = saved_step_.load();
-  if (step < 0)
-    return "";
-  return "; the checkpoint of step " + std::to_string(step) + " in " + folder_.checkpoint() +
-         " is whole, " + (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
+  if (step < 0) return "";
+  return "; the checkpoint of step " + std::to_string(step) + " in " + folder_.checkpoint() + " is whole, " +
+         (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
 }
 
 int training::interrupted() {
   progress_.finish();
-  if (pipeline_ && state_.step > 0)
-    save();
+  if (pipeline_ && state_.step > 0) save();
   if (!stop_is_told_.exchange(true))
     progress_.message("stopped by a signal at step " + std::to_string(state_.step) + saved_text());
   return 128 + stop_.number();
@@ -361,11 +346,11 @@ int training::interrupted() {
 /// On a thread of its own while the run is busy with something: the process ends with it.
 void training::leave() noexcept {
   if (!stop_is_told_.exchange(true)) {
-    const auto* doing = started_ == nullptr ? "stopped by a signal" : "stopped by a signal in the middle of work that takes longer";
+    const auto* doing =
+      started_ == nullptr ? "stopped by a signal" : "stopped by a signal in the middle of work that takes longer";
     print_at_once((isatty(STDOUT_FILENO) == 1 ? "\n" : "") + std::string(doing) + saved_text() + "\n");
   }
-  if (auto* nodes = started_.load())
-    nodes->stop(time_to_leave);
+  if (auto* nodes = started_.load()) nodes->stop(time_to_leave);
   folder_.abandon();
 }
 
@@ -376,8 +361,7 @@ void training::rethrow_with_node(const std::exception& failure) {
   std::string text = lost ? "lost node " + *lost : std::string(failure.what());
   text += lost || state_.step > 0 ? " (at step " + std::to_string(state_.step) + ")" : "";
   text += saved_text();
-  if (nodes_)
-    nodes_->stop();
+  if (nodes_) nodes_->stop();
   throw std::runtime_error(text);
 }
 
@@ -386,15 +370,11 @@ int training::run() {
   last_exit_->set_patience(time_to_save);
   try {
     start_nodes();
-    if (!stopped())
-      make_model();
-    if (!stopped())
-      open_folder();
-    if (!stopped() && options_.single_process_seconds > 0)
-      measure_one_process();
+    if (!stopped()) make_model();
+    if (!stopped()) open_folder();
+    if (!stopped() && options_.single_process_seconds > 0) measure_one_process();
     at::set_num_threads(1);
-    if (!stopped())
-      steps();
+    if (!stopped()) steps();
     const auto status = !stopped() && finish() ? 0 : interrupted();
     pipeline_.reset();
     nodes_->stop();

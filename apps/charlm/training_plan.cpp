@@ -22,11 +22,10 @@ run_state planned_state(const train_options& options) {
 run_state continued_state(const train_options& options, const std::string& folder) {
   auto state = run_state::from_attributes(read_manifest(folder).about, folder);
   const auto agree = [&](const char* name, auto given, auto kept) {
-    if (options.given.count(name) == 0 || given == kept)
-      return;
+    if (options.given.count(name) == 0 || given == kept) return;
     std::ostringstream text;
-    text << "the checkpoint in " << folder << " is of another model or training: it has --" << name << ' ' << kept << ", but " << given
-         << " is asked for; leave the option out, or start anew in another folder with --out";
+    text << "the checkpoint in " << folder << " is of another model or training: it has --" << name << ' ' << kept << ", but "
+         << given << " is asked for; leave the option out, or start anew in another folder with --out";
     throw std::runtime_error(text.str());
   };
   agree("blocks", options.shape.blocks, state.shape.blocks);
@@ -40,8 +39,7 @@ run_state continued_state(const train_options& options, const std::string& folde
   agree("learning-rate", options.how.learning_rate, state.how.learning_rate);
   agree("clip-norm", options.how.clip_norm, state.how.clip_norm);
   agree("seed", options.how.seed, state.how.seed);
-  if (options.given.count("data") != 0)
-    state.text_origin = options.data;
+  if (options.given.count("data") != 0) state.text_origin = options.data;
   if (options.given.count("steps") != 0)
     state.planned_steps = options.steps, state.planned_seconds = 0;
   else if (options.given.count("seconds") != 0)

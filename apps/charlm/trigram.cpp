@@ -10,7 +10,9 @@ double trigram_loss(const corpus& of, std::int64_t vocabulary_size, double added
   std::unordered_map<std::int64_t, std::int64_t> pairs;
   std::unordered_map<std::int64_t, std::int64_t> triples;
   const auto pair_at = [&](const std::vector<std::int64_t>& t, std::size_t i) { return t[i - 2] * vocabulary_size + t[i - 1]; };
-  const auto triple_at = [&](const std::vector<std::int64_t>& t, std::size_t i) { return pair_at(t, i) * vocabulary_size + t[i]; };
+  const auto triple_at = [&](const std::vector<std::int64_t>& t, std::size_t i) {
+    return pair_at(t, i) * vocabulary_size + t[i];
+  };
   for (const auto& stretch : of.training())
     for (std::size_t i = 2; i < stretch.size(); ++i) {
       ++pairs[pair_at(stretch, i)];

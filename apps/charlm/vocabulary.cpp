@@ -17,7 +17,8 @@ vocabulary vocabulary::of(const std::u32string& text) {
 }
 
 vocabulary::vocabulary(std::u32string characters) : characters_(std::move(characters)) {
-  if (characters_.empty() || std::adjacent_find(characters_.begin(), characters_.end(), std::greater_equal<>{}) != characters_.end())
+  if (characters_.empty() ||
+      std::adjacent_find(characters_.begin(), characters_.end(), std::greater_equal<>{}) != characters_.end())
     throw std::runtime_error("a vocabulary's characters are expected to be ascending and different, and at least one");
 }
 
@@ -29,8 +30,8 @@ std::vector<std::int64_t> vocabulary::encode(const std::u32string& text) const {
     if (at == characters_.end() || *at != c) {
       char code[16];
       std::snprintf(code, sizeof code, "U+%04X", static_cast<unsigned>(c));
-      throw std::runtime_error("the character '" + to_utf8(std::u32string(1, c)) + "' (" + code + ", at " + std::to_string(tokens.size()) +
-                               ") is not among the " + std::to_string(size()) +
+      throw std::runtime_error("the character '" + to_utf8(std::u32string(1, c)) + "' (" + code + ", at " +
+                               std::to_string(tokens.size()) + ") is not among the " + std::to_string(size()) +
                                " that the model was trained on; leave it out");
     }
     tokens.push_back(at - characters_.begin());
@@ -41,8 +42,7 @@ std::vector<std::int64_t> vocabulary::encode(const std::u32string& text) const {
 std::u32string vocabulary::decode(const std::vector<std::int64_t>& tokens) const {
   std::u32string text;
   text.reserve(tokens.size());
-  for (const auto t : tokens)
-    text.push_back(characters_.at(static_cast<std::size_t>(t)));
+  for (const auto t : tokens) text.push_back(characters_.at(static_cast<std::size_t>(t)));
   return text;
 }
 

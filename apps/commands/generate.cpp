@@ -31,8 +31,7 @@ struct generate_options {
 
 /// Where the shell reads it, as it comes. Throws std::runtime_error with the reason when it can't be written.
 void print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-    return;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   throw std::runtime_error("expected to write the text to stdout, but: " + std::string(std::strerror(errno)));
 }
 
@@ -53,8 +52,7 @@ void run_generate(const generate_options& options) {
   auto trained = charlm::checkpointed_model::read(options.out);
   bool begun = false;
   const auto begin = [&] {
-    if (!std::exchange(begun, true) && options.prompt != "\n")
-      print(options.prompt);
+    if (!std::exchange(begun, true) && options.prompt != "\n") print(options.prompt);
   };
   charlm::generate(*trained.model, trained.state.shape, trained.words, how, [&](char32_t next) {
     begin();
@@ -77,12 +75,15 @@ void add_generate_command(CLI::App& app) {
   auto* command = app.add_subcommand("generate", "Write text from a checkpoint of troupe train");
   command->add_option("--out", options->out, "The folder of the run")->capture_default_str();
   command->add_option("--length", options->how.length, "Characters to write")
-    ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}))->capture_default_str();
+    ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}))
+    ->capture_default_str();
   command->add_option("--prompt", options->prompt, "Text to continue; a line break where none is given");
   command->add_option("--temperature", options->how.temperature, "0: always the likeliest character; 1: as the model says")
-    ->check(CLI::Range(0.0, 100.0))->capture_default_str();
+    ->check(CLI::Range(0.0, 100.0))
+    ->capture_default_str();
   command->add_option("--seed", options->how.seed, "Of what is drawn")
-    ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))->capture_default_str();
+    ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
+    ->capture_default_str();
   command->footer(examples);
   command->callback([options] { run_generate(*options); });
 }

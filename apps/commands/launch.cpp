@@ -26,7 +26,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto glance = std::chrono::milliseconds(50);         // between two looks at nodes and signals
+constexpr auto glance = std::chrono::milliseconds(50);           // between two looks at nodes and signals
 constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // more than a node takes at most
 
 struct launch_options {
@@ -45,20 +45,18 @@ class cluster {
     auto& first = file_.nodes.front();
     start(first, {});
     wait_until_up(1, deadline);
-    for (std::size_t i = 1; i < file_.nodes.size() && !stop_.requested(); ++i)
-      start(file_.nodes[i], address_of(first.name));
+    for (std::size_t i = 1; i < file_.nodes.size() && !stop_.requested(); ++i) start(file_.nodes[i], address_of(first.name));
     wait_until_up(file_.nodes.size(), deadline);
   }
 
   void print_table() {
     std::size_t width = 4;
-    for (auto& node : file_.nodes)
-      width = std::max(width, node.name.size());
+    for (auto& node : file_.nodes) width = std::max(width, node.name.size());
     auto columns = static_cast<int>(width);
     std::printf("%-*s  %-21s  %8s  %7s  %7s\n", columns, "node", "address", "pid", "workers", "threads");
     for (auto& node : file_.nodes)
-      std::printf("%-*s  %-21s  %8d  %7zu  %7zu\n", columns, node.name.c_str(), address_of(node.name).c_str(), pids_.at(node.name),
-                  node.workers, node.threads);
+      std::printf("%-*s  %-21s  %8d  %7zu  %7zu\n", columns, node.name.c_str(), address_of(node.name).c_str(),
+                  pids_.at(node.name), node.workers, node.threads);
     std::printf("%zu %s up; Ctrl-C stops %s\n", file_.nodes.size(), file_.nodes.size() == 1 ? "node is" : "nodes are",
                 file_.nodes.size() == 1 ? "it" : "them");
     std::fflush(stdout);
@@ -66,25 +64,26 @@ class cluster {
 
   /// Returns when a stop was asked for; throws when a node ends.
   void watch() {
-    while (!stop_.requested())
-      throw_if_one_ended(processes_.poll_for(glance));
+    while (!stop_.requested()) throw_if_one_ended(processes_.poll_for(glance));
   }
 
   void stop() { processes_.stop_all(time_to_leave); }
 
  private:
   void start(const cluster_node& node, const std::string& join) {
-    std::vector<std::string> arguments{own_program(), "node", "--name", node.name, "--host", node.host, "--port", std::to_string(node.port),
-                                       "--workers", std::to_string(node.workers), "--threads", std::to_string(node.threads)};
-    if (!join.empty())
-      arguments.insert(arguments.end(), {"--join", join});
+    std::vector<std::string> arguments{own_program(), "node",
+                                       "--name",      node.name,
+                                       "--host",      node.host,
+                                       "--port",      std::to_string(node.port),
+                                       "--workers",   std::to_string(node.workers),
+                                       "--threads",   std::to_string(node.threads)};
+    if (!join.empty()) arguments.insert(arguments.end(), {"--join", join});
     pids_[node.name] = processes_.start(node.name, std::move(arguments));
   }
 
   void heard(const std::string& name, const std::string& line) {
     auto ready = ready_line::parse(line);
-    if (!ready || ready->name != name)
-      return lines_(name, line);
+    if (!ready || ready->name != name) return lines_(name, line);
     std::lock_guard lock(mutex_);
     addresses_[name] = ready->address();
   }
@@ -100,7 +99,8 @@ class cluster {
 
   void throw_if_one_ended(const std::optional<process_group::exited>& end) {
     if (end && !stop_.requested())
-      throw std::runtime_error("node " + end->name + " (pid " + std::to_string(end->pid) + ") " + end->how + "; the others were stopped");
+      throw std::runtime_error("node " + end->name + " (pid " + std::to_string(end->pid) + ") " + end->how +
+                               "; the others were stopped");
   }
 
   std::size_t up() {
@@ -116,8 +116,7 @@ class cluster {
 
   std::string missing() {
     for (auto& node : file_.nodes)
-      if (address_of(node.name).empty())
-        return node.name;
+      if (address_of(node.name).empty()) return node.name;
     return "one";
   }
 

@@ -27,7 +27,8 @@ namespace troupe::apps {
 namespace {
 
 constexpr auto time_to_leave = std::chrono::milliseconds(1200);
-constexpr int longest_join_ms = 10'000;  // a node that is being started is up sooner, and nobody likes to watch a mistake for longer
+constexpr int longest_join_ms =
+  10'000;  // a node that is being started is up sooner, and nobody likes to watch a mistake for longer
 
 struct node_options {
   std::string name = "node";
@@ -67,8 +68,7 @@ void leave_at_latest_in(std::chrono::milliseconds time) {
 class stay {
  public:
   void on_signal() {
-    if (!joined_)
-      _exit(0);
+    if (!joined_) _exit(0);
     leave_at_latest_in(time_to_leave);
   }
   void joined() { joined_ = true; }
@@ -79,10 +79,11 @@ class stay {
 
 void warn_unless_loopback(const node_options& options) {
   if (!is_loopback(options.host))
-    std::fprintf(stderr,
-                 "troupe: warning: %s listens on %s, which is not loopback: without certificates whoever reaches this port can end the "
-                 "process and call its functions. Keep it to a network that you trust.\n",
-                 options.name.c_str(), options.host.c_str());
+    std::fprintf(
+      stderr,
+      "troupe: warning: %s listens on %s, which is not loopback: without certificates whoever reaches this port can end the "
+      "process and call its functions. Keep it to a network that you trust.\n",
+      options.name.c_str(), options.host.c_str());
 }
 
 void run_node(const node_options& options) {
@@ -95,8 +96,7 @@ void run_node(const node_options& options) {
   node self(options.node_settings());
   add_charlm_modules(self);
   self.on_peer_down([&](const std::string& name, const std::string&) {
-    if (name == options.until_left)
-      stop.request();
+    if (name == options.until_left) stop.request();
   });
   for (auto& address : options.join) {
     auto [host, port] = parse_address(address);
@@ -123,13 +123,20 @@ void add_node_command(CLI::App& app) {
   auto options = std::make_shared<node_options>();
   auto* command = app.add_subcommand("node", "Run a plain node that waits for work");
   command->option_defaults()->always_capture_default();
-  command->add_option("--name", options->name, "Name in the cluster")->check(node_name())->type_name("")->default_str("")->required();
+  command->add_option("--name", options->name, "Name in the cluster")
+    ->check(node_name())
+    ->type_name("")
+    ->default_str("")
+    ->required();
   command->add_option("--host", options->host, "Address to listen on");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
-  command->add_option("--join", options->join, "Address of a node to join, tried for 10 s; may repeat")->check(host_and_port())->type_name("");
+  command->add_option("--join", options->join, "Address of a node to join, tried for 10 s; may repeat")
+    ->check(host_and_port())
+    ->type_name("");
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(CLI::Range(1, 1024));
   command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(CLI::Range(1, 1024));
-  command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and lookups")->check(CLI::Range(1, 86'400'000));
+  command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and lookups")
+    ->check(CLI::Range(1, 86'400'000));
   command->add_option("--heartbeat-ms", options->heartbeat_ms, "Between two signs of life; a peer is down after 3 missed ones")
     ->check(CLI::Range(10, 3'600'000));
   command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")->check(node_name());

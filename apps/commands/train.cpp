@@ -32,16 +32,25 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--data", options.data, "Text to train on: a UTF-8 file, or a folder of them");
   command.add_option("--out", options.out, "Folder for checkpoints, metrics, chart and trace");
   command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
-  auto* seconds = command.add_option("--seconds", options.seconds, "Seconds to train for")->check(CLI::Range(1.0, a_year, "1 to 31622400"));
+  auto* seconds =
+    command.add_option("--seconds", options.seconds, "Seconds to train for")->check(CLI::Range(1.0, a_year, "1 to 31622400"));
   command.add_option("--steps", options.steps, "Steps to train for, instead of a time")
-    ->check(CLI::Range(std::int64_t{1}, many, at_least_1))->default_str("")->excludes(seconds);
-  command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")->check(CLI::Range(std::int64_t{1}, many, at_least_1));
-  command.add_option("--validate-every", options.validate_every, "Steps between validations")->check(CLI::Range(std::int64_t{1}, many, at_least_1));
-  command.add_option("--verify-steps", options.verify_steps, "First steps whose gradients are compared with a single process's")
+    ->check(CLI::Range(std::int64_t{1}, many, at_least_1))
+    ->default_str("")
+    ->excludes(seconds);
+  command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")
+    ->check(CLI::Range(std::int64_t{1}, many, at_least_1));
+  command.add_option("--validate-every", options.validate_every, "Steps between validations")
+    ->check(CLI::Range(std::int64_t{1}, many, at_least_1));
+  command
+    .add_option("--verify-steps", options.verify_steps, "First steps whose gradients are compared with a single process's")
     ->check(CLI::Range(std::int64_t{0}, many, "0 or more"));
-  command.add_option("--single-process-seconds", options.single_process_seconds, "Seconds to measure a single process for; 0: not at all")
+  command
+    .add_option("--single-process-seconds", options.single_process_seconds,
+                "Seconds to measure a single process for; 0: not at all")
     ->check(CLI::Range(0.0, a_year, "0 to 31622400"));
-  command.add_option("--sample", options.sample, "Characters to generate at the end")->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
+  command.add_option("--sample", options.sample, "Characters to generate at the end")
+    ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
 
   const auto model = [&](const char* name, std::int64_t& value, const char* what) {
     command.add_option(name, value, what)->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))->group("Model");
@@ -54,17 +63,25 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--micro-batches", options.how.micro_batches, "Parts of a batch that move through the stages one behind the other");
   model("--contexts", options.how.contexts, "Contexts that share them: one's backward pass runs beside another's forward");
   command.add_option("--learning-rate", options.how.learning_rate, "AdamW's, at its highest")
-    ->check(CLI::Range(std::numeric_limits<double>::min(), largest, "above 0"))->group("Model");
-  command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")->group("Model");
+    ->check(CLI::Range(std::numeric_limits<double>::min(), largest, "above 0"))
+    ->group("Model");
+  command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")
+    ->group("Model");
   command.add_option("--seed", options.how.seed, "Of the first parameters and the order of the text")
-    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))->group("Model");
+    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))
+    ->group("Model");
 
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
-    ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))->group("Cluster");
-  command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")->group("Cluster");
-  command.add_option("--port", options.port, "The driver's port; 0: any free one")->check(CLI::Range(0, 65535))->group("Cluster");
+    ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
+    ->group("Cluster");
+  command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
+    ->group("Cluster");
+  command.add_option("--port", options.port, "The driver's port; 0: any free one")
+    ->check(CLI::Range(0, 65535))
+    ->group("Cluster");
   command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
-    ->check(CLI::Range(1.0, 86'400.0, "1 to 86400"))->group("Cluster");
+    ->check(CLI::Range(1.0, 86'400.0, "1 to 86400"))
+    ->group("Cluster");
   command.add_flag("--trace,!--no-trace", options.trace, "Record what every node does, for trace.json")->group("Cluster");
 }
 
@@ -77,11 +94,9 @@ void add_train_command(CLI::App& app) {
   command->footer(examples);
   command->callback([options, command] {
     for (const auto* option : command->get_options())
-      if (option->count() > 0)
-        options->given.insert(option->get_single_name());
+      if (option->count() > 0) options->given.insert(option->get_single_name());
     const stop_signal stop;
-    if (const auto status = charlm::train(*options, stop); status != 0)
-      throw CLI::RuntimeError(status);
+    if (const auto status = charlm::train(*options, stop); status != 0) throw CLI::RuntimeError(status);
   });
 }
 

@@ -28,15 +28,13 @@ class block : public troupe::module {
   torch::Tensor forward(const torch::Tensor& inputs) { return layers_->forward(inputs); }
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
-    if (method != "forward")
-      throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
+    if (method != "forward") throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
     return {{forward(arguments.tensors.at(0))}};
   }
 
   troupe::named_tensors parameters() override {
     troupe::named_tensors all;
-    for (auto& parameter : layers_->named_parameters())
-      all.emplace_back(parameter.key(), parameter.value());
+    for (auto& parameter : layers_->named_parameters()) all.emplace_back(parameter.key(), parameter.value());
     return all;
   }
 
@@ -47,24 +45,22 @@ class block : public troupe::module {
 std::unique_ptr<troupe::node> make_stage(const std::string& name, std::uint16_t first) {
   troupe::settings options;
   options.name = name;
-  if (first != 0)
-    options.join.push_back("127.0.0.1:" + std::to_string(first));
+  if (first != 0) options.join.push_back("127.0.0.1:" + std::to_string(first));
   auto stage = std::make_unique<troupe::node>(options);
-  troupe::add_module_type(*stage, "block", [](auto& values) { return std::make_shared<block>(troupe::get<std::int64_t>(values, "seed")); });
+  troupe::add_module_type(*stage, "block",
+                          [](auto& values) { return std::make_shared<block>(troupe::get<std::int64_t>(values, "seed")); });
   return stage;
 }
 
 /// The loss of a batch, computed on both stages at once: the second works on one micro-batch while the first has the next.
-torch::Tensor pipelined_loss(const troupe::remote_module& first, const troupe::remote_module& second, const torch::Tensor& batch) {
+torch::Tensor pipelined_loss(const troupe::remote_module& first, const troupe::remote_module& second,
+                             const torch::Tensor& batch) {
   std::vector<troupe::future<troupe::call_reply>> halfway;
-  for (auto& part : batch.chunk(micro_batches))
-    halfway.push_back(first.call("forward", {part}));
+  for (auto& part : batch.chunk(micro_batches)) halfway.push_back(first.call("forward", {part}));
   std::vector<troupe::future<troupe::call_reply>> done;
-  for (auto& part : halfway)
-    done.push_back(second.call("forward", {part.get().tensors[0]}));
+  for (auto& part : halfway) done.push_back(second.call("forward", {part.get().tensors[0]}));
   std::vector<torch::Tensor> outputs;
-  for (auto& part : done)
-    outputs.push_back(part.get().tensors[0]);
+  for (auto& part : done) outputs.push_back(part.get().tensors[0]);
   return torch::cat(outputs).square().mean();
 }
 
@@ -94,11 +90,11 @@ void run() {
   block first_here(1);
   block second_here(2);
   second_here.forward(first_here.forward(batch)).square().mean().backward();
-  auto difference = std::max(largest_difference(first.gradients(pass), first_here), largest_difference(second.gradients(pass), second_here));
+  auto difference =
+    std::max(largest_difference(first.gradients(pass), first_here), largest_difference(second.gradients(pass), second_here));
   std::printf("loss %.6f over %lld micro-batches; gradients within %.1e of one process\n", loss.item<double>(),
               static_cast<long long>(micro_batches), difference);
-  if (!(difference < 1e-6))
-    throw std::runtime_error("expected the gradients of one process");
+  if (!(difference < 1e-6)) throw std::runtime_error("expected the gradients of one process");
 }
 
 }  // namespace

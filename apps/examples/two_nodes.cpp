@@ -26,8 +26,7 @@ class encoder : public troupe::module {
       : layer_(troupe::get<std::int64_t>(values, "inputs"), troupe::get<std::int64_t>(values, "width")) {}
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
-    if (method != "forward")
-      throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
+    if (method != "forward") throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
     return {{torch::tanh(layer_->forward(arguments.tensors.at(0)))}};
   }
 
@@ -54,13 +53,12 @@ void train() {
     troupe::context pass{driver};                                   // one forward and its backward pass
     auto hidden = half.call("forward", {inputs}).get().tensors[0];  // a tensor with a recv_backward behind it
     auto error = torch::mse_loss(head(hidden), targets);
-    pass.backward({error}).get();                                   // runs on both nodes
-    optimizer.step(pass);                                           // each parameter is stepped where it lives
+    pass.backward({error}).get();  // runs on both nodes
+    optimizer.step(pass);          // each parameter is stepped where it lives
     loss = error.item<double>();
   }
   std::printf("loss after 200 steps: %.4f\n", loss);
-  if (!(loss < 0.01))
-    throw std::runtime_error("expected a loss below 0.01");
+  if (!(loss < 0.01)) throw std::runtime_error("expected a loss below 0.01");
 }
 // readme:end
 

@@ -17,12 +17,12 @@ namespace troupe::protocol {
 
 /// The side of a distributed pass that started it: decides when it is complete, when to look for unused sends, and aborts it.
 ///
-/// The pass is quiet when all its weight has come home. If every node that has begun is settled by then, it is complete. Otherwise
-/// some send waits for gradients that will never come: the initiator asks from the real roots on which sends the recvs lead to,
-/// node by node, and prunes the rest. So a pass whose results are all used pays for no discovery.
+/// The pass is quiet when all its weight has come home. If every node that has begun is settled by then, it is complete.
+/// Otherwise some send waits for gradients that will never come: the initiator asks from the real roots on which sends the
+/// recvs lead to, node by node, and prunes the rest. So a pass whose results are all used pays for no discovery.
 ///   IN-1  it completes exactly once: with success only when the weight is whole and all that began are settled.
-///   IN-2  the first failure wins; it completes with it once every node asked to abort has answered, is down or ran out of time.
-///   IN-3  one discovery is enough: each node it reaches is pruned, whether it has begun or not.
+///   IN-2  the first failure wins; it completes with it once every node asked to abort has answered, is down or ran out of
+///   time. IN-3  one discovery is enough: each node it reaches is pruned, whether it has begun or not.
 class initiator {
  public:
   /// `participants`: nodes that are known to have joined the context, this one included.
@@ -39,11 +39,11 @@ class initiator {
 
   /// What the shell has to do after an event. Messages to `here` go to the local participant.
   struct steps {
-    bool walk_roots = false;                                // ask the local task for recvs from the real roots, then found(...)
-    std::map<node_id, std::vector<message_id>> discover;    // ask, then found(...) with the answer
+    bool walk_roots = false;                              // ask the local task for recvs from the real roots, then found(...)
+    std::map<node_id, std::vector<message_id>> discover;  // ask, then found(...) with the answer
     std::map<node_id, pruned> prune;
-    std::vector<node_id> abort;                             // ask, then aborted(...)
-    bool complete = false;                                  // the pass is over: result() says how
+    std::vector<node_id> abort;  // ask, then aborted(...)
+    bool complete = false;       // the pass is over: result() says how
   };
 
   steps quiet(purse carried);

@@ -7,8 +7,7 @@
 
 namespace troupe::protocol {
 
-participant::participant(node_id here, std::set<message_id> sends)
-    : here_(here), sends_(std::move(sends)), waiting_(sends_) {
+participant::participant(node_id here, std::set<message_id> sends) : here_(here), sends_(std::move(sends)), waiting_(sends_) {
   purse_.begun.push_back(here);  // travels with the first weight that arrives
 }
 
@@ -19,8 +18,7 @@ participant::steps participant::start(purse all) {
 }
 
 participant::steps participant::gradients(message_id send, purse carried) {
-  if (over_)
-    return {};
+  if (over_) return {};
   if (waiting_.erase(send) == 0) {
     over_ = true;
     auto what = sends_.contains(send) ? "gradients arrived twice for " : "gradients arrived for an unknown send, ";
@@ -34,14 +32,11 @@ participant::steps participant::gradients(message_id send, purse carried) {
 }
 
 participant::steps participant::prune(const std::set<message_id>& live, purse carried) {
-  if (over_)
-    return {};
+  if (over_) return {};
   std::vector<message_id> dropped;
   for (auto send : waiting_)
-    if (!live.contains(send))
-      dropped.push_back(send);
-  for (auto send : dropped)
-    waiting_.erase(send);
+    if (!live.contains(send)) dropped.push_back(send);
+  for (auto send : dropped) waiting_.erase(send);
   merge(purse_, std::move(carried));
   work_ = true;
   auto result = set_out();
@@ -69,9 +64,7 @@ participant::steps participant::set_out() {
   return result;
 }
 
-participant::burst_terms participant::take_burst() {
-  return {.carried = take(purse_), .settles = waiting_.empty()};
-}
+participant::burst_terms participant::take_burst() { return {.carried = take(purse_), .settles = waiting_.empty()}; }
 
 participant::steps participant::burst_ended(purse left) {
   away_ = false;
@@ -81,11 +74,9 @@ participant::steps participant::burst_ended(purse left) {
     return result;
   }
   merge(purse_, std::move(left));
-  if (work_ || walk_)
-    return set_out();
+  if (work_ || walk_) return set_out();
   if (!is_empty(purse_)) {
-    if (waiting_.empty())
-      merge(purse_, {.weight = {}, .begun = {}, .settled = {here_}});
+    if (waiting_.empty()) merge(purse_, {.weight = {}, .begun = {}, .settled = {here_}});
     result.quiet = take(purse_);
   }
   return result;

@@ -15,8 +15,8 @@ namespace troupe::protocol {
 /// Where a walk over this node's functions, for a discovery, starts.
 enum class walk_from { roots, sends };
 
-/// One node's part in one distributed pass: decides, and never touches a tensor, a clock or a socket. The functions run in bursts; while
-/// a burst is away with a worker, what arrives waits here.
+/// One node's part in one distributed pass: decides, and never touches a tensor, a clock or a socket. The functions run in
+/// bursts; while a burst is away with a worker, what arrives waits here.
 ///   PA-1  weight that came in is in the purse, with the burst, on its way to a peer or reported: never lost, never made.
 ///   PA-2  a send is delivered at most once, and none after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts, and an abort is answered once no burst is away.

@@ -10,8 +10,7 @@ namespace {
 
 void add_names(std::vector<node_id>& into, const std::vector<node_id>& names) {
   for (auto name : names)
-    if (std::find(into.begin(), into.end(), name) == into.end())
-      into.push_back(name);
+    if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
 }
 
 // Kept in ascending order without repetition: two halves make the next bigger part.
@@ -29,17 +28,12 @@ void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
 
 }  // namespace
 
-purse whole_purse() {
-  return {.weight = {0}, .begun = {}, .settled = {}};
-}
+purse whole_purse() { return {.weight = {0}, .begun = {}, .settled = {}}; }
 
-bool is_whole(const purse& from) noexcept {
-  return from.weight.size() == 1 && from.weight.front() == 0;
-}
+bool is_whole(const purse& from) noexcept { return from.weight.size() == 1 && from.weight.front() == 0; }
 
 void merge(purse& into, purse other) {
-  for (auto exponent : other.weight)
-    add_part(into.weight, exponent);
+  for (auto exponent : other.weight) add_part(into.weight, exponent);
   add_names(into.begun, other.begun);
   add_names(into.settled, other.settled);
 }
@@ -54,8 +48,6 @@ purse split(purse& from) {
   return {.weight = {smallest + 1}, .begun = {}, .settled = {}};
 }
 
-purse take(purse& from) {
-  return std::exchange(from, {});
-}
+purse take(purse& from) { return std::exchange(from, {}); }
 
 }  // namespace troupe::protocol

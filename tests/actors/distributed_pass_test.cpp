@@ -51,9 +51,7 @@ struct pair_of_nodes {
   troupe::node b;
 };
 
-bool same(const at::Tensor& x, const at::Tensor& y) {
-  return x.defined() && y.defined() && at::equal(x, y);
-}
+bool same(const at::Tensor& x, const at::Tensor& y) { return x.defined() && y.defined() && at::equal(x, y); }
 
 }  // namespace
 
@@ -82,8 +80,7 @@ BOOST_AUTO_TEST_CASE(several_round_trips_in_one_pass) {
   auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
   troupe::context pass(a);
   auto y = x;
-  for (int i = 0; i < 4; ++i)
-    y = a.peer("b").call("times_weight", {y}).get().tensors.at(0);
+  for (int i = 0; i < 4; ++i) y = a.peer("b").call("times_weight", {y}).get().tensors.at(0);
   pass.backward({y.sum()}).get();
   BOOST_TEST(same(pass.gradient(x), torch::tensor({16.0, 81.0})));
   auto at_weight = a.peer("b").call("gradient").get().tensors.at(0);
@@ -155,9 +152,8 @@ BOOST_AUTO_TEST_CASE(a_node_may_call_itself) {
 }
 
 BOOST_AUTO_TEST_CASE(nested_calls_join_the_context) {
-  a.functions().add("double", [](troupe::call_arguments& arguments) {
-    return troupe::call_reply{{arguments.tensors.at(0) * 2}};
-  });
+  a.functions().add("double",
+                    [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0) * 2}}; });
   b.functions().add("through_a", [this](troupe::call_arguments& arguments) {
     auto y = b.peer("a").call("double", {arguments.tensors.at(0) * weight}).get().tensors.at(0);
     return troupe::call_reply{{y * weight}};
@@ -173,11 +169,9 @@ BOOST_AUTO_TEST_CASE(asynchronous_calls_run_in_the_order_in_which_they_were_made
   std::vector<troupe::future<troupe::call_reply>> replies;
   auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
   troupe::context pass(a);
-  for (int i = 0; i < 16; ++i)
-    replies.push_back(a.peer("b").call("times_weight", {x * i}));
+  for (int i = 0; i < 16; ++i) replies.push_back(a.peer("b").call("times_weight", {x * i}));
   auto sum = torch::zeros({2});
-  for (auto& each : replies)
-    sum = sum + each.get().tensors.at(0);
+  for (auto& each : replies) sum = sum + each.get().tensors.at(0);
   pass.backward({sum.sum()}).get();
   BOOST_TEST(same(pass.gradient(x), torch::tensor({240.0, 360.0})));
 }
@@ -206,13 +200,11 @@ BOOST_AUTO_TEST_CASE(calls_that_wait_for_calls_between_nodes_with_one_worker_eac
   const auto down = [](troupe::call_arguments& arguments) {
     const auto left = troupe::get<std::int64_t>(arguments.values, "left");
     auto x = arguments.tensors.at(0) + 1;
-    if (left == 0)
-      return troupe::call_reply{{x}};
+    if (left == 0) return troupe::call_reply{{x}};
     auto next = arguments.here.peer(arguments.here.name() == "a" ? "b" : "a");
     return troupe::call_reply{{next.call("down", {x}, {{"left", left - 1}}).get().tensors.at(0)}};
   };
-  for (auto* each : {&a, &b})
-    each->functions().add("down", down);
+  for (auto* each : {&a, &b}) each->functions().add("down", down);
   auto y = a.peer("b").call("down", {torch::zeros({1})}, {{"left", 15}}).get().tensors.at(0);
   BOOST_TEST(y.item<double>() == 16);
 }
@@ -232,7 +224,8 @@ BOOST_AUTO_TEST_CASE(a_call_fails_at_its_deadline_and_one_that_waited_too_long_d
   auto busy = a.peer("b").call("wait");
   auto late = a.peer("b").call("count", {}, {}, {}, 50ms);
   BOOST_CHECK_EXCEPTION(late.get(), troupe::error, [](const troupe::error& e) {
-    return e.code() == troupe::errc::deadline_passed && std::string(e.what()).find("no answer within 0.05 s") != std::string::npos;
+    return e.code() == troupe::errc::deadline_passed &&
+           std::string(e.what()).find("no answer within 0.05 s") != std::string::npos;
   });
   release.set_value();
   busy.get();

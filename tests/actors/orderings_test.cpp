@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several nodes on one deterministic scheduler: the order in which their actors run is drawn, so that messages overtake each other.
+// Several nodes on one deterministic scheduler: the order in which their actors run is drawn, so that messages overtake each
+// other.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -38,8 +39,7 @@ struct cast {
     }
     for (auto& [one, x] : nodes)
       for (auto& [other, y] : nodes)
-        if (one != other)
-          x->actors().introduce(y->actors());
+        if (one != other) x->actors().introduce(y->actors());
     for (auto& [name, here] : nodes) {
       weights.emplace(name, torch::full({2}, 2.0, torch::requires_grad()));
       here->functions().add("times_weight", [w = weights.at(name)](troupe::call_arguments& arguments) {
@@ -58,8 +58,7 @@ struct cast {
   }
 
   ~cast() {
-    for (auto& [name, here] : nodes)
-      here->stop();
+    for (auto& [name, here] : nodes) here->stop();
     run();
     nodes.clear();
     run();
@@ -73,8 +72,7 @@ struct cast {
 
   bool step() {
     auto& jobs = scheduler().jobs;
-    if (jobs.empty())
-      return false;
+    if (jobs.empty()) return false;
     std::swap(jobs.front(), jobs[random() % jobs.size()]);
     return scheduler().try_run_once();
   }
@@ -92,8 +90,9 @@ struct cast {
     auto request = self->request(node("a").actors().context(pass.id()), caf::infinite, troupe::take_atom::value);
     run();
     at::Tensor result;
-    request.receive([&](const troupe::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
-                    [](const caf::error& reason) { BOOST_FAIL("the context does not answer: " << troupe::to_exception(reason).what()); });
+    request.receive(
+      [&](const troupe::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
+      [](const caf::error& reason) { BOOST_FAIL("the context does not answer: " << troupe::to_exception(reason).what()); });
     return result;
   }
 
@@ -107,13 +106,9 @@ struct cast {
   std::map<std::string, at::Tensor> weights;
 };
 
-bool same(const at::Tensor& x, const at::Tensor& y) {
-  return x.defined() && y.defined() && at::equal(x, y);
-}
+bool same(const at::Tensor& x, const at::Tensor& y) { return x.defined() && y.defined() && at::equal(x, y); }
 
-at::Tensor input() {
-  return torch::tensor({1.0, 3.0}, torch::requires_grad());
-}
+at::Tensor input() { return torch::tensor({1.0, 3.0}, torch::requires_grad()); }
 
 }  // namespace
 
@@ -126,8 +121,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_whole_and_equal_in_every_order) {
     auto x = input();
     troupe::context pass(play.node("a"));
     auto y = x;
-    for (auto to : {"b", "c", "b", "c"})
-      y = play.call(to, "times_weight", y);
+    for (auto to : {"b", "c", "b", "c"}) y = play.call(to, "times_weight", y);
     auto result = pass.backward({y.sum()});
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
@@ -166,7 +160,8 @@ BOOST_AUTO_TEST_CASE(an_abort_that_crosses_results_leaves_nothing_behind) {
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     BOOST_REQUIRE_EXCEPTION(result.get(), troupe::error, [](const troupe::error& e) {
-      return std::string(e.what()).find("hook refuses") != std::string::npos && std::string(e.what()).find("'c'") != std::string::npos;
+      return std::string(e.what()).find("hook refuses") != std::string::npos &&
+             std::string(e.what()).find("'c'") != std::string::npos;
     });
     BOOST_REQUIRE(!play.gradient(pass, x).defined());
 
@@ -200,14 +195,12 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     next.function = "gathered";
     next.payload.context = pass.id();
     next.completed = {2};
-    if (failed)
-      next.failed = {{1}};
+    if (failed) next.failed = {{1}};
     caf::scoped_actor self{play.system};
     auto request = self->request(there, caf::infinite, std::move(next));
     play.run();
-    request.receive(
-      [&](const troupe::call_result& result) { BOOST_TEST(result.payload.tensors.at(0).defined() == !failed); },
-      [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
+    request.receive([&](const troupe::call_result& result) { BOOST_TEST(result.payload.tensors.at(0).defined() == !failed); },
+                    [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
   }
 }
 
@@ -240,7 +233,8 @@ BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
   BOOST_REQUIRE(result.ready());
   BOOST_CHECK_EXCEPTION(result.get(), troupe::error, [](const troupe::error& e) {
     BOOST_TEST_MESSAGE(e.what());
-    return e.code() == troupe::errc::deadline_passed && std::string(e.what()).find("1.5 s; not known to be done with it: ") != std::string::npos &&
+    return e.code() == troupe::errc::deadline_passed &&
+           std::string(e.what()).find("1.5 s; not known to be done with it: ") != std::string::npos &&
            std::string(e.what()).find("'c'") != std::string::npos;
   });
 }
@@ -260,10 +254,9 @@ BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
   caf::scoped_actor self{play.system};
   auto request = self->request(caf::actor_cast<caf::actor>(play.node("b").actors().face()), caf::infinite, std::move(late));
   play.run();
-  request.receive([](const troupe::call_result&) { BOOST_FAIL("the released context was opened again"); },
-                  [](const caf::error& reason) {
-                    BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context));
-                  });
+  request.receive(
+    [](const troupe::call_result&) { BOOST_FAIL("the released context was opened again"); },
+    [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
 }
 
 // CO-5, PE-1: the scope is left after a drawn number of steps.
@@ -274,11 +267,9 @@ BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
     auto x = input();
     auto pass = std::make_unique<troupe::context>(play.node("a"));
     auto y = x;
-    for (auto to : {"b", "c", "b"})
-      y = play.call(to, "times_weight", y);
+    for (auto to : {"b", "c", "b"}) y = play.call(to, "times_weight", y);
     auto result = pass->backward({y.sum()});
-    for (auto steps = play.random() % 40; steps > 0; --steps)
-      play.step();
+    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
     pass.reset();
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the future never completes");
@@ -301,15 +292,12 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
     auto x = input();
     troupe::context pass(play.node("a"));
     auto y = x;
-    for (auto to : {"b", "c", "b"})
-      y = play.call(to, "times_weight", y);
+    for (auto to : {"b", "c", "b"}) y = play.call(to, "times_weight", y);
     auto result = pass.backward({y.sum()});
-    for (auto steps = play.random() % 40; steps > 0; --steps)
-      play.step();
+    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
     troupe::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
     caf::anon_send_exit(play.node("c").actors().face(), caf::exit_reason::kill);
-    for (auto to : {"a", "b"})
-      caf::anon_send(play.node(to).actors().face(), news);
+    for (auto to : {"a", "b"}) caf::anon_send(play.node(to).actors().face(), news);
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     try {

@@ -43,15 +43,16 @@ total_actor::behavior_type make_total(Self self, std::vector<source_actor> sourc
       auto sum = std::make_shared<double>(0);
       auto missing = std::make_shared<std::size_t>(self->state.sources.size());
       auto failed = [answer](caf::error& reason) mutable {
-        if (answer.pending())
-          answer.deliver(std::move(reason));
+        if (answer.pending()) answer.deliver(std::move(reason));
       };
       for (auto& source : self->state.sources)
-        self->request(source, self->state.deadline, ask_atom::value).then([=](double value) mutable {
-          *sum += value;
-          if (--*missing == 0 && answer.pending())
-            answer.deliver(*sum);
-        }, failed);
+        self->request(source, self->state.deadline, ask_atom::value)
+          .then(
+            [=](double value) mutable {
+              *sum += value;
+              if (--*missing == 0 && answer.pending()) answer.deliver(*sum);
+            },
+            failed);
       return answer;
     },
   };
@@ -66,8 +67,7 @@ struct fixture {
   std::vector<caf::actor> all;
 
   ~fixture() {  // a system waits for its last actor
-    for (auto& actor : all)
-      self->send_exit(actor, caf::exit_reason::user_shutdown);
+    for (auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
     scheduler.run();
   }
 
@@ -90,7 +90,8 @@ struct fixture {
     }));
   }
   total_actor total(std::vector<source_actor> sources) {
-    return keep(system.spawn(make_total<total_actor::stateful_pointer<total_state>>, std::move(sources), std::chrono::milliseconds(100)));
+    return keep(
+      system.spawn(make_total<total_actor::stateful_pointer<total_state>>, std::move(sources), std::chrono::milliseconds(100)));
   }
 };
 

@@ -67,7 +67,8 @@ BOOST_AUTO_TEST_CASE(the_help_shows_no_default_that_is_refused) {
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
     {{}, "expected a subcommand: train, generate, node or launch (see 'troupe --help')"},
-    {{"trian"}, "unknown subcommand 'trian'; expected train, generate, node or launch; did you mean train? (see 'troupe --help')"},
+    {{"trian"},
+     "unknown subcommand 'trian'; expected train, generate, node or launch; did you mean train? (see 'troupe --help')"},
     {{"node", "--name", "a", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},
     {{"launch"}, "FILE is required (see 'troupe launch --help')"},
     {{"launch", "a.json", "b.json"}, "unexpected argument 'b.json' (see 'troupe launch --help')"},

@@ -47,12 +47,15 @@ const mistake mistakes[] = {
   {R"({"nodes": [{"name": "a"}, {"name": "b", "port": 65536}]})",
    "f.json: nodes[1].port: expected a whole number from 0 to 65535, got 65536"},
   {R"({"nodes": [{"name": "a", "port": -1}]})", "f.json: nodes[0].port: expected a whole number from 0 to 65535, got -1"},
-  {R"({"nodes": [{"name": "a", "port": 18446744073709551615}]})", "expected a whole number from 0 to 65535, got 18446744073709551615"},
+  {R"({"nodes": [{"name": "a", "port": 18446744073709551615}]})",
+   "expected a whole number from 0 to 65535, got 18446744073709551615"},
   {R"({"nodes": [{"name": "a", "port": "4001"}]})", "expected a whole number from 0 to 65535, got \"4001\""},
   {R"({"nodes": [{"name": "a", "workers": 0}]})", "f.json: nodes[0].workers: expected a whole number from 1 to 1024, got 0"},
-  {R"({"nodes": [{"name": "a", "threads": 1.5}]})", "f.json: nodes[0].threads: expected a whole number from 1 to 1024, got 1.5"},
+  {R"({"nodes": [{"name": "a", "threads": 1.5}]})",
+   "f.json: nodes[0].threads: expected a whole number from 1 to 1024, got 1.5"},
   {R"({"nodes": [{"name": "a", "host": 1}]})", "f.json: nodes[0].host: expected a text in quotes, got 1"},
-  {R"({"nodes": [{"name": "a"}, {"name": "b"}, {"name": "a"}]})", "f.json: nodes[2].name: \"a\" is the name of nodes[0] already"},
+  {R"({"nodes": [{"name": "a"}, {"name": "b"}, {"name": "a"}]})",
+   "f.json: nodes[2].name: \"a\" is the name of nodes[0] already"},
   {R"({"nodes": [{"name": "a", "port": 4001}, {"name": "b", "port": 4001}]})",
    "f.json: nodes[1].port: 127.0.0.1:4001 is the address of nodes[0] already"},
   {R"({"nodes": [{"name": "a", "name": "b"}]})", "f.json: the field \"name\" is written twice in one object"},
@@ -72,7 +75,8 @@ BOOST_AUTO_TEST_CASE(a_node_that_says_nothing_but_its_name_listens_on_loopback_o
 
 BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
   auto cluster = cluster_file::parse(
-    R"({"nodes": [{"name": "b", "host": "127.0.0.2", "port": 4001, "workers": 3, "threads": 4}, {"name": "a", "port": 4001}]})", "f.json");
+    R"({"nodes": [{"name": "b", "host": "127.0.0.2", "port": 4001, "workers": 3, "threads": 4}, {"name": "a", "port": 4001}]})",
+    "f.json");
   BOOST_REQUIRE_EQUAL(cluster.nodes.size(), 2u);
   BOOST_TEST(cluster.nodes[0].name == "b");
   BOOST_TEST(cluster.nodes[0].host == "127.0.0.2");
@@ -92,10 +96,10 @@ BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {
 
 BOOST_AUTO_TEST_CASE(more_nodes_than_a_machine_can_hold_are_refused) {
   std::string text = R"({"nodes": [)";
-  for (int i = 0; i < 257; ++i)
-    text.append(i == 0 ? "" : ",").append("{\"name\": \"n").append(std::to_string(i)).append("\"}");
+  for (int i = 0; i < 257; ++i) text.append(i == 0 ? "" : ",").append("{\"name\": \"n").append(std::to_string(i)).append("\"}");
   text += "]}";
-  BOOST_TEST(error_of([&] { cluster_file::parse(text, "f.json"); }) == "f.json: nodes: expected a list of 1 to 256 nodes, got 257");
+  BOOST_TEST(error_of([&] { cluster_file::parse(text, "f.json"); }) ==
+             "f.json: nodes: expected a list of 1 to 256 nodes, got 257");
 }
 
 BOOST_AUTO_TEST_CASE(text_that_is_no_cluster_file_never_crashes_however_it_is_cut) {
@@ -114,14 +118,14 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named) {
   std::ofstream(path).flush();
   BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": the file is empty"));
   std::ofstream(path) << std::string((1 << 20) + 1, ' ');
-  BOOST_TEST(error_of([&] { cluster_file::read(path); }) == path + ": expected a cluster file of at most 1048576 bytes, got 1048577");
+  BOOST_TEST(error_of([&] { cluster_file::read(path); }) ==
+             path + ": expected a cluster file of at most 1048576 bytes, got 1048577");
   std::ofstream(path) << R"({"nodes": [{"name": "a"}]})";
   BOOST_TEST(cluster_file::read(path).nodes.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(only_loopback_addresses_count_as_loopback) {
-  for (auto* host : {"127.0.0.1", "127.255.0.9", "localhost", "::1"})
-    BOOST_TEST(is_loopback(host), host);
+  for (auto* host : {"127.0.0.1", "127.255.0.9", "localhost", "::1"}) BOOST_TEST(is_loopback(host), host);
   for (auto* host : {"0.0.0.0", "10.0.0.1", "128.0.0.1", "::", "example.org", "127.0.0.1.example.org", ""})
     BOOST_TEST(!is_loopback(host), host);
 }

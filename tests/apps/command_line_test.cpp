@@ -25,7 +25,8 @@ struct outcome {
 };
 
 /// Runs a small program of two subcommands and catches its stderr.
-outcome run(std::vector<const char*> arguments, std::function<void()> callback = [] {}) {
+outcome run(
+  std::vector<const char*> arguments, std::function<void()> callback = [] {}) {
   CLI::App app{"a test", "troupe"};
   app.require_subcommand(1);
   auto* node = app.add_subcommand("node");
@@ -78,7 +79,8 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_get_one_line_with_a_hint_and_status_2) {
     {{"node", "--join", "here"},
      "--join: expected an address 'host:port' ('[::1]:4000' for IPv6), got 'here' (see 'troupe node --help')"},
     {{"node", "--name", "a/b"},
-     "--name: the name: expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got \"a/b\" (see 'troupe node --help')"},
+     "--name: the name: expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got \"a/b\" (see 'troupe "
+     "node --help')"},
   };
   for (auto& c : cases) {
     auto end = run(c.arguments);
@@ -121,7 +123,8 @@ BOOST_AUTO_TEST_CASE(a_ready_line_is_read_as_it_is_written) {
   ready_line six{"stage1", "::1", 40123};
   BOOST_TEST(six.text() == "stage1 listens on [::1]:40123");
   BOOST_TEST(ready_line::parse(six.text())->host == "::1");
-  for (auto* other : {"", "stage1", "stage1 listens on ", "stage1 listens on 127.0.0.1", "stage1 listens on 127.0.0.1:",
-                      "stage1 listens on 127.0.0.1:0", "stage1 listens on 127.0.0.1:99999", " listens on 127.0.0.1:1", "a listens on :1", "a b listens on 127.0.0.1:1"})
+  for (auto* other : {"", "stage1", "stage1 listens on ", "stage1 listens on 127.0.0.1",
+                      "stage1 listens on 127.0.0.1:", "stage1 listens on 127.0.0.1:0", "stage1 listens on 127.0.0.1:99999",
+                      " listens on 127.0.0.1:1", "a listens on :1", "a b listens on 127.0.0.1:1"})
     BOOST_TEST(!ready_line::parse(other), other);
 }

@@ -25,9 +25,7 @@ struct fixture {
   temporary_folder folder;
   std::string file = folder.path() / "cluster.json";
 
-  fixture() {
-    write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2", "workers": 2}, {"name": "stage3", "threads": 2}]})");
-  }
+  fixture() { write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2", "workers": 2}, {"name": "stage3", "threads": 2}]})"); }
 
   void write(const std::string& text) { std::ofstream(file) << text; }
 
@@ -39,8 +37,7 @@ struct fixture {
       std::string name;
       std::string address;
       pid_t pid = 0;
-      if (row >> name >> address >> pid && name == node)
-        return pid;
+      if (row >> name >> address >> pid && name == node) return pid;
     }
     BOOST_FAIL("no node " + node + " in the table: " + launch.text());
     return 0;
@@ -52,8 +49,7 @@ pid_t first_child_of(program& parent) {
   while (parent.how_it_ends(1ms) == "still runs")
     for (auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(parent.pid()) + "/task")) {
       pid_t child = 0;
-      if (std::ifstream(thread.path() / "children") >> child)
-        return child;
+      if (std::ifstream(thread.path() / "children") >> child) return child;
     }
   BOOST_FAIL("it started nobody: " + parent.text());
   return 0;
@@ -63,8 +59,7 @@ pid_t first_child_of(program& parent) {
 
 BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  // LC-1
   program launch({"launch", file});
-  for (auto* node : {"stage1", "stage2", "stage3"})
-    BOOST_TEST(kill(pid_of(launch, node), 0) == 0);
+  for (auto* node : {"stage1", "stage2", "stage3"}) BOOST_TEST(kill(pid_of(launch, node), 0) == 0);
   auto text = launch.text();
   BOOST_TEST(text.find("node    address") == 0u, text);
   BOOST_TEST(text.find("3 nodes are up; Ctrl-C stops them\n") != std::string::npos, text);
@@ -76,8 +71,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LC-3
     std::vector<pid_t> pids{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
     launch.signal(number);
     BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
-    for (auto pid : pids)
-      BOOST_TEST(is_gone(pid));
+    for (auto pid : pids) BOOST_TEST(is_gone(pid));
   }
 }
 
@@ -97,8 +91,7 @@ BOOST_FIXTURE_TEST_CASE(no_node_outlives_a_launch_that_is_killed, fixture) {
   std::vector<pid_t> pids{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
   launch.signal(SIGKILL);
   BOOST_TEST(launch.how_it_ends() == "killed by signal 9 (Killed)");
-  for (auto pid : pids)
-    BOOST_TEST(is_gone(pid));
+  for (auto pid : pids) BOOST_TEST(is_gone(pid));
 }
 
 BOOST_FIXTURE_TEST_CASE(a_frozen_node_ends_with_the_others, fixture) {  // LC-3
@@ -138,7 +131,8 @@ BOOST_FIXTURE_TEST_CASE(a_wrong_cluster_file_is_one_line, fixture) {
   write(R"({"nodes": [{"name": "stage1", "prot": 1}]})");
   program launch({"launch", file});
   BOOST_TEST(launch.how_it_ends() == "exited with 1");
-  BOOST_TEST(launch.text() == "troupe: " + file + ": nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, threads\n");
+  BOOST_TEST(launch.text() ==
+             "troupe: " + file + ": nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, threads\n");
   program missing({"launch", file + "x"});
   BOOST_TEST(missing.how_it_ends() == "exited with 1");
   BOOST_TEST(missing.text().starts_with("troupe: " + file + "x: no such file"), missing.text());

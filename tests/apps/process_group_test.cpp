@@ -52,19 +52,14 @@ class lines {
   std::vector<std::string> all_;
 };
 
-std::vector<std::string> shell(const std::string& script) {
-  return {"/bin/sh", "-c", script};
-}
+std::vector<std::string> shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
-bool is_alive(pid_t pid) {
-  return kill(pid, 0) == 0;
-}
+bool is_alive(pid_t pid) { return kill(pid, 0) == 0; }
 
 /// Waits until a process that is no child of ours has ended.
 bool ends(pid_t pid) {
   int life = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (life < 0)
-    return errno == ESRCH;
+  if (life < 0) return errno == ESRCH;
   pollfd watched{life, POLLIN, 0};
   bool ended = poll(&watched, 1, 20000) > 0;
   close(life);
@@ -98,10 +93,13 @@ BOOST_AUTO_TEST_CASE(a_child_that_is_killed_is_reported_with_the_signal) {
 
 BOOST_AUTO_TEST_CASE(a_program_that_does_not_exist_is_an_error_with_its_name) {
   process_group group;
-  auto says = [](const char* text) { return [text](const std::system_error& e) { return std::string(e.what()).find(text) == 0; }; };
+  auto says = [](const char* text) {
+    return [text](const std::system_error& e) { return std::string(e.what()).find(text) == 0; };
+  };
   BOOST_CHECK_EXCEPTION(group.start("x", {"/no/such/program", "a"}), std::system_error,
                         says("cannot start '/no/such/program': No such file or directory"));
-  BOOST_CHECK_EXCEPTION(group.start("x", {"/etc/passwd"}), std::system_error, says("cannot start '/etc/passwd': Permission denied"));
+  BOOST_CHECK_EXCEPTION(group.start("x", {"/etc/passwd"}), std::system_error,
+                        says("cannot start '/etc/passwd': Permission denied"));
   BOOST_CHECK_THROW(group.start("x", {}), std::invalid_argument);
   BOOST_TEST(group.running().empty());
   BOOST_TEST(!group.poll());
@@ -190,10 +188,8 @@ BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {
     process_group group;
     pid_t child = 0;
     std::thread([&] { child = group.start("a", {"sleep", "1000"}); }).join();
-    if (write(ends_of_pipe[1], &child, sizeof child) != static_cast<ssize_t>(sizeof child))
-      _exit(1);
-    while (true)
-      pause();
+    if (write(ends_of_pipe[1], &child, sizeof child) != static_cast<ssize_t>(sizeof child)) _exit(1);
+    while (true) pause();
   }
   pid_t child = 0;
   BOOST_REQUIRE(read(ends_of_pipe[0], &child, sizeof child) == static_cast<ssize_t>(sizeof child));
@@ -247,7 +243,8 @@ BOOST_AUTO_TEST_CASE(a_child_has_an_empty_stdin_and_none_of_the_parents_files) {
   process_group group(heard.sink());
   group.start("a", shell("wc -c; ls /proc/self/fd | wc -l"));
   BOOST_REQUIRE(group.poll_for(patience));
-  BOOST_TEST(heard.all() == (std::vector<std::string>{"a: 0", "a: 4"}), boost::test_tools::per_element());  // 0, 1, 2 and ls's folder
+  BOOST_TEST(heard.all() == (std::vector<std::string>{"a: 0", "a: 4"}),
+             boost::test_tools::per_element());  // 0, 1, 2 and ls's folder
   close(leak);
 }
 
@@ -256,8 +253,7 @@ BOOST_AUTO_TEST_CASE(many_threads_start_and_stop_children_at_once) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
-      for (int k = 0; k < 5; ++k)
-        group.start("a", shell("exit 7"));
+      for (int k = 0; k < 5; ++k) group.start("a", shell("exit 7"));
     });
   int reported = 0;
   while (reported < 40) {
@@ -266,8 +262,7 @@ BOOST_AUTO_TEST_CASE(many_threads_start_and_stop_children_at_once) {
     BOOST_TEST(end->how == "exited with 7");
     ++reported;
   }
-  for (auto& t : threads)
-    t.join();
+  for (auto& t : threads) t.join();
   BOOST_TEST(!group.poll());
 }
 

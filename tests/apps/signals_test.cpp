@@ -81,8 +81,7 @@ BOOST_AUTO_TEST_CASE(a_second_signal_ends_a_process_whose_stop_hangs) {
     kill(getpid(), SIGINT);
     stop.wait();
     kill(getpid(), SIGINT);
-    while (true)
-      pause();
+    while (true) pause();
   }
   int status = 0;
   BOOST_TEST(waitpid(child, &status, 0) == child);

@@ -41,12 +41,11 @@ struct small_run {
   std::string out = folder.path() / "run";
 
   std::vector<std::string> command(std::vector<std::string> more = {}) const {
-    std::vector<std::string> all{"train",   "--data", data,        "--out", out,       "--blocks", "2",  "--width",          "16",
-                                 "--heads", "2",      "--context", "16",    "--batch", "8",        "--micro-batches", "4"};
+    std::vector<std::string> all{"train", "--data",    data, "--out",   out, "--blocks",        "2", "--width", "16", "--heads",
+                                 "2",     "--context", "16", "--batch", "8", "--micro-batches", "4"};
     all.insert(all.end(), more.begin(), more.end());
     for (const auto& [option, value] : {std::pair{"--single-process-seconds", "0"}, {"--sample", "20"}})
-      if (std::find(all.begin(), all.end(), option) == all.end())
-        all.insert(all.end(), {option, value});
+      if (std::find(all.begin(), all.end(), option) == all.end()) all.insert(all.end(), {option, value});
     return all;
   }
   std::filesystem::path file(const std::string& name) const { return std::filesystem::path(out) / name; }
@@ -57,24 +56,21 @@ std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> found;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(parent) + "/task")) {
     std::ifstream in(thread.path() / "children");
-    for (pid_t pid; in >> pid;)
-      found.push_back(pid);
+    for (pid_t pid; in >> pid;) found.push_back(pid);
   }
   return found;
 }
 
 pid_t stage_of(pid_t parent, const std::string& name) {
   for (const auto pid : children_of(parent))
-    if (content_of("/proc/" + std::to_string(pid) + "/cmdline").find(name) != std::string::npos)
-      return pid;
+    if (content_of("/proc/" + std::to_string(pid) + "/cmdline").find(name) != std::string::npos) return pid;
   return -1;
 }
 
 /// Looks again and again until it is there or the program has ended.
 bool appears(const std::filesystem::path& path, program& of) {
   while (!std::filesystem::exists(path))
-    if (of.how_it_ends(5ms) != "still runs")
-      return std::filesystem::exists(path);
+    if (of.how_it_ends(5ms) != "still runs") return std::filesystem::exists(path);
   return true;
 }
 
@@ -83,8 +79,7 @@ long ticks_of(pid_t pid) {
   const auto line = content_of("/proc/" + std::to_string(pid) + "/stat");
   std::istringstream fields(line.substr(std::min(line.rfind(')'), line.size() - 1) + 1));
   std::string skipped;
-  for (int field = 3; field < 14; ++field)
-    fields >> skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
   long user = 0;
   fields >> user;
   return user;
@@ -116,7 +111,8 @@ std::string check_fails(const std::vector<std::string>& command, const std::vect
   BOOST_TEST(run.how_it_ends() == "exited with 1");
   const auto lines = run.lines();
   BOOST_TEST_REQUIRE(!lines.empty());
-  BOOST_TEST(std::count_if(lines.begin(), lines.end(), [](auto& line) { return line.starts_with("troupe: "); }) == 1, run.text());
+  BOOST_TEST(std::count_if(lines.begin(), lines.end(), [](auto& line) { return line.starts_with("troupe: "); }) == 1,
+             run.text());
   for (const auto& word : words)
     BOOST_TEST(lines.back().find(word) != std::string::npos, "expected '" << word << "' in: " << run.text());
   return run.text();
@@ -127,8 +123,7 @@ void check_stops_in_time(program& training, int number = SIGINT) {
   const auto children = children_of(training.pid());
   training.signal(number);
   BOOST_TEST(training.how_it_ends(time_to_end) == "exited with " + std::to_string(128 + number), training.text());
-  for (const auto pid : children)
-    BOOST_TEST(is_gone(pid));
+  for (const auto pid : children) BOOST_TEST(is_gone(pid));
 }
 
 /// The command after "with: " in a line.
@@ -158,13 +153,13 @@ BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_a
   const auto trace = nlohmann::json::parse(content_of(run.file("trace.json")));
   std::map<int, std::string> rows;
   for (const auto& event : trace["traceEvents"])
-    if (event["name"] == "process_name")
-      rows[event["pid"].get<int>()] = event["args"]["name"].get<std::string>();
+    if (event["name"] == "process_name") rows[event["pid"].get<int>()] = event["args"]["name"].get<std::string>();
   std::map<std::string, int> spans;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X" && event["dur"].get<double>() > 0)
       ++spans[rows[event["pid"].get<int>()] + " " + event["cat"].get<std::string>()];
-  for (const char* span : {"driver request", "driver backward", "stage1 call", "stage1 backward", "stage2 call", "stage2 backward"})
+  for (const char* span :
+       {"driver request", "driver backward", "stage1 call", "stage1 backward", "stage2 call", "stage2 backward"})
     BOOST_TEST(spans[span] >= 60, span << " " << spans[span]);
 
   const std::vector<std::string> generate{"generate", "--out", run.out, "--prompt", "line", "--length", "50", "--seed", "3"};
@@ -191,10 +186,10 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_
   kill(victim, SIGKILL);
   BOOST_TEST(training.how_it_ends(time_to_end) == "exited with 1");
   const auto said = training.lines().back();
-  for (const auto& word : {std::string("lost node stage2"), std::to_string(victim), std::string("killed by signal 9"), std::string("--resume")})
+  for (const auto& word :
+       {std::string("lost node stage2"), std::to_string(victim), std::string("killed by signal 9"), std::string("--resume")})
     BOOST_TEST(said.find(word) != std::string::npos, training.text());
-  for (const auto pid : children)
-    BOOST_TEST(is_gone(pid));
+  for (const auto pid : children) BOOST_TEST(is_gone(pid));
   check_no_litter(broken.out);
 
   const auto done = losses(broken.file("metrics.jsonl")).size();
@@ -247,8 +242,12 @@ BOOST_AUTO_TEST_CASE(a_signal_while_the_text_is_awaited_ends_it_in_time) {  // T
 
 BOOST_AUTO_TEST_CASE(a_signal_in_the_middle_of_a_long_step_ends_every_process_in_time) {  // TN-5
   const small_run run;
-  program training({"train", "--data", run.data, "--out", run.out, "--steps", "5", "--blocks", "2", "--width", "512", "--context", "256",
-                    "--batch", "64", "--micro-batches", "2", "--verify-steps", "0", "--single-process-seconds", "0"});
+  program training({"train", "--data",         run.data, "--out",
+                    run.out, "--steps",        "5",      "--blocks",
+                    "2",     "--width",        "512",    "--context",
+                    "256",   "--batch",        "64",     "--micro-batches",
+                    "2",     "--verify-steps", "0",      "--single-process-seconds",
+                    "0"});
   BOOST_TEST_REQUIRE(appears(run.file("metrics.jsonl"), training), training.text());
   const auto first = stage_of(training.pid(), "stage1");
   BOOST_TEST_REQUIRE(first > 0);
@@ -288,18 +287,20 @@ BOOST_AUTO_TEST_CASE(a_driver_that_is_killed_leaves_no_process_behind) {
   const auto children = children_of(training.pid());
   BOOST_TEST(children.size() == 2u);
   training.signal(SIGKILL);
-  for (const auto pid : children)
-    BOOST_TEST(is_gone(pid));
+  for (const auto pid : children) BOOST_TEST(is_gone(pid));
 }
 
 BOOST_AUTO_TEST_CASE(every_bad_text_is_one_line_and_leaves_nothing) {
   const small_run run;
-  const auto with = [&](const std::string& data) { return std::vector<std::string>{"train", "--data", data, "--out", run.out}; };
+  const auto with = [&](const std::string& data) {
+    return std::vector<std::string>{"train", "--data", data, "--out", run.out};
+  };
   check_fails(with("no/such/file"), {"no/such/file", "there is none", "--data"});
   check_fails(with(run.folder.write("empty.txt", "")), {"empty.txt", "is empty", "--data"});
   check_fails(with(run.folder.write("binary", std::string("a\0b", 3))), {"binary", "byte 1", "--data"});
   check_fails(with(run.folder.write("latin.txt", "caf\xE9")), {"latin.txt", "byte 3", "UTF-8", "iconv"});
-  check_fails(with(run.folder.write("short.txt", "to be or not to be")), {"short.txt", "at least 18065 characters", "has 18", "--data"});
+  check_fails(with(run.folder.write("short.txt", "to be or not to be")),
+              {"short.txt", "at least 18065 characters", "has 18", "--data"});
   BOOST_TEST((!std::filesystem::exists(run.out) || std::filesystem::is_empty(run.out)));
 }
 
@@ -357,9 +358,9 @@ BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_is_refused) {
     if (entry.path().filename().string().starts_with("stage2"))
       std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
   check_fails({"generate", "--out", run.out}, {"stage2"});
-  const auto said = check_fails({"train", "--resume", "--out", run.out, "--steps", "8", "--single-process-seconds", "0"}, {"stage2"});
-  for (const char* advice : {"is whole", "continue with"})
-    BOOST_TEST(said.find(advice) == std::string::npos, said);
+  const auto said =
+    check_fails({"train", "--resume", "--out", run.out, "--steps", "8", "--single-process-seconds", "0"}, {"stage2"});
+  for (const char* advice : {"is whole", "continue with"}) BOOST_TEST(said.find(advice) == std::string::npos, said);
 }
 
 BOOST_AUTO_TEST_CASE(nodes_that_can_not_give_the_same_bits_are_told_before_training) {
@@ -371,8 +372,8 @@ BOOST_AUTO_TEST_CASE(nodes_that_can_not_give_the_same_bits_are_told_before_train
   };
   program one({"node", "--name", "one", "--print-port"});
   program two({"node", "--name", "two", "--threads", "2", "--print-port"});
-  const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one) + R"(}, {"name": "two", "port": )" +
-                                                       start(two) + "}]}");
+  const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one) +
+                                                       R"(}, {"name": "two", "port": )" + start(two) + "}]}");
   const auto command = run.command({"--steps", "3", "--cluster", file});
   check_fails(command, {"node two", "has 2", "\"threads\": 1", "--verify-steps 0"});
   BOOST_TEST(!std::filesystem::exists(run.file("metrics.jsonl")));
@@ -387,12 +388,12 @@ BOOST_AUTO_TEST_CASE(starts_that_fail_cost_no_run_that_is_finished) {  // TN-6
   const auto before = content_of(run.file("checkpoint/checkpoint.json"));
   program other({"node", "--name", "other", "--print-port"});
   const auto port = other.line_that([](const std::string& text) { return !text.empty(); });
-  for (int i = 0; i < 2; ++i)
-    check_fails(run.command({"--steps", "5", "--port", port}), {port, "in use"});
+  for (int i = 0; i < 2; ++i) check_fails(run.command({"--steps", "5", "--port", port}), {port, "in use"});
   BOOST_TEST(content_of(run.file("checkpoint/checkpoint.json")) == before);
   BOOST_TEST(run.summary()["steps"] == 5);
   for (int i = 0; i < 2; ++i)
-    check_fails(run.command({"--steps", "50", "--learning-rate", "1e30", "--verify-steps", "0"}), {"not finite", "learning rate"});
+    check_fails(run.command({"--steps", "50", "--learning-rate", "1e30", "--verify-steps", "0"}),
+                {"not finite", "learning rate"});
   BOOST_TEST(content_of(run.file("previous/checkpoint/checkpoint.json")) == before);
 }
 
@@ -402,8 +403,10 @@ BOOST_AUTO_TEST_CASE(a_text_without_line_breaks_gives_a_sample_of_the_length_ask
   for (unsigned state = 7; text.size() < 20'000; state = state * 1103515245u + 12345u)
     text += "abcd"[text.size() % 3 == 0 ? (state >> 16) % 4 : text.back() - 'a' == 3 ? 0 : text.back() - 'a' + 1];
   const auto data = run.folder.write("letters.txt", text);
-  program training({"train", "--data", data, "--out", run.out, "--steps", "3", "--blocks", "2", "--width", "16", "--heads", "2", "--context", "16",
-                    "--batch", "8", "--micro-batches", "4", "--single-process-seconds", "0", "--sample", "37", "--no-trace"});
+  program training(
+    {"train", "--data",   data, "--out",     run.out, "--steps", "3", "--blocks",        "2", "--width",
+     "16",    "--heads",  "2",  "--context", "16",    "--batch", "8", "--micro-batches", "4", "--single-process-seconds",
+     "0",     "--sample", "37", "--no-trace"});
   BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
   const auto sample = training.line_with("  | ");
   BOOST_TEST(sample.size() == 4u + 37u, sample);
@@ -413,8 +416,7 @@ BOOST_AUTO_TEST_CASE(a_text_without_line_breaks_gives_a_sample_of_the_length_ask
 
   // The last of ten blocks of 2,000 characters is for validation.
   std::map<std::string, double> pairs, triples;
-  for (std::size_t i = 2; i < 18'000; ++i)
-    ++pairs[text.substr(i - 2, 2)], ++triples[text.substr(i - 2, 3)];
+  for (std::size_t i = 2; i < 18'000; ++i) ++pairs[text.substr(i - 2, 2)], ++triples[text.substr(i - 2, 3)];
   double loss = 0;
   for (std::size_t i = 18'002; i < text.size(); ++i)
     loss -= std::log((triples[text.substr(i - 2, 3)] + 0.1) / (pairs[text.substr(i - 2, 2)] + 0.1 * 4));
@@ -441,14 +443,15 @@ BOOST_AUTO_TEST_CASE(text_without_a_checkpoint_or_with_an_unknown_character_is_r
 
 namespace {
 
-/// Arguments of `unshare` for a shell script in a mount namespace of its own, where it may mount small file systems. $0 is the program, $1 a
-/// folder.
+/// Arguments of `unshare` for a shell script in a mount namespace of its own, where it may mount small file systems. $0 is the
+/// program, $1 a folder.
 std::vector<std::string> with_mounts(const std::string& script, const std::filesystem::path& folder) {
   return {"--map-root-user", "--mount", "sh", "-c", script, program_under_test(), folder};
 }
 
 constexpr const char* mount = "mount -t tmpfs -o size=20m none \"$1\" || exit 99\n";
-constexpr const char* small_model = "--blocks 2 --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0";
+constexpr const char* small_model =
+  "--blocks 2 --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0";
 
 }  // namespace
 
@@ -456,22 +459,24 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
   const small_run run;
   const auto place = run.folder.path() / "disk";
   std::filesystem::create_directory(place);
-  program test(with_mounts(std::string(mount) + "\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" --steps 1000000 --checkpoint-every 10 " + small_model +
-                " & training=$!\n"
-                "while [ ! -e \"$1/run/checkpoint/checkpoint.json\" ] && kill -0 $training; do :; done\n"
-                "cat /dev/zero > \"$1/filler\"\n"
-                "wait $training; echo status $?\n"
-                "rm \"$1/filler\"\n"
-                "\"$0\" generate --out \"$1/run\" --length 5 > /dev/null && echo still whole\n"
-                "find \"$1\" -name '.*' -type f | grep -q . || echo no litter\n",
-              place), "unshare");
+  program test(with_mounts(std::string(mount) +
+                             "\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" --steps 1000000 --checkpoint-every 10 " +
+                             small_model +
+                             " & training=$!\n"
+                             "while [ ! -e \"$1/run/checkpoint/checkpoint.json\" ] && kill -0 $training; do :; done\n"
+                             "cat /dev/zero > \"$1/filler\"\n"
+                             "wait $training; echo status $?\n"
+                             "rm \"$1/filler\"\n"
+                             "\"$0\" generate --out \"$1/run\" --length 5 > /dev/null && echo still whole\n"
+                             "find \"$1\" -name '.*' -type f | grep -q . || echo no litter\n",
+                           place),
+               "unshare");
   const auto how = test.how_it_ends();
   if (how == "exited with 99" || test.text().find("unshare failed") != std::string::npos) {
     BOOST_TEST_MESSAGE("no file system can be mounted here, so the next test stands alone: " << test.text());
     return;
   }
-  for (const char* line : {"status 1", "still whole", "no litter"})
-    BOOST_TEST(!test.line_with(line).empty(), test.text());
+  for (const char* line : {"status 1", "still whole", "no litter"}) BOOST_TEST(!test.line_with(line).empty(), test.text());
   const auto said = test.line_with("troupe: ");
   for (const char* word : {"No space left on device", "is whole", "--resume"})
     BOOST_TEST(said.find(word) != std::string::npos, said);
@@ -480,8 +485,12 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
 // The same where nothing can be mounted: no file may grow beyond 200 kB, which the metrics reach first.
 BOOST_AUTO_TEST_CASE(a_file_that_may_not_grow_is_told_and_what_was_written_stays_whole) {  // TN-1, MX-1
   const small_run run;
-  program training({"-c", "ulimit -f 400 && exec \"$0\" train --data \"$1\" --out \"$2\" --steps 1000000 --checkpoint-every 10 --no-trace " +
-                            std::string(small_model), program_under_test(), run.data, run.out}, "sh");
+  program training(
+    {"-c",
+     "ulimit -f 400 && exec \"$0\" train --data \"$1\" --out \"$2\" --steps 1000000 --checkpoint-every 10 --no-trace " +
+       std::string(small_model),
+     program_under_test(), run.data, run.out},
+    "sh");
   BOOST_TEST(training.how_it_ends(60s) == "exited with 1", training.text());
   const auto said = training.line_with("troupe: ");
   for (const char* word : {"metrics.jsonl", "File too large", "is whole", "--resume"})
@@ -496,8 +505,11 @@ BOOST_AUTO_TEST_CASE(a_disk_without_room_is_told_before_anything_is_written) {
   const small_run run;
   const auto place = run.folder.path() / "disk";
   std::filesystem::create_directory(place);
-  program test(with_mounts("mount -t tmpfs -o size=4m none \"$1\" || exit 99\n\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" " +
-                             std::string(small_model), place), "unshare");
+  program test(
+    with_mounts("mount -t tmpfs -o size=4m none \"$1\" || exit 99\n\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" " +
+                  std::string(small_model),
+                place),
+    "unshare");
   const auto how = test.how_it_ends();
   if (how == "exited with 99" || test.text().find("unshare failed") != std::string::npos) {
     BOOST_TEST_MESSAGE("no file system can be mounted here: " << test.text());
@@ -505,6 +517,5 @@ BOOST_AUTO_TEST_CASE(a_disk_without_room_is_told_before_anything_is_written) {
   }
   BOOST_TEST(how == "exited with 1");
   const auto said = test.line_with("troupe: ");
-  for (const char* word : {"expected room for", "disk/run", "--out"})
-    BOOST_TEST(said.find(word) != std::string::npos, said);
+  for (const char* word : {"expected room for", "disk/run", "--out"}) BOOST_TEST(said.find(word) != std::string::npos, said);
 }

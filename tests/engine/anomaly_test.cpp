@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -73,7 +73,8 @@ BOOST_AUTO_TEST_CASE(looks_for_no_nan_where_that_is_off) {
 BOOST_AUTO_TEST_CASE(prints_where_the_function_that_failed_was_made) {
   const auto run = [](const way& run_on) {
     return error_and_warnings([&] {
-      const auto y = through(leaf({2}), [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("failed"); }, "failing");
+      const auto y = through(
+        leaf({2}), [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("failed"); }, "failing");
       run_on.backward({y.exp().sum()});
     });
   };
@@ -131,7 +132,9 @@ BOOST_AUTO_TEST_CASE(has_a_task_tell_the_trace_for_errors_that_travel) {
   const DetectAnomalyGuard detect;
   const collected_warnings warnings;
   troupe::engine::graph_task_settings settings;
-  const auto y = through(leaf({2}), [](const at::Tensor&) -> at::Tensor { throw 1; }, "failing").sum();
+  const auto y = through(
+                   leaf({2}), [](const at::Tensor&) -> at::Tensor { throw 1; }, "failing")
+                   .sum();
   settings.roots = {torch::autograd::impl::gradient_edge(y)};
   settings.root_gradients = {at::ones({})};
   troupe::engine::graph_task task(std::move(settings));

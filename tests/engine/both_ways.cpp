@@ -29,13 +29,14 @@ std::vector<std::string> names_of(const std::vector<Node*>& functions) {
 
 }  // namespace
 
-void way::backward(const tensors& roots, const tensors& gradients, bool keep_graph, bool create_graph, const tensors& inputs) const {
+void way::backward(const tensors& roots, const tensors& gradients, bool keep_graph, bool create_graph,
+                   const tensors& inputs) const {
   is_troupes_ ? troupe::backward(roots, gradients, keep_graph, create_graph, inputs)
               : torch::autograd::backward(roots, gradients, keep_graph || create_graph, create_graph, inputs);
 }
 
-way::tensors way::grad(const tensors& roots, const tensors& inputs, const tensors& gradients, bool keep_graph, bool create_graph,
-                       bool allow_unused) const {
+way::tensors way::grad(const tensors& roots, const tensors& inputs, const tensors& gradients, bool keep_graph,
+                       bool create_graph, bool allow_unused) const {
   return is_troupes_ ? troupe::grad(roots, inputs, gradients, keep_graph, create_graph, allow_unused)
                      : torch::autograd::grad(roots, inputs, gradients, keep_graph || create_graph, create_graph, allow_unused);
 }

@@ -59,9 +59,9 @@ class collected_warnings final : public c10::WarningHandler {
 }  // namespace troupe::test
 
 /// Runs it both ways: the same trace, of so many entries.
-#define TROUPE_TEST_BOTH_WAYS(run, entries)                                             \
-  do {                                                                                  \
-    const auto found = troupe::test::both_ways(run);                                    \
-    BOOST_TEST(found.libtorch.size() == static_cast<std::size_t>(entries));             \
-    BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());       \
+#define TROUPE_TEST_BOTH_WAYS(run, entries)                                       \
+  do {                                                                            \
+    const auto found = troupe::test::both_ways(run);                              \
+    BOOST_TEST(found.libtorch.size() == static_cast<std::size_t>(entries));       \
+    BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element()); \
   } while (false)

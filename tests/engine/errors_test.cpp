@@ -2,9 +2,9 @@
 #include <stdexcept>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -37,8 +37,8 @@ at::Tensor throwing(const at::Tensor& from, Thrown what) {
 
 using shared_trace = std::shared_ptr<trace>;
 
-/// A function that notes when it runs and when its saved variables are released. It shares the notes: after an error, libtorch's
-/// engine keeps functions that were ready until the thread's next pass.
+/// A function that notes when it runs and when its saved variables are released. It shares the notes: after an error,
+/// libtorch's engine keeps functions that were ready until the thread's next pass.
 struct saving final : torch::autograd::Node {
   saving(std::string name, shared_trace notes, torch::autograd::edge_list next)
       : Node(std::move(next)), given_name(std::move(name)), notes(std::move(notes)) {}
@@ -54,8 +54,7 @@ struct saving final : torch::autograd::Node {
 };
 
 at::Tensor save(const at::Tensor& from, const std::string& name, const shared_trace& notes) {
-  auto function = std::make_shared<saving>(name, notes,
-                                           torch::autograd::edge_list{torch::autograd::impl::gradient_edge(from)});
+  auto function = std::make_shared<saving>(name, notes, torch::autograd::edge_list{torch::autograd::impl::gradient_edge(from)});
   at::Tensor result = from.detach().clone();
   torch::autograd::create_gradient_edge(result, std::move(function));
   return result;
@@ -107,10 +106,10 @@ BOOST_AUTO_TEST_CASE(buffers_are_freed_before_the_error_arrives) {
     given.push_back(watch(gradient.clone(), watched));
     return watched;
   };
-  const auto waits = through(x, made_anew);                       // gets a gradient, waits for another one, never runs
-  const auto ready = through(x, made_anew);                       // would run after the one that fails
+  const auto waits = through(x, made_anew);  // gets a gradient, waits for another one, never runs
+  const auto ready = through(x, made_anew);  // would run after the one that fails
   const auto failing = throwing(waits, my_error("in between", 1));
-  const auto feeds = through(waits, made_anew);                   // runs first
+  const auto feeds = through(waits, made_anew);  // runs first
   const auto feeds_ready = through(ready, made_anew);
   troupe::engine::graph_task_settings settings;
   settings.roots = {torch::autograd::impl::gradient_edge(failing.sum() + feeds.sum() + feeds_ready.sum())};
@@ -212,10 +211,11 @@ BOOST_AUTO_TEST_CASE(a_gradient_is_freed_as_soon_as_its_function_has_run) {
   const auto x = leaf({2});
   std::weak_ptr<int> given;
   bool gone = false;
-  const auto y = through(through(x, [&](at::Tensor gradient) {
-                           gone = given.expired();
-                           return gradient;
-                         }),
+  const auto y = through(through(x,
+                                 [&](at::Tensor gradient) {
+                                   gone = given.expired();
+                                   return gradient;
+                                 }),
                          [](const at::Tensor& gradient) { return gradient * 2; });
   const auto z = through(y, [&](const at::Tensor& gradient) {
     at::Tensor watched;

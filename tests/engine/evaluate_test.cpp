@@ -3,10 +3,10 @@
 #include <memory>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/torch_compat.hpp>
@@ -61,12 +61,19 @@ void same_error(at::IntArrayRef shape, const body& run, const std::string& part)
 BOOST_AUTO_TEST_SUITE(evaluation)
 
 BOOST_AUTO_TEST_CASE(outputs_that_do_not_fit_get_libtorchs_error_with_the_functions_name) {
-  same_error({2, 3}, [](auto) { return variable_list{at::ones({4})}; },
-             "Function scripted returned an invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]");
-  same_error({2}, [](auto) { return variable_list{at::ones({2}), at::ones({2})}; },
-             "Function scripted returned an invalid number of gradients - expected 1, but got 2");
-  same_error({2}, [](auto) { return variable_list{}; }, "expected 1, but got 0");
-  same_error({2}, [](auto) { return variable_list{at::ones({2}, at::kComplexFloat)}; }, "");
+  same_error(
+    {2, 3}, [](auto) { return variable_list{at::ones({4})}; },
+    "Function scripted returned an invalid gradient at index 0 - got [4] but expected shape compatible with [2, 3]");
+  same_error(
+    {2},
+    [](auto) {
+      return variable_list{at::ones({2}), at::ones({2})};
+    },
+    "Function scripted returned an invalid number of gradients - expected 1, but got 2");
+  same_error(
+    {2}, [](auto) { return variable_list{}; }, "expected 1, but got 0");
+  same_error(
+    {2}, [](auto) { return variable_list{at::ones({2}, at::kComplexFloat)}; }, "");
 }
 
 BOOST_AUTO_TEST_CASE(outputs_that_can_be_made_to_fit_are) {
@@ -116,7 +123,8 @@ BOOST_AUTO_TEST_CASE(a_hook_that_changes_the_number_of_outputs_is_named) {
   const auto x = leaf({2});
   const auto root = scripted_root({x}, [](auto) { return variable_list{at::ones({2})}; });
   root.grad_fn()->add_post_hook(std::make_unique<shortener>());
-  BOOST_TEST(text_of([&] { troupe::backward({root}); }) == "troupe: function scripted has 0 outputs after its hooks, but 1 edges");
+  BOOST_TEST(text_of([&] { troupe::backward({root}); }) ==
+             "troupe: function scripted has 0 outputs after its hooks, but 1 edges");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/gradient_table.hpp>
 
@@ -46,8 +46,10 @@ BOOST_AUTO_TEST_CASE(sums_have_the_bits_and_strides_of_libtorch) {
   const auto view = at::randn({4, 6}).narrow(1, 0, 3).requires_grad_();
   const auto column = [] { return at::randn({3, 4}).t(); };
   for (const at::Tensor& leaf : {plain, turned, view}) {
-    for (const auto& gradients : std::vector<std::vector<at::Tensor>>{
-             {at::randn({4, 3})}, {column()}, {at::randn({4, 3}), column(), at::randn({4, 3})}, {at::randn({1, 1}).expand({4, 3})}}) {
+    for (const auto& gradients : std::vector<std::vector<at::Tensor>>{{at::randn({4, 3})},
+                                                                      {column()},
+                                                                      {at::randn({4, 3}), column(), at::randn({4, 3})},
+                                                                      {at::randn({1, 1}).expand({4, 3})}}) {
       BOOST_TEST(difference(ours(leaf, gradients), libtorchs(leaf, gradients)) == "");
     }
   }
@@ -56,7 +58,7 @@ BOOST_AUTO_TEST_CASE(sums_have_the_bits_and_strides_of_libtorch) {
 BOOST_AUTO_TEST_CASE(sparse_and_dense_gradients_meet_as_in_libtorch) {
   const auto leaf = at::randn({4, 3}).requires_grad_();
   for (const auto& gradients : std::vector<std::vector<at::Tensor>>{
-           {sparse(1)}, {sparse(1), sparse(2)}, {sparse(1), at::randn({4, 3})}, {at::randn({4, 3}), sparse(3)}}) {
+         {sparse(1)}, {sparse(1), sparse(2)}, {sparse(1), at::randn({4, 3})}, {at::randn({4, 3}), sparse(3)}}) {
     BOOST_TEST(difference(ours(leaf, gradients), libtorchs(leaf, gradients)) == "");
   }
 }

@@ -5,9 +5,9 @@
 
 #include <ATen/ATen.h>
 #include <ATen/SavedTensorHooks.h>
-#include <boost/test/unit_test.hpp>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/variable.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -342,7 +342,8 @@ BOOST_AUTO_TEST_CASE(a_task_moves_between_threads_with_the_state_of_its_creator)
   const auto y = x * 2;
   y.register_hook([&](const at::Tensor&) {
     hooked = true;
-    at::SavedTensorDefaultHooks::is_enabled() ? reason = "enabled" : reason = *at::SavedTensorDefaultHooks::get_disabled_error_message();
+    at::SavedTensorDefaultHooks::is_enabled() ? reason = "enabled"
+                                              : reason = *at::SavedTensorDefaultHooks::get_disabled_error_message();
   });
   at::SavedTensorDefaultHooks::disable("the creator said so");
   graph_task task(sending({y * 2}, &leaves));
@@ -355,8 +356,9 @@ BOOST_AUTO_TEST_CASE(a_task_moves_between_threads_with_the_state_of_its_creator)
 }
 
 BOOST_AUTO_TEST_CASE(only_tensors_that_can_require_grad_are_attached) {
-  const std::string text =
-      error_of([] { attach_recv({node_id{1}, 1}, message(3), {at::ones({1}), at::ones({1}, at::kLong)}, {false, true}); });
+  const std::string text = error_of([] {
+    attach_recv({node_id{1}, 1}, message(3), {at::ones({1}), at::ones({1}, at::kLong)}, {false, true});
+  });
   BOOST_TEST(contains(text, "tensor 1 of message 3 of node abc should require grad, but its dtype is Long"));
   const auto given = std::vector<at::Tensor>{at::ones({1}), at::Tensor(), at::ones({1})};
   const auto attached = attach_recv({node_id{1}, 1}, message(3), given, {false, true, true});

@@ -3,11 +3,11 @@
 #include <string>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -18,8 +18,8 @@
 #include "engine/oracle.hpp"
 
 using namespace troupe::test;
-using torch::autograd::utils::LambdaPostHook;
 using torch::autograd::variable_list;
+using torch::autograd::utils::LambdaPostHook;
 
 namespace {
 
@@ -104,9 +104,8 @@ BOOST_AUTO_TEST_CASE(run_in_libtorchs_order_and_see_what_libtorch_shows_them) {
 }
 
 BOOST_AUTO_TEST_CASE(of_a_captured_input_run_as_in_libtorch) {
-  const auto [ours, none] = notes_of([](const at::Tensor& loss, const at::Tensor& x) {
-    BOOST_TEST(troupe::grad({loss}, {x})[0][0].item<float>() == 21);
-  });
+  const auto [ours, none] = notes_of(
+    [](const at::Tensor& loss, const at::Tensor& x) { BOOST_TEST(troupe::grad({loss}, {x})[0][0].item<float>() == 21); });
   const auto [theirs, nothing] = notes_of([](const at::Tensor& loss, const at::Tensor& x) {
     BOOST_TEST(torch::autograd::grad({loss}, {x})[0][0].item<float>() == 21);
   });
@@ -127,9 +126,10 @@ BOOST_AUTO_TEST_CASE(of_a_leaf_run_when_its_gradient_goes_to_a_table) {
   });
   BOOST_TEST(!gradient.defined());
   BOOST_TEST(found[0].item<float>() == 21);
-  BOOST_TEST(notes == (std::vector<std::string>{"tensor hook of y", "before y", "after y: 1 outputs, 1 inputs", "tensor hook of x",
-                                                "before x", "after x: 0 outputs, 1 inputs", "y kept 10.000000"}),
-             boost::test_tools::per_element());
+  BOOST_TEST(
+    notes == (std::vector<std::string>{"tensor hook of y", "before y", "after y: 1 outputs, 1 inputs", "tensor hook of x",
+                                       "before x", "after x: 0 outputs, 1 inputs", "y kept 10.000000"}),
+    boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(an_exception_of_a_hook_comes_out_as_it_is) {
@@ -154,10 +154,10 @@ BOOST_AUTO_TEST_CASE(replace_gradients_in_libtorchs_order) {
     y.register_hook([](const at::Tensor& gradient) { return gradient * 10; });
     y.register_hook([](const at::Tensor&) { return at::Tensor(); });  // undefined: the gradient stays
     y.retain_grad();
-    y.grad_fn()->add_pre_hook(std::make_unique<lambda_pre_hook>([](const variable_list& all) { return variable_list{all[0] + 3}; }));
-    y.grad_fn()->add_post_hook(std::make_unique<LambdaPostHook>([](const variable_list& outputs, const variable_list& inputs) {
-      return variable_list{outputs[0] + inputs[0]};
-    }));
+    y.grad_fn()->add_pre_hook(
+      std::make_unique<lambda_pre_hook>([](const variable_list& all) { return variable_list{all[0] + 3}; }));
+    y.grad_fn()->add_post_hook(std::make_unique<LambdaPostHook>(
+      [](const variable_list& outputs, const variable_list& inputs) { return variable_list{outputs[0] + inputs[0]}; }));
     x.register_hook([](const at::Tensor& gradient) { return gradient / 7; });
     torch::autograd::impl::grad_accumulator(x)->add_pre_hook(
       std::make_unique<lambda_pre_hook>([](const variable_list& all) { return variable_list{all[0] - 1}; }));
@@ -292,7 +292,8 @@ BOOST_AUTO_TEST_CASE(of_every_kind_may_throw_and_leave_the_graph_usable) {
           return outputs;
         }));
       } else if (kind == "accumulated") {
-        torch::autograd::impl::set_post_acc_grad_hooks(x, std::make_unique<after_accumulation>([&](const at::Tensor&) { mishap(); }));
+        torch::autograd::impl::set_post_acc_grad_hooks(
+          x, std::make_unique<after_accumulation>([&](const at::Tensor&) { mishap(); }));
       } else {
         x.register_hook([&](const at::Tensor&) { mishap(); });
       }

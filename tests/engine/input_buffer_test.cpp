@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/input_buffer.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/input_buffer.hpp>
 

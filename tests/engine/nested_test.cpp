@@ -3,10 +3,10 @@
 #include <thread>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/current_pass.hpp>
@@ -132,17 +132,17 @@ BOOST_AUTO_TEST_CASE(say_whether_checkpoints_are_valid_as_libtorch_does) {
     };
     const auto x = leaf({2});
     const auto inner = through(x, [&](at::Tensor gradient) {
-      ask("inner");
-      return gradient;
-    }).sum();
+                         ask("inner");
+                         return gradient;
+                       }).sum();
     const auto outer = through(x, [&](at::Tensor gradient) {
-      ask("before");
-      run_on.backward({inner}, {}, true);
-      run_on.grad({inner}, {x}, {}, true);
-      run_on.backward({inner}, {}, true, false, {x});
-      ask("after");
-      return gradient;
-    }).sum();
+                         ask("before");
+                         run_on.backward({inner}, {}, true);
+                         run_on.grad({inner}, {x}, {}, true);
+                         run_on.backward({inner}, {}, true, false, {x});
+                         ask("after");
+                         return gradient;
+                       }).sum();
     ask("outside");
     run_on.backward({outer}, {}, true);
     run_on.grad({outer}, {x}, {}, true);
@@ -155,7 +155,8 @@ BOOST_AUTO_TEST_CASE(say_whether_checkpoints_are_valid_as_libtorch_does) {
 
 // LT-1, LT-2
 BOOST_AUTO_TEST_CASE(nest_deep_also_where_some_outputs_are_left_out) {
-  const std::function<at::Tensor(const at::Tensor&, int, bool)> nest_trimmed = [&](const at::Tensor& from, int depth, bool fails) {
+  const std::function<at::Tensor(const at::Tensor&, int, bool)> nest_trimmed = [&](const at::Tensor& from, int depth,
+                                                                                   bool fails) {
     return through(from, [&, depth, fails](at::Tensor gradient) {
       if (depth == 1) {
         if (fails) {

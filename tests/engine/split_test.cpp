@@ -7,8 +7,8 @@
 #include <set>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>

@@ -4,9 +4,9 @@
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
-#include <boost/test/unit_test.hpp>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/current_pass.hpp>
@@ -217,8 +217,10 @@ BOOST_AUTO_TEST_CASE(a_function_can_ask_for_the_order_of_its_pass) {
     trace notes;
     const auto x = leaf({2});
     const auto z = leaf({2});
-    const auto y = noting(x.exp() * z + x.sin(), [] {}, "top");
-    const auto root = noting(y.tanh().sum(), [&] { notes = run_on.order(); }, "asking");
+    const auto y = noting(
+      x.exp() * z + x.sin(), [] {}, "top");
+    const auto root = noting(
+      y.tanh().sum(), [&] { notes = run_on.order(); }, "asking");
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);  // libtorch answers only then
     run_on.backward({root}, {}, true);
     const trace all = notes;
@@ -241,7 +243,12 @@ BOOST_AUTO_TEST_CASE(the_order_can_be_asked_for_at_any_time) {
       into.push_back(each->name());
     }
   };
-  const auto y = noting(noting(x, [&] { names(asked_late); }, "late").exp() * x, [&] { names(asked_early); }, "early");
+  const auto y = noting(
+    noting(
+      x, [&] { names(asked_late); }, "late")
+        .exp() *
+      x,
+    [&] { names(asked_early); }, "early");
   troupe::backward({y.sum()});
   BOOST_TEST(asked_late == asked_early, boost::test_tools::per_element());
   BOOST_TEST(asked_early.size() == 6u);
@@ -279,7 +286,8 @@ BOOST_AUTO_TEST_CASE(a_function_can_ask_which_outputs_the_pass_has_a_use_for) {
   troupe::grad({y.sum()}, {z}, {}, true);
   troupe::grad({y.sum()}, {product}, {}, true);
   troupe::backward({y.sum()}, {}, true);
-  BOOST_TEST(needed == (std::vector<bool>{false, true, true, false, false, true, true, true, true}), boost::test_tools::per_element());
+  BOOST_TEST(needed == (std::vector<bool>{false, true, true, false, false, true, true, true, true}),
+             boost::test_tools::per_element());
   BOOST_TEST(error_of([&] { troupe::current_pass_needs_output(*product.grad_fn(), 2); }).find("has 2 outputs, but output 2") !=
              std::string::npos);
 }

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/cpu_workers.hpp>

@@ -2,8 +2,8 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
-#include <boost/test/unit_test.hpp>
 #include <torch/csrc/autograd/autograd.h>
+#include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 
@@ -41,7 +41,8 @@ std::string describe(const at::Tensor& gradient) {
   return text.str();
 }
 
-/// What becomes of `gradient` on its way to a leaf like `like`: the leaf's gradient, or the error without the place of the check.
+/// What becomes of `gradient` on its way to a leaf like `like`: the leaf's gradient, or the error without the place of the
+/// check.
 trace arrival(const way& run_on, const at::Tensor& like, const at::Tensor& gradient) {
   const auto leaf = like.detach().clone().requires_grad_();
   std::string error = error_of([&] { run_on.backward({returning({leaf}, {gradient})}); });
@@ -73,7 +74,8 @@ BOOST_AUTO_TEST_CASE(of_shapes_is_libtorchs) {
   same(at::zeros({}), at::rand({2, 3}), "none");
   same(at::zeros({1}), at::rand({}), "got [] but expected shape compatible with [1]");
   same(at::zeros({0}), at::rand({0}), "none");
-  same(two_by_three, at::rand({2, 1}), "Function returning returned an invalid gradient at index 0 - got [2, 1] but expected shape");
+  same(two_by_three, at::rand({2, 1}),
+       "Function returning returned an invalid gradient at index 0 - got [2, 1] but expected shape");
   same(two_by_three, at::rand({3, 2}), "got [3, 2] but expected shape compatible with [2, 3]");
   same(two_by_three, at::rand({3}), "got [3] but expected shape compatible with [2, 3]");
 }
@@ -133,7 +135,8 @@ BOOST_AUTO_TEST_CASE(of_undefined_gradients_and_of_their_number_is_libtorchs) {
 
 BOOST_AUTO_TEST_CASE(of_the_gradients_of_roots_is_libtorchs) {
   const auto x = at::zeros({2, 3}, at::kDouble).requires_grad_();
-  for (const at::Tensor& gradient : {at::ones({2, 3}), at::ones({4, 2, 3}, at::kDouble), at::ones({3, 2}), at::ones({}, at::kDouble)}) {
+  for (const at::Tensor& gradient :
+       {at::ones({2, 3}), at::ones({4, 2, 3}, at::kDouble), at::ones({3, 2}), at::ones({}, at::kDouble)}) {
     const auto run = [&](const way& run_on) {
       x.mutable_grad() = at::Tensor();
       const std::string error = error_of([&] { run_on.backward({x * 2}, {gradient}); });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,8 +24,7 @@ namespace troupe::apps::test {
 /// The file of the program under test.
 inline std::string program_under_test() {
   const char* file = std::getenv("TROUPE_PROGRAM");
-  if (file == nullptr)
-    throw std::runtime_error("set TROUPE_PROGRAM to the program troupe; ctest does");
+  if (file == nullptr) throw std::runtime_error("set TROUPE_PROGRAM to the program troupe; ctest does");
   return file;
 }
 
@@ -60,8 +59,7 @@ class program {
   }
   std::string text() {
     std::string all;
-    for (auto& line : lines())
-      all += line + "\n";
+    for (auto& line : lines()) all += line + "\n";
     return all;
   }
 
@@ -88,8 +86,7 @@ class program {
 /// Waits until a process that is no child of ours has ended.
 inline bool is_gone(pid_t pid) {
   int life = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (life < 0)
-    return errno == ESRCH;
+  if (life < 0) return errno == ESRCH;
   pollfd watched{life, POLLIN, 0};
   bool ended = ::poll(&watched, 1, 5000) > 0;
   close(life);

@@ -20,8 +20,7 @@ class temporary_folder {
  public:
   temporary_folder() {
     auto name = (std::filesystem::temp_directory_path() / "troupe-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("can't make a folder like " + name);
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("can't make a folder like " + name);
     path_ = name;
   }
   ~temporary_folder() {

@@ -19,8 +19,7 @@ namespace {
 /// A text whose every character is another one, so that a token tells its place.
 text counted(std::size_t length) {
   text out{{}, "a test"};
-  for (std::size_t i = 0; i < length; ++i)
-    out.characters.push_back(static_cast<char32_t>(0x10000 + i));
+  for (std::size_t i = 0; i < length; ++i) out.characters.push_back(static_cast<char32_t>(0x10000 + i));
   return out;
 }
 
@@ -65,8 +64,7 @@ BOOST_AUTO_TEST_CASE(windows_come_from_all_of_the_training_text) {
   std::set<std::int64_t> parts;
   for (std::int64_t step = 0; step < 40; ++step) {
     const auto starts = cut.training_batch(1, step, 32).inputs.select(1, 0);
-    for (std::int64_t i = 0; i < 32; ++i)
-      parts.insert(starts[i].item<std::int64_t>() / 1000);
+    for (std::int64_t i = 0; i < 32; ++i) parts.insert(starts[i].item<std::int64_t>() / 1000);
   }
   BOOST_TEST(parts.size() == 18u);
 }
@@ -111,8 +109,7 @@ BOOST_AUTO_TEST_CASE(a_trigram_model_scores_1_79_on_the_licences) {
 
 BOOST_AUTO_TEST_CASE(a_trigram_model_knows_what_always_follows) {
   text turns{{}, "a test"};
-  for (int i = 0; i < 20'000; ++i)
-    turns.characters.push_back(U"abc"[i % 3]);
+  for (int i = 0; i < 20'000; ++i) turns.characters.push_back(U"abc"[i % 3]);
   // After 6,000 pairs of a kind with one outcome, the two others have a tenth of a count each.
   BOOST_TEST(trigram_loss(corpus_of(turns, 8), 3) < 1e-4);
 }

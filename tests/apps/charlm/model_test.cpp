@@ -57,9 +57,11 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
 
 BOOST_AUTO_TEST_CASE(an_input_that_does_not_fit_is_told_what_would) {  // ST-2
   whole_model model{small, 2, 5};
-  BOOST_CHECK_EXCEPTION(model.stages()[0]->forward(at::zeros({2, 9}, at::kLong)), std::runtime_error, says({"stage 1 of 2", "1 to 8", "[2, 9]"}));
+  BOOST_CHECK_EXCEPTION(model.stages()[0]->forward(at::zeros({2, 9}, at::kLong)), std::runtime_error,
+                        says({"stage 1 of 2", "1 to 8", "[2, 9]"}));
   BOOST_CHECK_EXCEPTION(model.stages()[0]->forward(at::zeros({2, 8})), std::runtime_error, says({"int64", "Float"}));
-  BOOST_CHECK_EXCEPTION(model.stages()[1]->forward(at::zeros({2, 8, 17})), std::runtime_error, says({"stage 2 of 2", "16", "[2, 8, 17]"}));
+  BOOST_CHECK_EXCEPTION(model.stages()[1]->forward(at::zeros({2, 8, 17})), std::runtime_error,
+                        says({"stage 2 of 2", "16", "[2, 8, 17]"}));
   BOOST_CHECK_EXCEPTION(model.stages()[1]->forward(at::Tensor{}), std::runtime_error, says({"undefined"}));
 }
 

@@ -42,11 +42,11 @@ std::vector<std::string> values_of(const std::string& svg, const std::string& at
 BOOST_AUTO_TEST_SUITE(chart_of_losses)
 
 BOOST_AUTO_TEST_CASE(ticks_are_round_numbers_inside_the_range) {  // CH-2
-  BOOST_TEST(ticks(0, 800, 8) == (std::vector<double>{0, 100, 200, 300, 400, 500, 600, 700, 800}), boost::test_tools::per_element());
+  BOOST_TEST(ticks(0, 800, 8) == (std::vector<double>{0, 100, 200, 300, 400, 500, 600, 700, 800}),
+             boost::test_tools::per_element());
   BOOST_TEST(ticks(1.31, 4.6, 6) == (std::vector<double>{2, 3, 4}), boost::test_tools::per_element());
   for (const auto& [low, high] : {std::pair{-3.2, 17.9}, {0.0, 1e-3}, {1e6, 3e6}})
-    for (const auto value : ticks(low, high, 7))
-      BOOST_TEST((value >= low && value <= high));
+    for (const auto value : ticks(low, high, 7)) BOOST_TEST((value >= low && value <= high));
 }
 
 BOOST_AUTO_TEST_CASE(every_finite_point_lies_inside_the_axes) {  // CH-1
@@ -59,10 +59,8 @@ BOOST_AUTO_TEST_CASE(every_finite_point_lies_inside_the_axes) {  // CH-1
   const auto xs = values_of(svg, "cx");
   const auto ys = values_of(svg, "cy");
   BOOST_TEST(xs.size() == 3u);
-  for (const auto& x : xs)
-    BOOST_TEST((std::stod(x) >= 70 && std::stod(x) <= 836), x);
-  for (const auto& y : ys)
-    BOOST_TEST((std::stod(y) >= 84 && std::stod(y) <= 418), y);
+  for (const auto& x : xs) BOOST_TEST((std::stod(x) >= 70 && std::stod(x) <= 836), x);
+  for (const auto& y : ys) BOOST_TEST((std::stod(y) >= 84 && std::stod(y) <= 418), y);
 }
 
 BOOST_AUTO_TEST_CASE(a_chart_without_points_is_still_one) {
@@ -74,8 +72,7 @@ BOOST_AUTO_TEST_CASE(a_chart_without_points_is_still_one) {
 
 BOOST_AUTO_TEST_CASE(thinning_keeps_means) {
   std::vector<std::pair<double, double>> points;
-  for (int i = 0; i < 1000; ++i)
-    points.emplace_back(i, i % 2);
+  for (int i = 0; i < 1000; ++i) points.emplace_back(i, i % 2);
   const auto few = thinned(points, 10);
   BOOST_TEST(few.size() == 10u);
   BOOST_TEST(few[0].first == 49.5);
@@ -89,7 +86,8 @@ BOOST_AUTO_TEST_SUITE(progress_of_a_run)
 
 namespace {
 
-const progress_report half{.step = 120, .fraction = 0.5, .loss = 2.1304, .validation_loss = 2.01, .tokens_per_second = 24512.4, .seconds_left = 64.2};
+const progress_report half{
+  .step = 120, .fraction = 0.5, .loss = 2.1304, .validation_loss = 2.01, .tokens_per_second = 24512.4, .seconds_left = 64.2};
 
 }  // namespace
 
@@ -98,8 +96,7 @@ BOOST_AUTO_TEST_CASE(a_line_has_step_loss_speed_and_time_left) {
 }
 
 BOOST_AUTO_TEST_CASE(a_terminals_line_never_wraps) {  // PR-1
-  for (std::size_t columns = 20; columns < 160; ++columns)
-    BOOST_TEST(progress::line_of(half, columns, true).size() < columns);
+  for (std::size_t columns = 20; columns < 160; ++columns) BOOST_TEST(progress::line_of(half, columns, true).size() < columns);
   BOOST_TEST(progress::line_of(half, 120, true).find("50% [####") == 0u);
 }
 
@@ -115,8 +112,7 @@ BOOST_AUTO_TEST_CASE(a_message_on_a_terminal_stands_above_the_line) {  // PR-1
 BOOST_AUTO_TEST_CASE(elsewhere_lines_are_plain_and_rare) {  // PR-2
   std::ostringstream out;
   progress shown{out, false, 80, std::chrono::hours{1}};
-  for (int i = 0; i < 100; ++i)
-    shown.report(half);
+  for (int i = 0; i < 100; ++i) shown.report(half);
   shown.message("saved");
   shown.finish();
   BOOST_TEST(out.str() == progress::line_of(half, 0, false) + "\nsaved\n");
@@ -153,8 +149,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_continues_drops_later_steps) {  // MX-2
   const auto path = folder.path() / "metrics.jsonl";
   {
     metrics kept{path, -1};
-    for (int step = 1; step <= 10; ++step)
-      kept.add({step, 1.0 / step, 0, 0, 0, 0});
+    for (int step = 1; step <= 10; ++step) kept.add({step, 1.0 / step, 0, 0, 0, 0});
     kept.add_validation(5, 3, 0);
     kept.add_validation(10, 2, 0);
   }
@@ -177,7 +172,8 @@ BOOST_AUTO_TEST_CASE(a_line_for_which_there_is_no_room_leaves_the_file_as_it_was
   getrlimit(RLIMIT_FSIZE, &unlimited);
   const rlimit tight{before.size() + 20, unlimited.rlim_max};
   setrlimit(RLIMIT_FSIZE, &tight);
-  BOOST_CHECK_EXCEPTION(kept.add({2, 4.5, 1e-3, 2.5, 24000, 0.1}), std::runtime_error, says({"metrics.jsonl", "free some space"}));
+  BOOST_CHECK_EXCEPTION(kept.add({2, 4.5, 1e-3, 2.5, 24000, 0.1}), std::runtime_error,
+                        says({"metrics.jsonl", "free some space"}));
   setrlimit(RLIMIT_FSIZE, &unlimited);
   BOOST_TEST(content_of(path) == before);
   kept.add({2, 4.5, 1e-3, 2.5, 24000, 0.1});
@@ -243,13 +239,10 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_abandoned_leaves_only_whole_files) {
   const std::vector<std::string> whole{"metrics.jsonl", "checkpoint/stage1.0123.pt"};
   const std::vector<std::string> others{"loss.svg.part", "checkpoint/stage2.0123.pt.part"};
   for (const auto& names : {whole, others})
-    for (const auto& name : names)
-      folder.write(name, "something");
+    for (const auto& name : names) folder.write(name, "something");
   here.abandon();
-  for (const auto& name : whole)
-    BOOST_TEST(std::filesystem::exists(folder.path() / name), name);
-  for (const auto& name : others)
-    BOOST_TEST(!std::filesystem::exists(folder.path() / name), name);
+  for (const auto& name : whole) BOOST_TEST(std::filesystem::exists(folder.path() / name), name);
+  for (const auto& name : others) BOOST_TEST(!std::filesystem::exists(folder.path() / name), name);
   BOOST_TEST(!std::filesystem::exists(folder.path() / ".lock"));
 }
 
@@ -288,15 +281,18 @@ BOOST_AUTO_TEST_CASE(a_summary_has_what_is_promised) {
   summary.validation_loss = 1.4;
   summary.verified_steps = 3;
   const auto fields = nlohmann::json::parse(summary.to_json(run_state{}));
-  for (const char* name : {"validation_loss", "trigram_loss", "tokens_per_second", "single_process_tokens_per_second", "gradients_verified", "seconds"})
+  for (const char* name : {"validation_loss", "trigram_loss", "tokens_per_second", "single_process_tokens_per_second",
+                           "gradients_verified", "seconds"})
     BOOST_TEST(fields.contains(name), name);
   BOOST_TEST(fields["gradients_verified"] == true);
 }
 
 BOOST_AUTO_TEST_CASE(a_summary_names_the_files_that_were_written) {
-  const auto lines = run_summary{}.lines(run_state{}, "some\ntext", {"out/a", {"summary.json", "checkpoint/"}, "troupe generate --out out/a"});
+  const auto lines =
+    run_summary{}.lines(run_state{}, "some\ntext", {"out/a", {"summary.json", "checkpoint/"}, "troupe generate --out out/a"});
   const auto has = [&](const std::string& line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
-  for (const char* line : {"  | some", "  | text", "files            out/a/: summary.json, checkpoint/", "more text        troupe generate --out out/a"})
+  for (const char* line : {"  | some", "  | text", "files            out/a/: summary.json, checkpoint/",
+                           "more text        troupe generate --out out/a"})
     BOOST_TEST(has(line), line);
 }
 

@@ -32,7 +32,9 @@ BOOST_AUTO_TEST_CASE(a_binary_file_is_named_with_the_place_of_its_first_nul) {  
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_named_with_its_place_and_how_to_convert_it) {  // TX-1
-  for (const std::string bad : {"ab\xE4" "c", "ab\xC0\x80", "ab\xED\xA0\x80", "ab\xF5\x80\x80\x80", "ab\xE2\x82"})
+  for (const std::string bad : {"ab\xE4"
+                                "c",
+                                "ab\xC0\x80", "ab\xED\xA0\x80", "ab\xF5\x80\x80\x80", "ab\xE2\x82"})
     BOOST_CHECK_EXCEPTION(text::parse(bad, "here"), std::runtime_error, says({"here", "byte 2", "UTF-8", "iconv"}));
 }
 

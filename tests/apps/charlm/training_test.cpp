@@ -32,13 +32,11 @@ class spoilt_stage : public troupe::module {
                {troupe::get<std::int64_t>(values, "stage"), troupe::get<std::int64_t>(values, "stages")},
                static_cast<std::uint64_t>(troupe::get<std::int64_t>(values, "seed"))) {
     for (auto& each : stage_.named_parameters())
-      if (each.key() == spoilt)
-        each.value().register_hook([](const at::Tensor& gradient) { return gradient * (1 + 0x1p-23); });
+      if (each.key() == spoilt) each.value().register_hook([](const at::Tensor& gradient) { return gradient * (1 + 0x1p-23); });
   }
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
-    if (method == "threads")
-      return {{}, {{"threads", std::int64_t{1}}}};
+    if (method == "threads") return {{}, {{"threads", std::int64_t{1}}}};
     return {{stage_.forward(arguments.tensors.at(0))}};
   }
 
@@ -65,8 +63,7 @@ BOOST_AUTO_TEST_CASE(gradients_that_differ_from_one_process_end_the_run_by_the_n
   troupe::add_module_type(second, stage_type, [](const auto& values) { return std::make_shared<spoilt_stage>(values); });
 
   std::string text;
-  for (int line = 0; text.size() < 20'000; ++line)
-    text += "line " + std::to_string(line) + "\n";
+  for (int line = 0; text.size() < 20'000; ++line) text += "line " + std::to_string(line) + "\n";
   train_options options;
   options.data = folder.write("text.txt", text);
   options.out = folder.path() / "run";

@@ -158,6 +158,8 @@ function(troupe_add_test name)
   target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK
     TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  # What is tested is optimised in full; the tests themselves compile a quarter faster so.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_dependencies(tests ${name})
   if(NOT arg_PCH AND arg_KIND STREQUAL engine)
     set(arg_PCH torch)

@@ -144,7 +144,8 @@ struct own_folder {
   own_folder() : path(std::filesystem::temp_directory_path() / ("troupe_bench_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path);
   }
-  ~own_folder() {
+  ~own_folder() { remove(); }
+  void remove() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
   }
@@ -152,11 +153,13 @@ struct own_folder {
 };
 
 void run(const std::vector<definition>& chosen, bool quick, const std::string& folder) {
-  at::set_num_threads(1);
-  const own_folder meeting;
+  own_folder meeting;
   const auto file = (meeting.path / "store").string();
   other_process torch_server([&](int stop, const auto&) { serve_torch(file, stop); });
-  const other_process troupe_server([](int stop, const auto& tell) { serve_troupe(tell, stop); });
+  other_process troupe_server([](int stop, const auto& tell) { serve_troupe(tell, stop); });
+  at::set_num_threads(1);
+  torch_server.watch("PyTorch", [&] { meeting.remove(); });
+  troupe_server.watch("troupe", [&] { meeting.remove(); });
   const auto troupe = make_troupe_driver(troupe_server.told());
   auto peer = make_torch_driver(file);
   std::vector<row> all;

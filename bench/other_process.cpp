@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
-#include <csignal>
+#include <ATen/Parallel.h>
 
 namespace troupe::bench {
 
@@ -32,6 +34,8 @@ other_process::other_process(const std::function<void(int, const std::function<v
   ::close(told[0]);
   int code = 0;
   try {
+    // Here, as long as there is one thread: after a fork libtorch makes its pool anew, in whichever thread asks first.
+    at::set_num_threads(1);
     run(stop[0], [&](std::uint16_t number) {
       if (::write(told[1], &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
     });
@@ -42,8 +46,20 @@ other_process::other_process(const std::function<void(int, const std::function<v
   ::_exit(code);
 }
 
+void other_process::watch(std::string name, std::function<void()> lost) {
+  watcher_ = std::thread([this, name = std::move(name), lost = std::move(lost)] {
+    siginfo_t how{};
+    if (::waitid(P_PID, static_cast<id_t>(child_), &how, WEXITED | WNOWAIT) != 0 || may_end_) return;
+    std::fprintf(stderr, "distributed_bench: the process of %s ended in the middle of the run, %s %d; nothing was written\n",
+                 name.c_str(), how.si_code == CLD_EXITED ? "with status" : "by signal", how.si_status);
+    lost();
+    ::_exit(1);
+  });
+}
+
 void other_process::stop() {
   if (stop_ < 0) return;
+  may_end_ = true;
   const char word = 0;  // closing alone is not seen: later children hold the pipe too
   [[maybe_unused]] const auto written = ::write(stop_, &word, 1);
   ::close(stop_);
@@ -53,6 +69,7 @@ void other_process::stop() {
 other_process::~other_process() {
   stop();
   ::close(told_);
+  if (watcher_.joinable()) watcher_.join();
   ::waitpid(child_, nullptr, 0);
 }
 

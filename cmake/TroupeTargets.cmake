@@ -23,36 +23,54 @@ add_custom_target(generated) # protobuf's headers only, for tools that read sour
 #   nn     the same, and modules and optimizers    (apps, bench, tests that need torch/torch.h)
 # A unit then takes 2, 3 and 5 s before its own code, against 8, 11 and 20 s. What a header
 # leaves to be instantiated is instantiated in every unit, so none holds more than its users need.
+# FOR_TESTS gives the flavour with Boost.Test in it and without optimisation, as a test is compiled.
 function(_troupe_precompile target flavour)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "FOR_TESTS" "" "")
   if(NOT TROUPE_PCH OR flavour STREQUAL "none")
     return()
   endif()
+  set(header "${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.hpp")
+  if(NOT EXISTS "${header}")
+    message(FATAL_ERROR "${target}: no precompiled header flavour '${flavour}'; "
+      "use torch, caf, nn or none")
+  endif()
+  set(headers "${header}")
   set(pch troupe_pch_${flavour})
+  if(arg_FOR_TESTS)
+    string(APPEND pch "_test")
+    list(APPEND headers "${PROJECT_SOURCE_DIR}/cmake/pch/test.hpp")
+  endif()
   if(NOT TARGET ${pch})
-    if(NOT EXISTS "${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.hpp")
-      message(FATAL_ERROR "${target}: no precompiled header flavour '${flavour}'; "
-        "use torch, caf, nn or none")
-    endif()
-    file(WRITE "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp.new" "// holds a precompiled header\n")
-    file(COPY_FILE "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp.new"
-      "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp" ONLY_IF_DIFFERENT)
-    add_library(${pch} OBJECT "${PROJECT_BINARY_DIR}/pch/${flavour}.cpp")
-    target_precompile_headers(${pch} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.hpp")
+    file(WRITE "${PROJECT_BINARY_DIR}/pch/${pch}.cpp.new" "// holds a precompiled header\n")
+    file(COPY_FILE "${PROJECT_BINARY_DIR}/pch/${pch}.cpp.new"
+      "${PROJECT_BINARY_DIR}/pch/${pch}.cpp" ONLY_IF_DIFFERENT)
+    add_library(${pch} OBJECT "${PROJECT_BINARY_DIR}/pch/${pch}.cpp")
+    target_precompile_headers(${pch} PRIVATE ${headers})
     target_link_libraries(${pch} PRIVATE LibTorch::torch_cpu)
     if(NOT flavour STREQUAL "torch")
       target_link_libraries(${pch} PRIVATE CAF::openssl)
     endif()
+    if(arg_FOR_TESTS)
+      _troupe_test_flags(${pch})
+    endif()
     # ccache takes this for the precompiled header's content: GCC writes other bytes each time,
     # and half a gigabyte of them.
-    file(GLOB headers "${PROJECT_SOURCE_DIR}/cmake/pch/*.hpp")
-    set(sum "${flavour} ${CMAKE_CXX_COMPILER_VERSION} ${CAF_VERSION} ${LibTorch_VERSION}")
-    foreach(header IN LISTS headers)
-      file(SHA256 "${header}" header_sum)
-      string(APPEND sum " ${header_sum}")
+    file(GLOB sources "${PROJECT_SOURCE_DIR}/cmake/pch/*.hpp")
+    set(sum "${pch} ${CMAKE_CXX_COMPILER_VERSION} ${CAF_VERSION} ${LibTorch_VERSION} ${Boost_VERSION}")
+    foreach(source IN LISTS sources)
+      file(SHA256 "${source}" source_sum)
+      string(APPEND sum " ${source_sum}")
     endforeach()
     file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${pch}.dir/cmake_pch.hxx.gch.sum" "${sum}\n")
   endif()
   target_precompile_headers(${target} REUSE_FROM ${pch})
+endfunction()
+
+# What is tested is optimised in full; the tests themselves compile in half the time without.
+function(_troupe_test_flags target)
+  target_link_libraries(${target} PRIVATE Boost::unit_test_framework)
+  target_compile_definitions(${target} PRIVATE BOOST_TEST_DYN_LINK)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
 endfunction()
 
 # troupe_add_library(<name> [SHARED] [NO_INSTALL] SOURCES <file>... [PROTOS <file.proto>...]
@@ -136,18 +154,19 @@ function(troupe_add_program name)
 endfunction()
 
 # troupe_add_test(<name> KIND engine|actor|cluster SOURCES <file>... [DEPENDS <target>...]
-#                 [PCH <flavour>] [TIMEOUT <seconds>] [ENVIRONMENT <NAME=value>...]
+#                 [PCH <flavour>] [OPTIMISED] [TIMEOUT <seconds>] [ENVIRONMENT <NAME=value>...]
 #                 [ARGUMENTS <argument>...])
 # makes a Boost.Test program and registers it with ctest under <name> and the label KIND. Test
 # files include <boost/test/unit_test.hpp> and define no module: support/main.cpp does. Programs
 # find files of the source tree by the macro TROUPE_SOURCE_DIR, others' programs by generator
-# expressions in ENVIRONMENT (TROUPE_PROGRAM=$<TARGET_FILE:troupe>).
+# expressions in ENVIRONMENT (TROUPE_PROGRAM=$<TARGET_FILE:troupe>). OPTIMISED is for a test whose
+# own code is what takes the time.
 #   engine   no actor system, one core
 #   actor    deterministic scheduler, one core
 #   cluster  real processes, all cores: ctest runs it alone
 # Helpers that tests share lie in tests/support and are included as "support/<name>.hpp".
 function(troupe_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KIND;PCH;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT;ARGUMENTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "KIND;PCH;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT;ARGUMENTS")
   _troupe_check_arguments(${name})
   if(NOT arg_KIND MATCHES "^(engine|actor|cluster)$")
     message(FATAL_ERROR "troupe_add_test(${name}): KIND is '${arg_KIND}', "
@@ -158,15 +177,18 @@ function(troupe_add_test name)
   target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK
     TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  # What is tested is optimised in full; the tests themselves compile a quarter faster so.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_dependencies(tests ${name})
   if(NOT arg_PCH AND arg_KIND STREQUAL engine)
     set(arg_PCH torch)
   elseif(NOT arg_PCH)
     set(arg_PCH caf)
   endif()
-  _troupe_precompile(${name} ${arg_PCH})
+  if(arg_OPTIMISED)
+    _troupe_precompile(${name} ${arg_PCH})
+  else()
+    _troupe_test_flags(${name})
+    _troupe_precompile(${name} ${arg_PCH} FOR_TESTS)
+  endif()
   add_test(NAME ${name} COMMAND ${name} --log_level=test_suite ${arg_ARGUMENTS})
   troupe_test_properties(${name} ${arg_KIND} "${arg_TIMEOUT}" ${arg_ENVIRONMENT})
 endfunction()

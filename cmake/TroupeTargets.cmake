@@ -153,7 +153,7 @@ function(troupe_add_program name)
   endif()
 endfunction()
 
-# troupe_add_test(<name> KIND engine|actor|cluster SOURCES <file>... [DEPENDS <target>...]
+# troupe_add_test(<name> KIND engine|actor|cluster|timed SOURCES <file>... [DEPENDS <target>...]
 #                 [PCH <flavour>] [OPTIMISED] [TIMEOUT <seconds>] [ENVIRONMENT <NAME=value>...]
 #                 [ARGUMENTS <argument>...])
 # makes a Boost.Test program and registers it with ctest under <name> and the label KIND. Test
@@ -163,16 +163,24 @@ endfunction()
 # own code is what takes the time.
 #   engine   no actor system, one core
 #   actor    deterministic scheduler, one core
-#   cluster  real processes, all cores: ctest runs it alone
+#   cluster  nodes on loopback: ctest runs one at a time
+#   timed    the same, and holds bars in seconds: ctest runs it alone
 # Helpers that tests share lie in tests/support and are included as "support/<name>.hpp".
 function(troupe_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "KIND;PCH;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT;ARGUMENTS")
   _troupe_check_arguments(${name})
-  if(NOT arg_KIND MATCHES "^(engine|actor|cluster)$")
+  if(NOT arg_KIND MATCHES "^(engine|actor|cluster|timed)$")
     message(FATAL_ERROR "troupe_add_test(${name}): KIND is '${arg_KIND}', "
-      "expected engine, actor or cluster")
+      "expected engine, actor, cluster or timed")
   endif()
   add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:troupe_test_main>)
+  # Half of a small unit's time is what it includes: a few are compiled as one. What is in an
+  # anonymous namespace is then in an included file, of which GCC warns.
+  list(LENGTH arg_SOURCES units)
+  if(units GREATER 1)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} Boost::unit_test_framework)
   target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK
     TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -197,7 +205,7 @@ endfunction()
 function(troupe_test_properties name kind timeout)
   if(NOT timeout)
     set(timeout 180)
-    if(kind STREQUAL cluster)
+    if(kind MATCHES "cluster|timed")
       set(timeout 240)
     endif()
   endif()
@@ -208,6 +216,8 @@ function(troupe_test_properties name kind timeout)
   set_tests_properties(${name} PROPERTIES LABELS ${kind} TIMEOUT ${timeout}
     ENVIRONMENT "${environment}")
   if(kind STREQUAL cluster)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK cluster)
+  elseif(kind STREQUAL timed)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()

@@ -16,7 +16,7 @@ using troupe::error;
 using troupe::future;
 
 template <class F>
-errc failure(F run) {
+errc code_of(F run) {
   try {
     run();
   } catch (const error& problem) {
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(of_many_threads_that_complete_it_one_wins) {
 BOOST_AUTO_TEST_CASE(get_gives_up_at_its_deadline_and_may_be_asked_again) {
   future<int> value;
   const auto begun = std::chrono::steady_clock::now();
-  BOOST_TEST((failure([&] { value.get(20ms); }) == errc::deadline_passed));
+  BOOST_TEST((code_of([&] { value.get(20ms); }) == errc::deadline_passed));
   BOOST_TEST((std::chrono::steady_clock::now() - begun >= 20ms));
   value.set_value(3);
   BOOST_TEST(value.get(0ms) == 3);
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_that_waits_gets_an_error_whichever_thread_it
   std::vector<errc> refused;
   auto wait = [&](future<int> complete) {
     BOOST_TEST(complete.get() == 1);
-    refused.push_back(failure([&] { never.get(1ms); }));
+    refused.push_back(code_of([&] { never.get(1ms); }));
   };
   value.then(wait);
   value.set_value(1);
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_that_waits_gets_an_error_whichever_thread_it
   BOOST_TEST_REQUIRE(refused.size() == 2);
   BOOST_TEST((refused[0] == errc::misuse));
   BOOST_TEST((refused[1] == errc::misuse));
-  BOOST_TEST((failure([&] { never.get(1ms); }) == errc::deadline_passed));
+  BOOST_TEST((code_of([&] { never.get(1ms); }) == errc::deadline_passed));
 }
 
 BOOST_AUTO_TEST_CASE(finish_runs_once_on_the_thread_of_the_first_get) {
@@ -167,13 +167,13 @@ BOOST_AUTO_TEST_CASE(what_finish_throws_fails_the_future_for_good) {
   future<int> value;
   value.set_finish([](int&) { throw error(errc::unknown_context, "released"); });
   value.set_value(1);
-  BOOST_TEST((failure([&] { value.get(); }) == errc::unknown_context));
-  BOOST_TEST((failure([&] { value.get(); }) == errc::unknown_context));
+  BOOST_TEST((code_of([&] { value.get(); }) == errc::unknown_context));
+  BOOST_TEST((code_of([&] { value.get(); }) == errc::unknown_context));
 
   future<int> other;
   other.set_finish([](int&) { throw std::logic_error("shape"); });
   other.set_value(1);
-  BOOST_TEST((failure([&] { other.get(); }) == errc::function_failed));
+  BOOST_TEST((code_of([&] { other.get(); }) == errc::function_failed));
 }
 
 BOOST_AUTO_TEST_CASE(the_observer_hears_of_waits_on_its_thread_only) {
@@ -185,12 +185,12 @@ BOOST_AUTO_TEST_CASE(the_observer_hears_of_waits_on_its_thread_only) {
   BOOST_TEST(observer.blocks == 0);
 
   future<int> late;
-  BOOST_TEST((failure([&] { late.get(1ms); }) == errc::deadline_passed));
+  BOOST_TEST((code_of([&] { late.get(1ms); }) == errc::deadline_passed));
   BOOST_TEST(observer.blocks == 1);
   BOOST_TEST(observer.resumes == 1);
   std::thread([&] {
     BOOST_TEST(troupe::blocking_observer::current() == nullptr);
-    failure([&] { late.get(1ms); });
+    code_of([&] { late.get(1ms); });
   }).join();
   BOOST_TEST(observer.blocks == 1);
   troupe::blocking_observer::current() = nullptr;

@@ -104,7 +104,7 @@ struct three_nodes {
   stage_actor first;
 };
 
-bool same(const at::Tensor& x, const at::Tensor& y) { return x.defined() && y.defined() && at::equal(x, y); }
+bool alike(const at::Tensor& x, const at::Tensor& y) { return x.defined() && y.defined() && at::equal(x, y); }
 
 }  // namespace
 
@@ -114,10 +114,10 @@ BOOST_AUTO_TEST_CASE(requests_and_answers_of_own_actors_join_the_graphs) {
   auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
   troupe::context pass{a};
   const auto y = ask({x}).at(0);
-  BOOST_TEST(same(y, torch::tensor({2.0, 6.0})));
+  BOOST_TEST(alike(y, torch::tensor({2.0, 6.0})));
   pass.backward({y.sum()}).get();
-  BOOST_TEST(same(pass.gradient(x), torch::full({2}, 2.0)));
-  BOOST_TEST(same(gradient_on("b"), torch::tensor({1.0, 3.0})));
+  BOOST_TEST(alike(pass.gradient(x), torch::full({2}, 2.0)));
+  BOOST_TEST(alike(gradient_on("b"), torch::tensor({1.0, 3.0})));
 }
 
 BOOST_AUTO_TEST_CASE(a_request_may_be_handed_on_to_an_actor_of_a_third_node) {
@@ -130,16 +130,16 @@ BOOST_AUTO_TEST_CASE(a_request_may_be_handed_on_to_an_actor_of_a_third_node) {
     sum = sum.defined() ? sum + y : y;
   }
   pass.backward({sum.sum()}).get();
-  BOOST_TEST(same(pass.gradient(x), torch::full({2}, 40.0)));
-  BOOST_TEST(same(gradient_on("b"), torch::tensor({20.0, 60.0})));
-  BOOST_TEST(same(gradient_on("c"), torch::tensor({8.0, 24.0})));
+  BOOST_TEST(alike(pass.gradient(x), torch::full({2}, 40.0)));
+  BOOST_TEST(alike(gradient_on("b"), torch::tensor({20.0, 60.0})));
+  BOOST_TEST(alike(gradient_on("c"), torch::tensor({8.0, 24.0})));
 }
 
 // JS-2
 BOOST_AUTO_TEST_CASE(outside_a_context_messages_are_plain) {
   auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
   const auto y = ask({x}).at(0);
-  BOOST_TEST(same(y, torch::tensor({2.0, 6.0})));
+  BOOST_TEST(alike(y, torch::tensor({2.0, 6.0})));
   BOOST_TEST(!y.requires_grad());
 }
 

@@ -18,7 +18,7 @@ namespace data = boost::unit_test::data;
 
 namespace {
 
-const std::string save_id = "0123456789abcdef";
+const std::string this_save = "0123456789abcdef";
 
 /// A module that only has parameters.
 struct plain_module : module {
@@ -243,14 +243,14 @@ BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_save
   local_optimizer saving(both.ours, {}, named(first));
   for (int number = 0; number < 3; ++number) step(saving, first, number);
   saving.set_learning_rate(0.005);
-  const auto digest = saving.save(folder / "a.pt", "n", save_id);
+  const auto digest = saving.save(folder / "a.pt", "n", this_save);
 
   // Another start, steps of its own, another rate: all of it is overwritten.
   auto second = leaves(usual, 2);
   local_optimizer loading(both.ours, {}, named(second));
   for (int number = 0; number < 2; ++number) step(loading, second, number);
-  loading.stage(folder / "a.pt", digest, save_id);
-  loading.apply(save_id);
+  loading.stage(folder / "a.pt", digest, this_save);
+  loading.apply(this_save);
   require_same(first, second);
   for (int number = 3; number < 6; ++number) {
     step(saving, first, number);
@@ -263,12 +263,12 @@ BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
   temporary_folder folder;
   auto first = leaves(usual);
   local_optimizer saving({}, {}, named(first));
-  const auto digest = saving.save(folder / "a.pt", "n", save_id);
+  const auto digest = saving.save(folder / "a.pt", "n", this_save);
   auto second = leaves(usual);
   local_optimizer loading({}, {}, named(second));
   step(loading, second, 0);
-  loading.stage(folder / "a.pt", digest, save_id);
-  loading.apply(save_id);
+  loading.stage(folder / "a.pt", digest, this_save);
+  loading.apply(this_save);
   step(saving, first, 1);
   step(loading, second, 1);
   require_same(first, second);
@@ -277,14 +277,14 @@ BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothing) {  // LO-4
   temporary_folder folder;
   const auto refusal = [&](const optimizer_settings& settings, const named_tensors& saved) {
-    const auto digest = local_optimizer(settings, {}, saved).save(folder / "a.pt", "n", save_id);
+    const auto digest = local_optimizer(settings, {}, saved).save(folder / "a.pt", "n", this_save);
     auto mine = leaves({{2, 3}, {3}});
     const auto before = copies(mine);
     local_optimizer loading({}, {}, named(mine));
-    const auto text = text_of<error>([&] { loading.stage(folder / "a.pt", digest, save_id); });
+    const auto text = text_of<error>([&] { loading.stage(folder / "a.pt", digest, this_save); });
     BOOST_TEST(contains(text, "is a checkpoint of another model: "));
     BOOST_TEST(contains(text, "; nothing was changed"));
-    BOOST_TEST(!text_of<error>([&] { loading.apply(save_id); }).empty());
+    BOOST_TEST(!text_of<error>([&] { loading.apply(this_save); }).empty());
     require_same(mine, before);
     return text;
   };
@@ -304,14 +304,14 @@ BOOST_AUTO_TEST_CASE(what_was_staged_is_applied_only_for_its_save_and_once) {
   temporary_folder folder;
   auto mine = leaves(usual);
   local_optimizer ours({}, {}, named(mine));
-  const auto digest = ours.save(folder / "a.pt", "n", save_id);
-  ours.stage(folder / "a.pt", digest, save_id);
+  const auto digest = ours.save(folder / "a.pt", "n", this_save);
+  ours.stage(folder / "a.pt", digest, this_save);
   BOOST_CHECK_THROW(ours.apply("ffffffffffffffff"), error);
-  ours.apply(save_id);
-  BOOST_CHECK_THROW(ours.apply(save_id), error);
-  ours.stage(folder / "a.pt", digest, save_id);
+  ours.apply(this_save);
+  BOOST_CHECK_THROW(ours.apply(this_save), error);
+  ours.stage(folder / "a.pt", digest, this_save);
   ours.discard();
-  BOOST_CHECK_THROW(ours.apply(save_id), error);
+  BOOST_CHECK_THROW(ours.apply(this_save), error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -487,7 +487,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_may_not_grow_is_told_and_what_was_written_stays
   const small_run run;
   program training(
     {"-c",
-     "ulimit -f 400 && exec \"$0\" train --data \"$1\" --out \"$2\" --steps 1000000 --checkpoint-every 10 --no-trace " +
+     "ulimit -f 150 && exec \"$0\" train --data \"$1\" --out \"$2\" --steps 1000000 --checkpoint-every 10 --no-trace " +
        std::string(small_model),
      program_under_test(), run.data, run.out},
     "sh");

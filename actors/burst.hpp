@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include <troupe/actors/pass_outcome.hpp>
 #include <troupe/devices/courier.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -47,6 +48,7 @@ struct burst {
   std::vector<message_id> sends;  // to drop (run), or to walk from (walk_sends)
   std::unique_ptr<pass_task> state;
   std::shared_ptr<std::atomic<bool>> stop;
+  std::shared_ptr<pass_outcome> outcome;  // of a pass that was started here
 
   std::vector<node_id> sent_to;
   std::vector<message_id> recvs;  // what a walk found

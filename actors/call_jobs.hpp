@@ -10,6 +10,8 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/deadline_clock.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -29,7 +31,9 @@ struct outgoing_call {
   call_request request;
   std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
   std::uint64_t rank = 0;                       // of the send
+  context_record_ptr record;                    // of the context it joins, if any
   std::chrono::milliseconds deadline{0};
+  deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
   std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
@@ -39,12 +43,12 @@ using outgoing_call_ptr = std::shared_ptr<outgoing_call>;
 /// A call of another node to run here.
 struct incoming_call {
   call_request request;
+  context_record_ptr record;  // of the context it joins, if any
   gradients_ptr gradients;
   caf::typed_response_promise<call_result> promise;  // delivered by the actor that made it, only
   caf::strong_actor_ptr owner;                       // that actor
   std::int64_t arrived_ns = 0;                       // steady clock; the request's deadline counts from here
   call_result result;
-  std::shared_ptr<engine::send_backward> send;
   std::optional<error> failure;
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
@@ -57,9 +61,17 @@ struct outgoing_joint {
 };
 using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 
+/// Somebody waits for a context's gradients. Dropped unanswered, it fails.
+struct gradients_wish {
+  future<gradients_ptr> result;
+  ~gradients_wish() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }
+};
+using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
+
 }  // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradients_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::incoming_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_joint_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradients_wish_ptr)

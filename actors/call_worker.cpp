@@ -43,7 +43,10 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
   auto what = "the result of '" + label + "' on node '" + here.name() + "'";
   auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
   outgoing.arriving.wait();
-  job.send = std::move(outgoing.send);
+  if (job.record) {
+    if (outgoing.send) job.record->add({std::move(outgoing.send), request.payload.message.number}, {});
+    job.result.participants = job.record->peers();
+  }
   job.result.payload = std::move(outgoing.payload);
   job.result.values = std::move(reply.values);
 }

@@ -101,7 +101,7 @@ void company::stop() {
   };
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [id, context] : std::exchange(open_contexts_, {})) end(context);
+    for (const auto& [id, context] : std::exchange(open_contexts_, {})) end(context.actor);
     for (const auto& worker : std::exchange(workers_, {})) end(worker);
     for (const auto& [name, actor] : std::exchange(published_, {})) end(actor);
   }
@@ -111,6 +111,7 @@ void company::stop() {
   end(tracer_);
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
   if (networked()) self->wait_for(all);
+  deadlines_.stop();
   directory_.clear();
   face_ = nullptr;
   membership_ = nullptr;
@@ -139,21 +140,33 @@ company::packed company::pack(context_id context, std::vector<at::Tensor> tensor
   return result;
 }
 
-context_id company::open_context() {
-  context_id id{id_, contexts_opened_.fetch_add(1) + 1};
-  auto actor = spawn_context(*this, id);
-  {
-    std::lock_guard lock(mutex_);
-    open_contexts_.emplace(id, actor);
-  }
-  caf::anon_send(face_, open_atom::value, id, actor);
-  return id;
+company::open_context company::make_context() {
+  open_context made{std::make_shared<context_record>(context_id{id_, contexts_opened_.fetch_add(1) + 1}, id_), {}};
+  made.actor = spawn_context(*this, made.record);
+  know_context(made.record, made.actor);
+  caf::anon_send(face_, open_atom::value, made.record, made.actor);
+  return made;
 }
 
-context_actor company::context(const context_id& id) const {
+void company::know_context(const context_record_ptr& record, const context_actor& actor) {
+  std::lock_guard lock(mutex_);
+  open_contexts_.emplace(record->id(), open_context{record, actor});
+}
+
+void company::forget_context(const context_id& id) {
+  std::lock_guard lock(mutex_);
+  open_contexts_.erase(id);
+}
+
+company::open_context company::find_context(const context_id& id) const {
   std::lock_guard lock(mutex_);
   auto found = open_contexts_.find(id);
-  return found == open_contexts_.end() ? context_actor{} : found->second;
+  return found == open_contexts_.end() ? open_context{} : found->second;
+}
+
+error company::no_context(const context_id& id) const {
+  return error(errc::unknown_context,
+               "node '" + name() + "' does not know " + to_string(id) + ": it was released, or its node is down");
 }
 
 void company::close_context(const context_id& id) {
@@ -174,18 +187,18 @@ void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
 }
 
 void company::send_now(outgoing_call_ptr job) {
-  auto id = job->request.payload.context;
-  if (!id) return caf::anon_send(face_, std::move(job));
-  // A call made while another node's call runs here belongs to a context that `peer` opened.
-  if (auto mine = context(id))
-    caf::anon_send(mine, std::move(job));
-  else
-    caf::anon_send(face_, std::move(job));
+  if (auto id = job->request.payload.context) {
+    if (!directory_.face(job->to)) return fail_call(*job, error(errc::peer_down, "it is down"));
+    job->record = find_context(id).record;
+    if (!job->record || !job->record->add({std::move(job->send), job->rank}, job->to)) return fail_call(*job, no_context(id));
+    job->record->brief(job->request);
+  }
+  caf::anon_send(face_, std::move(job));
 }
 
 void company::add_joint(outgoing_joint_ptr joint) {
-  if (auto mine = context(joint->context))
-    caf::anon_send(mine, std::move(joint));
+  if (auto mine = find_context(joint->context).record)
+    mine->add(std::move(joint->send), joint->to);
   else
     caf::anon_send(face_, std::move(joint));
 }

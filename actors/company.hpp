@@ -17,6 +17,7 @@
 #include <troupe/actors/call_worker.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
+#include <troupe/actors/deadline_clock.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/membership.hpp>
 #include <troupe/actors/object_store.hpp>
@@ -62,6 +63,7 @@ class company {
   trace_recorder& recorder() noexcept { return recorder_; }
   devices::transfers& transfers() noexcept { return transfers_; }
   const tracer_actor& tracer() const noexcept { return tracer_; }
+  deadline_clock& deadlines() noexcept { return deadlines_; }
 
   /// What goes into a message: tensors detached and on the CPU, and the send that leads back to their graph.
   struct packed {
@@ -73,9 +75,19 @@ class company {
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
 
   /// Opens a context of this node and tells `peer`.
-  context_id open_context();
-  context_actor context(const context_id& id) const;
+  struct open_context {
+    context_record_ptr record;
+    context_actor actor;
+  };
+  open_context make_context();
   void close_context(const context_id& id);
+  /// An open one; empty if there is none.
+  open_context find_context(const context_id& id) const;
+  context_actor context(const context_id& id) const { return find_context(id).actor; }
+  /// `peer` opens contexts of other nodes, and forgets those that are released.
+  void know_context(const context_record_ptr& record, const context_actor& actor);
+  void forget_context(const context_id& id);
+  error no_context(const context_id& id) const;
 
   /// Sends it once the elements of its tensors are there.
   void send_call(outgoing_call_ptr job, devices::staged arriving = {});
@@ -117,12 +129,13 @@ class company {
   std::atomic<std::uint64_t> clock_{0};
   std::atomic<std::uint64_t> contexts_opened_{0};
   mutable std::mutex mutex_;  // guards what follows
-  std::unordered_map<context_id, context_actor> open_contexts_;
+  std::unordered_map<context_id, open_context> open_contexts_;
   std::unordered_map<std::string, caf::strong_actor_ptr> published_;
   std::vector<call_worker_actor> workers_;
   std::function<void(const std::string&, const std::string&)> notify_;
   bool stopped_ = false;
 
+  deadline_clock deadlines_;
   std::unique_ptr<caf::actor_system> own_system_;
   caf::actor_system* system_;
   peer_actor face_;

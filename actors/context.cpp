@@ -6,12 +6,11 @@
 
 #include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/variable.h>
-#include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/company.hpp>
-#include <troupe/messages/caf_error.hpp>
+#include <troupe/actors/pass_start.hpp>
 
 namespace troupe {
 
@@ -44,10 +43,17 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
 
 }  // namespace
 
+struct context::parts {
+  context_record_ptr record;
+  context_actor actor;
+};
+
 context::context(node& here) : here_(&here) {
   if (auto open = call_scope::context())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
-  id_ = here.actors().open_context();
+  auto made = here.actors().make_context();
+  id_ = made.record->id();
+  parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
   scope_ = std::make_unique<call_scope>(id_, 0);
 }
 
@@ -69,20 +75,23 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
     job->roots.push_back(torch::autograd::impl::gradient_edge(roots[i]));
   }
   job->keep_graph = options.keep_graph;
+  job->fast = options.mode == pass_mode::fast;
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;
-  caf::anon_send(here_->actors().context(id_), std::move(job));
+  start_pass(here_->actors(), parts_->record, parts_->actor, job);
   return result;
 }
 
 std::shared_ptr<const engine::gradient_table> context::gradients() const {
-  detail::continuation_scope::refuse_to_wait();
-  caf::scoped_actor self{here_->actors().system()};
-  gradients_ptr result;
-  self->request(here_->actors().context(id_), gather_deadline, take_atom::value)
-    .receive([&](const gradients_ptr& all) { result = all; },
-             [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
-  return result ? result : std::make_shared<const engine::gradient_table>();
+  auto wish = std::make_shared<gradients_wish>();
+  const auto all = wish->result;
+  caf::anon_send(parts_->actor, std::move(wish));
+  try {
+    const auto result = all.get(gather_deadline);
+    return result ? result : std::make_shared<const engine::gradient_table>();
+  } catch (const error& reason) {
+    throw error(reason.code(), std::string("the context's gradients: ") + reason.what());
+  }
 }
 
 at::Tensor context::gradient(const at::Tensor& leaf) const { return gradients()->find(leaf); }

@@ -20,9 +20,16 @@ namespace engine {
 class gradient_table;
 }
 
+/// What a pass does about results of calls that nothing uses. Both give the same gradients where all are used.
+enum class pass_mode {
+  smart,  // finds them once all else is done, and goes on without them
+  fast,   // counts on there being none: fails once all else is done, without looking
+};
+
 /// How a backward pass runs.
 struct backward_options {
   bool keep_graph = false;
+  pass_mode mode = pass_mode::smart;
   std::vector<at::Tensor> gradients;                  // of the roots; empty: ones for scalar roots
   std::optional<std::chrono::milliseconds> deadline;  // default: the node's
 };
@@ -39,8 +46,10 @@ class context {
 
   context_id id() const noexcept { return id_; }
 
-  /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`.
-  /// Misuse (undefined or non-scalar root without a gradient ...) throws at once; what happens in the pass fails the future.
+  /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. What leads
+  /// from the roots to other nodes runs on the calling thread before this returns; later functions of this node on the thread
+  /// that waits in `get()`, or the node's own. Misuse (undefined or non-scalar root without a gradient ...) throws at once;
+  /// what happens in the pass fails the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});
 
   /// The gradients gathered on this node so far.
@@ -53,8 +62,10 @@ class context {
   static context_id current() noexcept;
 
  private:
+  struct parts;
   node* here_;
   context_id id_;
+  std::unique_ptr<parts> parts_;
   std::unique_ptr<call_scope> scope_;
 };
 

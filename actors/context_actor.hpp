@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
-#include <unordered_set>
 #include <vector>
 
 #include <caf/replies_to.hpp>
@@ -15,6 +11,7 @@
 
 #include <troupe/actors/atoms.hpp>
 #include <troupe/actors/call_jobs.hpp>
+#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/graph_task_actor.hpp>
 #include <troupe/actors/membership.hpp>
 #include <troupe/messages/messages.hpp>
@@ -28,8 +25,10 @@ struct backward_job {
   torch::autograd::edge_list roots;
   std::vector<at::Tensor> gradients;
   bool keep_graph = false;
+  bool fast = false;
   std::chrono::milliseconds deadline{0};
   future<done> result;
+  ~backward_job() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }
 };
 using backward_job_ptr = std::shared_ptr<backward_job>;
 
@@ -40,21 +39,23 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///         failed rides along with every call: a node that heard of no abort drops what such a pass left there.
 ///         Gradients that can't be added up fail whoever asks for them, from then on; they are never left out in silence.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
-///   CO-3  every call it sends ends: with its answer, its deadline or the news that the peer is down.
-///   CO-4  messages of a pass that ended or was aborted on this node start nothing.
-///   CO-5  after its release nothing of it is left: sends, gradients, graph tasks.
+///   CO-3  every call in it ends: with its answer, its deadline, the news that the peer is down, or the release. (`peer` sees
+///   to it.) CO-4  messages of a pass that ended or was aborted on this node start nothing. CO-5  after its release nothing of
+///   it is left: sends, gradients, graph tasks.
 using context_actor = caf::typed_actor<
   // from this node
-  caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<backward_job_ptr>,
+  caf::reacts_to<backward_job_ptr>,                 // a pass that has to wait for gradients of earlier ones
+  caf::reacts_to<pass_number, graph_task_actor>,    // a pass that was started here
   caf::replies_to<take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
-  caf::reacts_to<incoming_call_ptr>,                // a call_worker is done with it
+  caf::reacts_to<gradients_wish_ptr>,               // the same
+  caf::reacts_to<incoming_call_ptr>,                // is to have the gradients, then goes to `peer` to run
   caf::reacts_to<ended_atom, pass_number, bool>,    // the graph task: a pass started here is over
   caf::reacts_to<peer_down>,
   caf::reacts_to<close_atom>,  // the scope is left here: release everywhere
   // from other nodes, by way of `peer`
-  caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>,
-  caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>,
-  caf::replies_to<abort_pass>::with<pass_aborted>, caf::replies_to<release_context>::with<context_released>>;
+  caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::replies_to<release_context>::with<context_released>>;
 
 /// The gradients of all completed passes, or why they could not be had.
 struct gathering {
@@ -68,26 +69,22 @@ struct context_state {
   ~context_state();
 
   company* here = nullptr;
-  context_id id;
-  std::vector<engine::send_source> sends;
-  std::set<node_id> peers;                      // joined the context by calls from here
-  std::unordered_set<outgoing_call_ptr> calls;  // not answered yet
-
+  context_record_ptr record;
   gradients_ptr gathered;                         // of completed passes; null: none
-  pass_number completed;                          // the last pass known to be complete
-  std::set<pass_number> failed;                   // passes known to have failed, here or where they were begun
-  pass_number current;                            // the last pass begun here or heard of
-  std::map<pass_number, graph_task_actor> tasks;  // of `current` and of those whose gradients are not gathered yet
-  bool running = false;                           // a pass that was started here runs
+  std::map<pass_number, graph_task_actor> tasks;  // of the current pass and of those whose gradients are not gathered yet
   bool merging = false;
+  deadline_clock::alarm expiry;                                // of the step of the merge that is under way
   caf::error lost;                                             // why gradients of a completed pass are not to be had
   std::vector<std::function<void(const gathering&)>> readers;  // wait for the merge
 };
 
 template <class Self>
-context_actor::behavior_type make_context(Self self, company* here, context_id id);
+context_actor::behavior_type make_context(Self self, company* here, context_record_ptr record);
 
-context_actor spawn_context(company& here, context_id id);
+/// What a second pass is refused with.
+error pass_is_running();
+
+context_actor spawn_context(company& here, context_record_ptr record);
 
 }  // namespace troupe
 

@@ -8,14 +8,9 @@
 
 namespace troupe {
 
-cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer self, company* here) {
+cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer, company* here) {
   return {
-    [=](burst_ptr& work, const graph_task_actor& owner) {
-      auto begin = steady_ns();
-      run_burst(*work, here->directory(), here->id(), here->transfers());
-      here->recorder().record("backward", "backward", begin, steady_ns());
-      self->send(owner, std::move(work));
-    },
+    [=](burst_ptr& work, const graph_task_actor& owner) { run_and_return(*here, std::move(work), owner); },
     [=](merge_atom, const gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
       try {
         c10::AutoGradMode off(false);

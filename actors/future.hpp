@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -39,6 +40,7 @@ class continuation_scope {
   continuation_scope(const continuation_scope&) = delete;
   continuation_scope& operator=(const continuation_scope&) = delete;
 
+  static bool active() noexcept { return depth() > 0; }
   /// Throws troupe::error (misuse) inside a continuation.
   static void refuse_to_wait();
 
@@ -55,6 +57,7 @@ class continuation_scope {
 ///         context that was open where it was added.
 ///   FU-4  a continuation cannot wait: it may be on the thread that brings the results. `get` of an incomplete future throws
 ///   there.
+///   FU-5  an errand that was taken runs exactly once, on a thread that waits in `get` without an end, before that returns.
 /// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(); what it throws
 /// fails the future. A continuation that throws does not keep the others from running; its text goes to stderr.
 template <class T>
@@ -68,6 +71,8 @@ class future {
     std::optional<error> failure;
     std::function<void(T&)> finish;
     std::vector<std::function<void(future)>> continuations;
+    std::deque<std::function<void()>> errands;
+    int idle = 0;  // threads that wait for completion or an errand
     bool complete = false;
   };
 
@@ -90,10 +95,25 @@ class future {
   /// The value; throws troupe::error if the future failed.
   T get() const {
     wait([](state& s, std::unique_lock<std::mutex>& lock) {
-      s.ready.wait(lock, [&] { return s.complete; });
+      if (blocking_observer::current() != nullptr) {
+        s.ready.wait(lock, [&] { return s.complete; });  // it lent its place to others: no time for errands
+        return true;
+      }
+      run_errands(s, lock);
       return true;
     });
     return finished_value();
+  }
+
+  /// Asks a thread that waits in get() to run `errand` meanwhile, which must not throw. False if there is none that could.
+  bool offer(std::function<void()> errand) const {
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->complete || state_->idle <= static_cast<int>(state_->errands.size())) return false;
+      state_->errands.push_back(std::move(errand));
+    }
+    state_->ready.notify_all();
+    return true;
   }
 
   /// The same; throws troupe::error (deadline_passed) when it does not arrive within `patience`. It may be asked again.
@@ -138,6 +158,21 @@ class future {
     lock.unlock();
     if (observer != nullptr) observer->resumed();
     return arrived;
+  }
+
+  // Until complete and none is left. An errand may itself complete the future.
+  static void run_errands(state& s, std::unique_lock<std::mutex>& lock) {
+    for (;;) {
+      ++s.idle;
+      s.ready.wait(lock, [&] { return s.complete || !s.errands.empty(); });
+      --s.idle;
+      if (s.errands.empty()) return;
+      const auto errand = std::move(s.errands.front());
+      s.errands.pop_front();
+      lock.unlock();
+      errand();
+      lock.lock();
+    }
   }
 
   // After completion value and failure change no more, but for the one run of `finish`.

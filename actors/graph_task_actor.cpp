@@ -5,6 +5,7 @@
 
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -24,6 +25,18 @@ namespace {
 // An abort that gets no answer: the peer is stuck. It is given up on rather than waited for.
 constexpr std::chrono::milliseconds abort_deadline{1000};
 
+/// The pass's deadline. It is called off when the pass ends; CAF's timers can't be.
+template <class Self>
+deadline_clock::alarm ring_later(Self self, company& here, std::chrono::milliseconds delay) {
+  if (!here.networked()) {
+    self->delayed_send(graph_task_actor{self}, delay, deadline_atom::value);
+    return {};
+  }
+  return here.deadlines().set(delay, [weak = caf::weak_actor_ptr{self->ctrl()}] {
+    if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<graph_task_actor>(strong), deadline_atom::value);
+  });
+}
+
 /// What the handlers share; made anew for each message, it holds nothing of its own.
 template <class Self>
 struct shell {
@@ -35,19 +48,13 @@ struct shell {
   explicit shell(Self s) : self(s), state(s->state), here(*s->state.here), terms(*s->state.terms) {}
 
   void send_burst(burst::kind what, protocol::participant::burst_terms carried, std::vector<message_id> sends) {
-    auto work = std::make_shared<burst>();
-    work->what = what;
-    work->context = terms.context;
-    work->pass = terms.pass;
-    work->keep_graph = terms.keep_graph;
-    work->create_graph = terms.create_graph;
-    work->carried = std::move(carried.carried);
-    work->settles = carried.settles;
+    auto work = make_burst(*state.terms, what, std::move(carried));
     work->sends = std::move(sends);
     if (what == burst::kind::run) work->deliveries = std::exchange(state.deliveries, {});
-    work->state = std::move(state.terms->task);
-    work->stop = state.stop;
-    self->send(here.continuation(), std::move(work), graph_task_actor{self});
+    const graph_task_actor me{self};
+    // The thread that waits for the pass has nothing else to do, and need not be told of its end by another.
+    if (terms.outcome && terms.outcome->result().offer([to = &here, work, me] { run_and_return(*to, work, me); })) return;
+    self->send(here.continuation(), std::move(work), me);
   }
 
   void act(protocol::participant::steps steps) {
@@ -64,6 +71,10 @@ struct shell {
     if (steps.answer_abort) answer_aborts();
   }
 
+  void lead_failed(node_id from, errc code, std::string text) {
+    if (terms.outcome->take_over()) act(state.lead->failed(from, code, std::move(text)));
+  }
+
   void fail(errc code, std::string text) {
     report(participant_failed{terms.context, terms.pass, here.id(), static_cast<std::uint8_t>(code), std::move(text)});
   }
@@ -73,7 +84,7 @@ struct shell {
     if (state.lead)
       self->send(graph_task_actor{self}, std::move(what));
     else if (auto face = here.directory().face(terms.context.node))
-      self->send(caf::actor_cast<peer_actor>(face), std::move(what));
+      caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(what));  // who sends by name becomes a proxy over there
   }
 
   void answer_aborts() {
@@ -88,9 +99,15 @@ struct shell {
     if (state.lead || here.directory().face(terms.context.node)) return;
     for (const auto& name : state.heard_from)
       if (auto face = here.directory().face(name))
-        self->send(caf::actor_cast<peer_actor>(face),
-                   participant_failed{terms.context, terms.pass, here.id(), static_cast<std::uint8_t>(errc::peer_down),
-                                      "node '" + here.name() + "' lost its connection to the node that started the pass"});
+        caf::anon_send(caf::actor_cast<peer_actor>(face),
+                       participant_failed{terms.context, terms.pass, here.id(), static_cast<std::uint8_t>(errc::peer_down),
+                                          "node '" + here.name() + "' lost its connection to the node that started the pass"});
+  }
+
+  std::string names_of(const std::vector<node_id>& nodes) const {
+    std::string names;
+    for (auto who : nodes) names += (names.empty() ? "node '" : ", '") + here.directory().name(who) + "'";
+    return names;
   }
 
   void drop_buffers() {
@@ -104,6 +121,10 @@ struct shell {
     for (auto& [who, each] : steps.prune)
       send_to(who, prune{terms.context, terms.pass, std::move(each.live), std::move(each.carried), terms.keep_graph,
                          terms.create_graph});
+    if (!steps.unused.empty())
+      lead_failed(here.id(), errc::misuse,
+                  "fast mode counts on every send being used, and results of calls went unused: functions of " +
+                    names_of(steps.unused) + " wait for gradients that will not come; smart mode takes care of that");
     for (auto who : steps.abort) ask_abort(who);
     if (state.lead->aborting() && !steps.abort.empty())
       self->delayed_send(graph_task_actor{self}, abort_deadline, deadline_atom::value);
@@ -115,17 +136,17 @@ struct shell {
     if (who == here.id())
       self->send(graph_task_actor{self}, std::move(what));
     else if (auto face = here.directory().face(who))
-      self->send(caf::actor_cast<peer_actor>(face), std::move(what));
+      caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(what));
     else
-      act(state.lead->failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down"));
+      lead_failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down");
   }
 
-  // Answers of a node that died meanwhile never come: its peer_down stands for them.
+  // Answers of a node that died meanwhile never come: its peer_down stands for them, or the deadline of the pass.
   void ask_discover(node_id who, std::vector<message_id> sends) {
     auto fail_pass = [s = self, who](const caf::error& reason) {
       shell sh(s);
       auto what = to_exception(reason, "discovery on node '" + sh.here.directory().name(who) + "'");
-      sh.act(sh.state.lead->failed(who, what.code(), what.what()));
+      sh.lead_failed(who, what.code(), what.what());
     };
     auto go_on = [s = self](const discovered& answer) {
       shell sh(s);
@@ -133,11 +154,11 @@ struct shell {
     };
     discover question{terms.context, terms.pass, std::move(sends), terms.keep_graph, terms.create_graph};
     if (who == here.id())
-      self->request(graph_task_actor{self}, terms.deadline, std::move(question)).then(go_on, fail_pass);
+      self->request(graph_task_actor{self}, caf::infinite, std::move(question)).then(go_on, fail_pass);
     else if (auto face = here.directory().face(who))
-      self->request(caf::actor_cast<peer_actor>(face), terms.deadline, std::move(question)).then(go_on, fail_pass);
+      self->request(caf::actor_cast<peer_actor>(face), caf::infinite, std::move(question)).then(go_on, fail_pass);
     else
-      act(state.lead->failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down"));
+      lead_failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down");
   }
 
   void ask_abort(node_id who) {
@@ -160,8 +181,9 @@ struct shell {
 
   void complete() {
     const auto& failure = state.lead->result();
+    here.deadlines().call_off(state.expiry);
     self->send(caf::actor_cast<context_actor>(terms.owner), ended_atom::value, terms.pass, !failure);
-    auto result = terms.result;
+    auto result = terms.outcome->result();
     if (failure)
       result.set_error(error(failure->code, failure->text));
     else
@@ -211,7 +233,36 @@ struct shell {
 }  // namespace
 
 graph_task_state::~graph_task_state() {
-  if (terms && terms->initiates) terms->result.set_error(error(errc::stopping, "this node stopped during backward"));
+  if (here != nullptr) here->deadlines().call_off(expiry);
+  if (terms && terms->outcome) terms->outcome->result().set_error(error(errc::stopping, "this node stopped during backward"));
+}
+
+burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried) {
+  auto work = std::make_shared<burst>();
+  work->what = what;
+  work->context = terms.context;
+  work->pass = terms.pass;
+  work->keep_graph = terms.keep_graph;
+  work->create_graph = terms.create_graph;
+  work->carried = std::move(carried.carried);
+  work->settles = carried.settles;
+  work->state = std::move(terms.task);
+  work->stop = terms.stop;
+  work->outcome = terms.outcome;
+  return work;
+}
+
+void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner) {
+  const call_scope outside_any_call({}, 0);
+  const auto begin = steady_ns();
+  run_burst(*work, here.directory(), here.id(), here.transfers());
+  here.recorder().record("backward", "backward", begin, steady_ns());
+  const auto outcome = work->outcome;
+  const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
+  if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});
+  const bool complete = last && protocol::all_settled(work->carried) && outcome->succeed();
+  caf::anon_send(owner, std::move(work));
+  if (complete) outcome->tell();  // last: who waits may end the node
 }
 
 template <class Self>
@@ -221,12 +272,16 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
   auto& state = self->state;
   state.here = here;
   state.terms = std::move(terms);
-  std::set<message_id> sends;
-  for (const auto& [send, index] : state.terms->task->send_index) sends.insert(send);
-  state.part.emplace(here->id(), std::move(sends));
-  if (state.terms->initiates) {
-    state.lead.emplace(here->id(), state.terms->participants);
-    self->delayed_send(graph_task_actor{self}, state.terms->deadline, deadline_atom::value);
+  if (state.terms->part) {
+    state.part = std::move(state.terms->part);
+  } else {
+    std::set<message_id> sends;
+    for (const auto& [send, index] : state.terms->task->send_index) sends.insert(send);
+    state.part.emplace(here->id(), std::move(sends));
+  }
+  if (state.terms->outcome) {
+    state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
+    state.expiry = ring_later(self, *here, state.terms->deadline);
   }
   using aborted_promise = caf::typed_response_promise<pass_aborted>;
   using table_promise = caf::typed_response_promise<table_ptr>;
@@ -251,7 +306,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](participant_failed& message) {
       shell sh(self);
       if (sh.state.lead)
-        sh.act(sh.state.lead->failed(message.from, static_cast<errc>(message.code), std::move(message.text)));
+        sh.lead_failed(message.from, static_cast<errc>(message.code), std::move(message.text));
       else
         sh.report(std::move(message));  // from a node that can't reach the initiator
     },
@@ -275,7 +330,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       shell sh(self);
       auto promise = self->template make_response_promise<aborted_promise>();
       sh.state.abort_promises.push_back(promise);
-      sh.state.stop->store(true);
+      sh.terms.stop->store(true);
       sh.act(sh.state.part->abort());
       return promise;
     },
@@ -283,7 +338,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](peer_down& news) {
       shell sh(self);
       auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
-      if (sh.state.lead) sh.act(sh.state.lead->peer_down(news.who.id, text));
+      if (sh.state.lead && sh.terms.outcome->take_over()) sh.act(sh.state.lead->peer_down(news.who.id, text));
       if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
         sh.fail(errc::peer_down, text);
       else if (sh.state.part->away())
@@ -297,21 +352,21 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     },
     [=](deadline_atom) {
       shell sh(self);
-      if (!sh.state.lead || sh.state.lead->complete()) return;
+      if (!sh.state.lead || sh.state.lead->complete() || !sh.terms.outcome->take_over()) return;
       if (sh.state.lead->aborting()) return sh.act(sh.state.lead->abort_timeout());
       std::string nodes;
       for (auto who : sh.state.lead->unsettled()) nodes += (nodes.empty() ? "'" : ", '") + sh.here.directory().name(who) + "'";
-      sh.act(sh.state.lead->failed(sh.here.id(), errc::deadline_passed,
-                                   "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline) +
-                                     "; not known to be done with it: " + nodes));
+      sh.lead_failed(sh.here.id(), errc::deadline_passed,
+                     "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline) +
+                       "; not known to be done with it: " + nodes);
     },
     [=](close_atom) {
       shell sh(self);
       sh.tell_senders();
       sh.state.closed = true;
-      sh.state.stop->store(true);
+      sh.terms.stop->store(true);
       if (sh.state.lead && !sh.state.lead->complete())
-        future<done>(sh.terms.result).set_error(error(errc::unknown_context, "the context was released during backward"));
+        sh.terms.outcome->result().set_error(error(errc::unknown_context, "the context was released during backward"));
       if (sh.state.part->away()) return;
       sh.drop_buffers();
       self->quit();

@@ -15,6 +15,7 @@
 
 #include <troupe/actors/atoms.hpp>
 #include <troupe/actors/burst.hpp>
+#include <troupe/actors/deadline_clock.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/membership.hpp>
 #include <troupe/engine/protocol/initiator.hpp>
@@ -48,13 +49,22 @@ struct pass_terms {
   bool keep_graph = false;
   bool create_graph = false;
   std::unique_ptr<pass_task> task;
-  bool initiates = false;
-  std::set<node_id> participants;  // the initiator's: nodes known to be in the context
-  std::chrono::milliseconds deadline{0};
-  future<done> result;
   caf::strong_actor_ptr owner;  // the context actor: told (ended_atom, pass, succeeded)
+  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  // the initiator's:
+  std::shared_ptr<pass_outcome> outcome;      // null on other nodes
+  std::optional<protocol::participant> part;  // the first burst is away already
+  std::set<node_id> participants;             // nodes known to be in the context
+  std::chrono::milliseconds deadline{0};
+  bool fast = false;
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
+
+/// A burst of the pass, which takes the state machine along.
+burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried);
+
+/// Runs the burst on this thread and returns it to `owner`. If it was the pass's last, the pass is complete when this returns.
+void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner);
 
 struct graph_task_state {
   static inline const char* name = "graph_task";
@@ -67,8 +77,7 @@ struct graph_task_state {
   std::optional<protocol::initiator> lead;
   std::vector<burst::delivery> deliveries;  // for the next burst
   std::vector<message_id> drops;            // likewise
-  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
-  std::vector<message_id> walk_sends;  // to start the next walk from
+  std::vector<message_id> walk_sends;       // to start the next walk from
   std::set<node_id> sent_to;
   std::set<std::string> heard_from;     // names of nodes that gradients came from
   std::map<node_id, std::string> down;  // nodes that went down while a burst was away, and how that reads
@@ -76,6 +85,7 @@ struct graph_task_state {
   std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
   std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the one that is away
   std::optional<caf::typed_response_promise<table_ptr>> take_promise;
+  deadline_clock::alarm expiry;
   bool closed = false;
 };
 

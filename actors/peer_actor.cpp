@@ -13,14 +13,13 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
+#include <troupe/actors/timed_request.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/inspect.hpp>
 
 namespace troupe {
 
 namespace {
-
-constexpr std::size_t remembered_releases = 65'536;
 
 template <class Self>
 struct shell {
@@ -30,41 +29,42 @@ struct shell {
 
   explicit shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
 
-  context_actor find(const context_id& id) {
+  peer_state::open_context find(const context_id& id) {
     auto found = state.contexts.find(id);
-    return found == state.contexts.end() ? context_actor{} : found->second;
+    return found == state.contexts.end() ? peer_state::open_context{} : found->second;
   }
 
-  context_actor find_or_open(const context_id& id) {
+  peer_state::open_context find_or_open(const context_id& id) {
     auto known = find(id);
-    if (known || state.released.contains(id) || !here.directory().face(id.node)) return known;
-    known = spawn_context(here, id);
+    if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().face(id.node)) return known;
+    known.record = std::make_shared<context_record>(id, here.id());
+    known.actor = spawn_context(here, known.record);
     state.contexts.emplace(id, known);
+    here.know_context(known.record, known.actor);
     return known;
   }
 
   /// Forgets the context and remembers that it was released.
   context_actor close(const context_id& id) {
-    auto known = find(id);
+    auto known = find(id).actor;
     state.contexts.erase(id);
-    if (state.released.insert(id).second) state.released_order.push_back(id);
-    if (state.released_order.size() > remembered_releases) {
-      state.released.erase(state.released_order.front());
-      state.released_order.pop_front();
-    }
+    here.forget_context(id);
+    if (id.node != here.id()) state.released.add(id);  // its own it opens itself, once
+    if (auto lost = state.calls.extract(id))
+      fail_calls(lost.mapped(), error(errc::unknown_context, "its context was released before it was answered"));
     return known;
   }
 
   caf::error no_context(const context_id& id) {
-    return make_error(errc::unknown_context,
-                      "node '" + here.name() + "' does not know " + to_string(id) + ": it was released, or its node is down");
+    const auto why = here.no_context(id);
+    return make_error(why.code(), why.what());
   }
 
   /// Hands a message of a pass to its context. Without one it tells the initiator, or, when that is down for this node alone,
   /// the sender, which can.
   template <class Message>
   void route(Message& message) {
-    if (auto context = find(message.context)) {
+    if (auto context = find(message.context).actor) {
       self->send(context, std::move(message));
       return;
     }
@@ -79,21 +79,41 @@ struct shell {
                                   std::move(reason)});
   }
 
-  void call(outgoing_call_ptr job) {
+  void call(const outgoing_call_ptr& job) {
+    const auto& context = job->request.payload.context;
+    if (context && !find(context).actor) return here.fail_call(*job, here.no_context(context));
     auto face = here.directory().face(job->to);
     if (!face) return here.fail_call(*job, error(errc::peer_down, "it is down"));
-    state.calls.insert(job);
+    state.calls[context].insert(job);
     auto answered = [s = self, job](call_result& result) {
       shell sh(s);
-      sh.state.calls.erase(job);
+      if (!sh.ended(job)) return;
+      if (job->record) job->record->joined(result.participants);
       sh.here.finish_call(*job, result);
     };
     auto failed = [s = self, job](const caf::error& reason) {
       shell sh(s);
-      if (sh.state.calls.erase(job) > 0) sh.here.fail_call(*job, to_exception(reason));
+      if (sh.ended(job)) sh.here.fail_call(*job, to_exception(reason));
     };
-    self->request(caf::actor_cast<peer_actor>(face), job->deadline, job->request).then(answered, failed);
+    timed_request(self, here, caf::actor_cast<peer_actor>(face), job->deadline, job->expiry, job->request)
+      .then(answered, failed);
     job->request.payload.tensors.clear();
+  }
+
+  /// False if it had ended already.
+  bool ended(const outgoing_call_ptr& job) {
+    here.deadlines().call_off(job->expiry);
+    auto found = state.calls.find(job->request.payload.context);
+    if (found == state.calls.end() || found->second.erase(job) == 0) return false;
+    if (found->second.empty()) state.calls.erase(found);
+    return true;
+  }
+
+  void fail_calls(const std::unordered_set<outgoing_call_ptr>& calls, const error& reason) {
+    for (const auto& job : calls) {
+      here.deadlines().call_off(job->expiry);
+      here.fail_call(*job, reason);
+    }
   }
 
   void run(incoming_call_ptr job) {
@@ -118,20 +138,20 @@ struct shell {
   void went_down(peer_down& news) {
     auto id = news.who.id;
     here.directory().remove(id);
-    std::vector<outgoing_call_ptr> lost;
-    for (const auto& job : state.calls)
-      if (job->to == id) lost.push_back(job);
-    for (const auto& job : lost) {
-      state.calls.erase(job);
-      here.fail_call(*job, error(errc::peer_down, "it went down (" + news.reason + ")"));
-    }
+    std::unordered_set<outgoing_call_ptr> lost;
+    for (const auto& [context, calls] : state.calls)
+      for (const auto& job : calls)
+        if (job->to == id) lost.insert(job);
+    for (const auto& job : lost) ended(job);
+    fail_calls(lost, error(errc::peer_down, "it went down (" + news.reason + ")"));
     std::vector<context_id> orphans;
-    for (const auto& [context, actor] : state.contexts) {
-      self->send(actor, news);
+    for (const auto& [context, open] : state.contexts) {
+      self->send(open.actor, news);
       if (context.node == id) orphans.push_back(context);
     }
     for (const auto& context : orphans)
       if (auto actor = close(context)) self->send(actor, close_atom::value);
+    state.released.forget(id);
     auto* objects = &here.objects();
     self->send(here.continuation(), garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
     here.tell_peer_down(news);
@@ -141,8 +161,8 @@ struct shell {
 }  // namespace
 
 peer_state::~peer_state() {
-  for (const auto& job : std::exchange(calls, {}))
-    here->fail_call(*job, error(errc::stopping, "this node stopped before it was answered"));
+  for (const auto& [context, open] : std::exchange(calls, {}))
+    for (const auto& job : open) here->fail_call(*job, error(errc::stopping, "this node stopped before it was answered"));
 }
 
 template <class Self>
@@ -163,17 +183,20 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
     [=](call_request& request) -> caf::result<call_result> {
       shell sh(self);
-      if (auto id = request.payload.context) {
-        if (auto context = sh.find_or_open(id)) return self->delegate(context, std::move(request));
-        return sh.no_context(id);
-      }
+      const auto id = request.payload.context;
+      const auto context = id ? sh.find_or_open(id) : peer_state::open_context{};
+      if (id && !context.actor) return sh.no_context(id);
       auto promise = self->template make_response_promise<result_promise>();
       auto job = std::make_shared<incoming_call>();
       job->request = std::move(request);
+      job->record = context.record;
       job->promise = promise;
       job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
       job->arrived_ns = steady_ns();
-      sh.run(std::move(job));
+      if (id && !context.record->take_news(job->request))
+        self->send(context.actor, std::move(job));
+      else
+        sh.run(std::move(job));
       return promise;
     },
     [=](propagate_gradients& message) { shell(self).route(message); },
@@ -181,13 +204,13 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](participant_failed& message) { shell(self).route(message); },
     [=](discover& message) -> caf::result<discovered> {
       shell sh(self);
-      if (auto context = sh.find(message.context)) return self->delegate(context, std::move(message));
+      if (auto context = sh.find(message.context).actor) return self->delegate(context, std::move(message));
       return sh.no_context(message.context);
     },
     [=](prune& message) { shell(self).route(message); },
     [=](abort_pass& message) -> caf::result<pass_aborted> {
       shell sh(self);
-      if (auto context = sh.find(message.context)) return self->delegate(context, std::move(message));
+      if (auto context = sh.find(message.context).actor) return self->delegate(context, std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
     [=](release_context& message) -> caf::result<context_released> {
@@ -201,22 +224,16 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
     },
     [=](const membership_actor& who) { self->state.membership = who; },
-    [=](open_atom, const context_id& id, const context_actor& actor) { self->state.contexts.emplace(id, actor); },
+    [=](open_atom, const context_record_ptr& record, const context_actor& actor) {
+      self->state.contexts.emplace(record->id(), peer_state::open_context{record, actor});
+    },
     [=](close_atom, const context_id& id) {
       if (auto context = shell(self).close(id)) self->send(context, close_atom::value);
     },
-    [=](outgoing_call_ptr& job) {
-      shell sh(self);
-      auto id = job->request.payload.context;
-      if (!id)
-        sh.call(std::move(job));
-      else if (auto context = sh.find(id))
-        self->send(context, std::move(job));
-      else
-        sh.here.fail_call(*job, to_exception(sh.no_context(id)));
-    },
+    [=](outgoing_call_ptr& job) { shell(self).call(job); },
     [=](outgoing_joint_ptr& joint) {
-      if (auto context = shell(self).find_or_open(joint->context)) self->send(context, std::move(joint));
+      if (auto context = shell(self).find_or_open(joint->context); context.record)
+        context.record->add(std::move(joint->send), joint->to);
     },
     [=](incoming_call_ptr& job) {
       shell sh(self);

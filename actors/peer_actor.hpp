@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -14,6 +13,7 @@
 #include <troupe/actors/call_worker.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/membership.hpp>
+#include <troupe/actors/released_contexts.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe {
@@ -22,8 +22,10 @@ class company;
 
 /// The node's published face: takes what other nodes send, routes it to membership, contexts and call workers.
 ///   PE-1  a message for a context that is not here starts nothing, but for a call, or a message to an actor, which opens the
-///   context. PE-2  a released context is not opened again by a call that was on its way (the last 65,536 are remembered). PE-3
+///   context. PE-2  a released context is not opened again by a call that was on its way (see released_contexts). PE-3
 ///   contexts of a node that went down are released here.
+///   PE-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
+///   contexts.
 using peer_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -34,9 +36,8 @@ using peer_actor = caf::typed_actor<
   caf::replies_to<find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   // from this node
   caf::reacts_to<membership_actor>,  // the one it works with, before anything else
-  caf::reacts_to<open_atom, context_id, context_actor>, caf::reacts_to<close_atom, context_id>,
-  caf::reacts_to<outgoing_call_ptr>,  // outside any context
-  caf::reacts_to<outgoing_joint_ptr>,
+  caf::reacts_to<open_atom, context_record_ptr, context_actor>, caf::reacts_to<close_atom, context_id>,
+  caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>,
   caf::reacts_to<incoming_call_ptr>,  // to run (owner: somebody else) or done (owner: none)
   caf::reacts_to<free_atom, call_worker_actor>, caf::reacts_to<blocked_atom>, caf::reacts_to<resumed_atom>,
   caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;
@@ -49,10 +50,13 @@ struct peer_state {
 
   company* here = nullptr;
   membership_actor membership;
-  std::unordered_map<context_id, context_actor> contexts;
-  std::unordered_set<context_id> released;
-  std::deque<context_id> released_order;
-  std::unordered_set<outgoing_call_ptr> calls;  // outside any context, not answered yet
+  struct open_context {
+    context_record_ptr record;
+    context_actor actor;
+  };
+  std::unordered_map<context_id, open_context> contexts;
+  released_contexts released{4096};
+  std::unordered_map<context_id, std::unordered_set<outgoing_call_ptr>> calls;  // not answered yet
   call_pool<call_worker_actor, incoming_call_ptr> pool;
 };
 
@@ -64,3 +68,4 @@ peer_actor spawn_peer(company& here);
 }  // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::context_id)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::context_record_ptr)

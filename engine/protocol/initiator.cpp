@@ -8,7 +8,8 @@
 
 namespace troupe::protocol {
 
-initiator::initiator(node_id here, std::set<node_id> participants) : here_(here), participants_(std::move(participants)) {
+initiator::initiator(node_id here, std::set<node_id> participants, bool discovers)
+    : here_(here), participants_(std::move(participants)), discovers_(discovers) {
   participants_.insert(here);
 }
 
@@ -17,12 +18,15 @@ initiator::steps initiator::quiet(purse carried) {
   merge(home_, std::move(carried));
   participants_.insert(home_.begun.begin(), home_.begun.end());
   if (!is_whole(home_)) return {};
-  auto settled = [this](node_id who) {
-    return std::find(home_.settled.begin(), home_.settled.end(), who) != home_.settled.end();
-  };
-  if (std::all_of(home_.begun.begin(), home_.begun.end(), settled)) return finish();
+  if (all_settled(home_)) return finish();
   if (phase_ == phase::pruned)
     return fail_with(errc::pass_aborted, "the pass is quiet, yet a send still waits after the unused ones were pruned");
+  if (!discovers_) {
+    steps result;
+    for (auto who : home_.begun)
+      if (std::find(home_.settled.begin(), home_.settled.end(), who) == home_.settled.end()) result.unused.push_back(who);
+    return result;
+  }
   phase_ = phase::discovering;
   asked_ = 1;
   steps result;

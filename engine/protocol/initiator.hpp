@@ -23,10 +23,11 @@ namespace troupe::protocol {
 ///   IN-1  it completes exactly once: with success only when the weight is whole and all that began are settled.
 ///   IN-2  the first failure wins; it completes with it once every node asked to abort has answered, is down or ran out of
 ///   time. IN-3  one discovery is enough: each node it reaches is pruned, whether it has begun or not.
+///   IN-4  without discovery (fast mode) a pass with an unused send fails as soon as all else is done.
 class initiator {
  public:
-  /// `participants`: nodes that are known to have joined the context, this one included.
-  initiator(node_id here, std::set<node_id> participants);
+  /// `participants`: nodes that are known to have joined the context, this one included. `discovers`: false in fast mode.
+  initiator(node_id here, std::set<node_id> participants, bool discovers = true);
 
   struct failure {
     errc code = errc::none;
@@ -42,8 +43,9 @@ class initiator {
     bool walk_roots = false;                              // ask the local task for recvs from the real roots, then found(...)
     std::map<node_id, std::vector<message_id>> discover;  // ask, then found(...) with the answer
     std::map<node_id, pruned> prune;
-    std::vector<node_id> abort;  // ask, then aborted(...)
-    bool complete = false;       // the pass is over: result() says how
+    std::vector<node_id> abort;   // ask, then aborted(...)
+    std::vector<node_id> unused;  // fast mode: sends of theirs get no gradient, and failed(...) has to follow
+    bool complete = false;        // the pass is over: result() says how
   };
 
   steps quiet(purse carried);
@@ -67,7 +69,7 @@ class initiator {
 
   /// All it decides by: two of equal state go on alike. For explorations.
   auto state() const noexcept {
-    return std::tie(participants_, home_, phase_, live_, asked_, down_, abort_asked_, abort_open_, failure_);
+    return std::tie(participants_, home_, phase_, live_, asked_, down_, abort_asked_, abort_open_, failure_, discovers_);
   }
 
  private:
@@ -79,6 +81,7 @@ class initiator {
 
   node_id here_;
   std::set<node_id> participants_;
+  bool discovers_;
   purse home_;
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;

@@ -32,6 +32,12 @@ purse whole_purse() { return {.weight = {0}, .begun = {}, .settled = {}}; }
 
 bool is_whole(const purse& from) noexcept { return from.weight.size() == 1 && from.weight.front() == 0; }
 
+bool all_settled(const purse& from) {
+  return std::all_of(from.begun.begin(), from.begun.end(), [&](node_id who) {
+    return std::find(from.settled.begin(), from.settled.end(), who) != from.settled.end();
+  });
+}
+
 void merge(purse& into, purse other) {
   for (auto exponent : other.weight) add_part(into.weight, exponent);
   add_names(into.begun, other.begun);

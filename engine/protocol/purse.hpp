@@ -17,6 +17,9 @@ bool is_whole(const purse& from) noexcept;
 /// True if the purse holds no weight.
 inline bool is_empty(const purse& from) noexcept { return from.weight.empty(); }
 
+/// True if all that have begun are settled.
+bool all_settled(const purse& from);
+
 /// Adds `other` to `into`; names are kept once.
 void merge(purse& into, purse other);
 

@@ -105,6 +105,24 @@ BOOST_AUTO_TEST_CASE(backward_completes_when_one_of_two_results_goes_unused) {
   BOOST_TEST(same(pass.gradient(x), torch::tensor({1.0, 1.0})));
 }
 
+// IN-4
+BOOST_AUTO_TEST_CASE(fast_mode_runs_what_is_used_and_names_the_node_of_an_unused_result) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  troupe::backward_options fast;
+  fast.mode = troupe::pass_mode::fast;
+  auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  pass.backward({y.sum()}, fast).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({2.0, 3.0})));
+  auto unused = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  auto z = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  BOOST_CHECK_EXCEPTION(pass.backward({z.sum()}, fast).get(), troupe::error, [](const troupe::error& e) {
+    const std::string text = e.what();
+    return e.code() == troupe::errc::misuse && text.find("fast mode") != text.npos && text.find("'b'") != text.npos;
+  });
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({2.0, 3.0})));
+}
+
 BOOST_AUTO_TEST_CASE(two_passes_with_a_kept_graph_accumulate) {
   auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
   troupe::context pass(a);

@@ -195,3 +195,60 @@ BOOST_AUTO_TEST_CASE(the_observer_hears_of_waits_on_its_thread_only) {
   BOOST_TEST(observer.blocks == 1);
   troupe::blocking_observer::current() = nullptr;
 }
+
+// FU-5
+BOOST_AUTO_TEST_CASE(errands_run_on_the_thread_that_waits_before_it_goes_on) {
+  future<int> value;
+  BOOST_TEST(!value.offer([] { BOOST_ERROR("nobody waits"); }));
+  std::thread::id ran_on;
+  int ran = 0;
+  std::thread other([&] {
+    while (!value.offer([&] {
+      ran_on = std::this_thread::get_id();
+      ++ran;
+    }))
+      std::this_thread::yield();
+    while (!value.offer([&] {
+      ++ran;
+      value.set_value(7);  // an errand may itself be what completes it
+    }))
+      std::this_thread::yield();
+  });
+  BOOST_TEST(value.get() == 7);
+  other.join();
+  BOOST_TEST(ran == 2);
+  BOOST_TEST((ran_on == std::this_thread::get_id()));
+  BOOST_TEST(!value.offer([] { BOOST_ERROR("it is complete"); }));
+}
+
+// FU-5
+BOOST_AUTO_TEST_CASE(an_errand_that_was_taken_runs_although_the_future_completes_first) {
+  for (int round = 0; round < 200; ++round) {
+    future<int> value;
+    bool ran = false;
+    std::thread other([&] {
+      while (!value.offer([&] { ran = true; })) std::this_thread::yield();
+      value.set_value(1);
+    });
+    value.get();
+    BOOST_TEST(ran);
+    other.join();
+  }
+}
+
+// FU-2, FU-5
+BOOST_AUTO_TEST_CASE(a_thread_that_waits_for_a_time_or_lends_its_place_takes_no_errand) {
+  future<int> value;
+  std::thread other([&] {
+    while (!value.ready())
+      if (value.offer([] { BOOST_ERROR("taken"); })) break;
+  });
+  BOOST_TEST((failure([&] { value.get(1ms); }) == errc::deadline_passed));
+  counting_observer observer;
+  troupe::blocking_observer::current() = &observer;
+  std::thread completes([&] { value.set_value(1); });
+  BOOST_TEST(value.get() == 1);
+  troupe::blocking_observer::current() = nullptr;
+  completes.join();
+  other.join();
+}

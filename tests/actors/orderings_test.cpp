@@ -148,6 +148,26 @@ BOOST_AUTO_TEST_CASE(backward_completes_when_results_go_unused_in_every_order) {
   }
 }
 
+// IN-4
+BOOST_AUTO_TEST_CASE(fast_mode_reports_an_unused_result_in_every_order) {
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    troupe::context pass(play.node("a"));
+    auto y = play.call("b", "times_weight", x);
+    auto unused = play.call("c", "times_weight", y);
+    troupe::backward_options options;
+    options.mode = troupe::pass_mode::fast;
+    auto result = pass.backward({y.sum()}, options);
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    BOOST_REQUIRE_EXCEPTION(result.get(), troupe::error, [](const troupe::error& e) {
+      return e.code() == troupe::errc::misuse && std::string(e.what()).find("'a'") != std::string::npos;
+    });
+    BOOST_REQUIRE(!play.gradient(pass, x).defined());
+  }
+}
+
 // GA-2, GA-4: a failure on one node, gradients under way to another.
 BOOST_AUTO_TEST_CASE(an_abort_that_crosses_results_leaves_nothing_behind) {
   for (int seed = 0; seed < orders; ++seed) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/pass_start.hpp>
+
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+
+namespace troupe {
+
+pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, pass_number number,
+                          std::vector<engine::send_source> sends, bool keep_graph, bool create_graph) {
+  auto terms = std::make_shared<pass_terms>();
+  terms->context = record->id();
+  terms->pass = number;
+  terms->keep_graph = keep_graph;
+  terms->create_graph = create_graph;
+  terms->owner = std::move(owner);
+  terms->task = std::make_unique<pass_task>();
+  for (std::size_t i = 0; i < sends.size(); ++i) terms->task->send_index.emplace(sends[i].function->message, i);
+  auto& settings = terms->task->settings;
+  settings.sends = std::move(sends);
+  settings.keep_graph = keep_graph;
+  settings.create_graph = create_graph;
+  return terms;
+}
+
+pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, backward_job& job,
+                          context_record::start start) {
+  auto terms = make_terms(record, std::move(owner), start.number, std::move(start.sends), job.keep_graph, false);
+  auto& settings = terms->task->settings;
+  settings.roots = std::move(job.roots);
+  settings.root_gradients = std::move(job.gradients);
+  terms->participants = std::move(start.peers);
+  terms->deadline = job.deadline;
+  terms->fast = job.fast;
+  terms->outcome = std::make_shared<pass_outcome>(record, start.number, std::exchange(job.result, {}));  // see ~backward_job
+  return terms;
+}
+
+void start_pass(company& here, const context_record_ptr& record, const context_actor& owner, const backward_job_ptr& job) {
+  std::optional<context_record::start> start;
+  if (!detail::continuation_scope::active()) start = record->begin(true);
+  if (!start) {
+    if (record->running()) return job->result.set_error(pass_is_running());
+    return caf::anon_send(owner, job);
+  }
+  const auto number = start->number;
+  auto terms = make_terms(record, caf::actor_cast<caf::strong_actor_ptr>(owner), *job, std::move(*start));
+  std::set<message_id> sends;
+  for (const auto& [send, index] : terms->task->send_index) sends.insert(send);
+  terms->part.emplace(here.id(), std::move(sends));
+  terms->part->start(protocol::whole_purse());
+  auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
+  // The actors are told before anything leaves: what comes back finds them.
+  auto task = spawn_graph_task(here, std::move(terms));
+  caf::anon_send(owner, number, task);
+  run_and_return(here, std::move(work), task);
+}
+
+}  // namespace troupe

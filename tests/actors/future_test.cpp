@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_thread_that_waits_for_a_time_or_lends_its_place_takes_no_
     while (!value.ready())
       if (value.offer([] { BOOST_ERROR("taken"); })) break;
   });
-  BOOST_TEST((failure([&] { value.get(1ms); }) == errc::deadline_passed));
+  BOOST_TEST((code_of([&] { value.get(1ms); }) == errc::deadline_passed));
   counting_observer observer;
   troupe::blocking_observer::current() = &observer;
   std::thread completes([&] { value.set_value(1); });

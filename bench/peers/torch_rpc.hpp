@@ -11,7 +11,7 @@ namespace troupe::bench {
 /// PyTorch's TensorPipe agent and distributed engine. `meeting_file`: a file of this run alone, where the two processes meet.
 std::unique_ptr<round_trips> make_torch_driver(const std::string& meeting_file);
 
-/// The other process: answers calls until `stop` can be read.
-void serve_torch(const std::string& meeting_file, int stop);
+/// Another process, at `rank` in the chain: answers calls until `stop` can be read.
+void serve_torch(const std::string& meeting_file, int rank, int stop);
 
 }  // namespace troupe::bench

@@ -15,7 +15,6 @@ using merge_atom = caf::atom_constant<caf::atom("merge")>;
 using take_atom = caf::atom_constant<caf::atom("take")>;
 using start_atom = caf::atom_constant<caf::atom("start")>;
 using done_atom = caf::atom_constant<caf::atom("done")>;
-using open_atom = caf::atom_constant<caf::atom("open")>;
 using close_atom = caf::atom_constant<caf::atom("close")>;
 using ended_atom = caf::atom_constant<caf::atom("ended")>;
 using free_atom = caf::atom_constant<caf::atom("free")>;

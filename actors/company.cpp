@@ -144,7 +144,6 @@ company::open_context company::make_context() {
   open_context made{std::make_shared<context_record>(context_id{id_, contexts_opened_.fetch_add(1) + 1}, id_), {}};
   made.actor = spawn_context(*this, made.record);
   know_context(made.record, made.actor);
-  caf::anon_send(face_, open_atom::value, made.record, made.actor);
   return made;
 }
 
@@ -164,17 +163,28 @@ company::open_context company::find_context(const context_id& id) const {
   return found == open_contexts_.end() ? open_context{} : found->second;
 }
 
+std::vector<company::open_context> company::all_contexts() const {
+  std::lock_guard lock(mutex_);
+  std::vector<open_context> result;
+  for (const auto& [id, each] : open_contexts_) result.push_back(each);
+  return result;
+}
+
 error company::no_context(const context_id& id) const {
   return error(errc::unknown_context,
                "node '" + name() + "' does not know " + to_string(id) + ": it was released, or its node is down");
 }
 
 void company::close_context(const context_id& id) {
+  context_actor actor;
   {
     std::lock_guard lock(mutex_);
-    if (open_contexts_.erase(id) == 0) return;
+    const auto found = open_contexts_.find(id);
+    if (found == open_contexts_.end()) return;
+    actor = std::move(found->second.actor);
+    open_contexts_.erase(found);
   }
-  caf::anon_send(face_, close_atom::value, id);
+  caf::anon_send(face_, close_atom::value, id, actor);
 }
 
 void company::send_call(outgoing_call_ptr job, devices::staged arriving) {

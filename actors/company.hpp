@@ -74,7 +74,7 @@ class company {
   /// Throws troupe::error for a tensor that can't travel, naming it after `what`.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
 
-  /// Opens a context of this node and tells `peer`.
+  /// Opens a context of this node; `peer` looks it up.
   struct open_context {
     context_record_ptr record;
     context_actor actor;
@@ -83,6 +83,7 @@ class company {
   void close_context(const context_id& id);
   /// An open one; empty if there is none.
   open_context find_context(const context_id& id) const;
+  std::vector<open_context> all_contexts() const;
   context_actor context(const context_id& id) const { return find_context(id).actor; }
   /// `peer` opens contexts of other nodes, and forgets those that are released.
   void know_context(const context_record_ptr& record, const context_actor& actor);

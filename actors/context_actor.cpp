@@ -30,7 +30,10 @@ struct shell {
   context_state& state;
   company& here;
 
-  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
+  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here) {
+    for (auto& [number, task] : state.record->take_over())
+      state.tasks.emplace(number, caf::actor_cast<graph_task_actor>(std::move(task)));
+  }
 
   /// Calls `next` with the gradients of all completed passes, at once if they are gathered already.
   void with_gradients(std::function<void(const gathering&)> next) {
@@ -139,8 +142,8 @@ struct shell {
       if (auto face = here.directory().face(who))
         caf::anon_send(caf::actor_cast<peer_actor>(face), release_context{state.record->id()});
     for (auto& [number, task] : std::exchange(state.tasks, {})) self->send(task, close_atom::value);
-    self->send(here.continuation(), garbage_ptr{std::make_shared<std::vector<engine::send_source>>(state.record->release())});
-    self->send(here.continuation(), garbage_ptr{std::const_pointer_cast<engine::gradient_table>(std::move(state.gathered))});
+    using rest = std::pair<std::vector<engine::send_source>, gradients_ptr>;
+    self->send(here.continuation(), garbage_ptr{std::make_shared<rest>(state.record->release(), std::move(state.gathered))});
     self->quit();
   }
 };
@@ -164,7 +167,6 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
   using gradients_promise = caf::typed_response_promise<gradients_ptr>;
   return {
     [=](backward_job_ptr& job) { shell(self).backward(job); },
-    [=](pass_number number, graph_task_actor& task) { self->state.tasks.emplace(number, std::move(task)); },
     [=](take_atom) -> gradients_promise {
       auto promise = self->template make_response_promise<gradients_promise>();
       shell(self).with_gradients([promise](const gathering& gathered) mutable {
@@ -226,8 +228,8 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
 context_actor spawn_context(company& here, context_record_ptr record) {
   using state = context_state;
   if (here.networked())
-    return here.system().middleman().spawn_broker(make_context<context_actor::stateful_broker_pointer<state>>, &here,
-                                                  std::move(record));
+    return here.system().middleman().spawn_broker<caf::lazy_init>(make_context<context_actor::stateful_broker_pointer<state>>,
+                                                                  &here, std::move(record));
   return here.system().spawn(make_context<context_actor::stateful_pointer<state>>, &here, std::move(record));
 }
 

@@ -45,7 +45,6 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 using context_actor = caf::typed_actor<
   // from this node
   caf::reacts_to<backward_job_ptr>,                 // a pass that has to wait for gradients of earlier ones
-  caf::reacts_to<pass_number, graph_task_actor>,    // a pass that was started here
   caf::replies_to<take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
   caf::reacts_to<gradients_wish_ptr>,               // the same
   caf::reacts_to<incoming_call_ptr>,                // is to have the gradients, then goes to `peer` to run

@@ -59,6 +59,16 @@ std::optional<std::vector<engine::send_source>> context_record::follow(pass_numb
   return sends_;
 }
 
+void context_record::hand_over(pass_number number, caf::strong_actor_ptr task) {
+  std::lock_guard lock(mutex_);
+  handed_over_.emplace_back(number, std::move(task));
+}
+
+std::vector<std::pair<pass_number, caf::strong_actor_ptr>> context_record::take_over() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(handed_over_, {});
+}
+
 void context_record::end(pass_number number, bool succeeded) {
   std::lock_guard lock(mutex_);
   if (running_ == number) running_ = {};

@@ -5,7 +5,10 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
+
+#include <caf/actor_control_block.hpp>
 
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/messages/ids.hpp>
@@ -45,6 +48,9 @@ class context_record {
   std::optional<start> begin(bool at_once);
   /// A pass of another node's; its sends. None unless it is newer than all others.
   std::optional<std::vector<engine::send_source>> follow(pass_number number);
+  /// The graph task of a pass that was started here, for the context's actor to take over.
+  void hand_over(pass_number number, caf::strong_actor_ptr task);
+  std::vector<std::pair<pass_number, caf::strong_actor_ptr>> take_over();
   /// The pass, if started here, runs no more.
   void end(pass_number number, bool succeeded);
   void fail(pass_number number);
@@ -70,8 +76,9 @@ class context_record {
   std::set<pass_number> failed_;  // passes known to have failed, here or where they were begun
   pass_number current_;           // the last pass begun here or heard of
   pass_number running_;           // the one started here that runs; 0: none
-  bool has_gradients_ = false;    // some pass left gradients here
-  bool ungathered_ = false;       // some graph task of a pass still has them
+  std::vector<std::pair<pass_number, caf::strong_actor_ptr>> handed_over_;
+  bool has_gradients_ = false;  // some pass left gradients here
+  bool ungathered_ = false;     // some graph task of a pass still has them
   bool released_ = false;
 };
 using context_record_ptr = std::shared_ptr<context_record>;

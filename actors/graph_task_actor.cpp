@@ -25,18 +25,6 @@ namespace {
 // An abort that gets no answer: the peer is stuck. It is given up on rather than waited for.
 constexpr std::chrono::milliseconds abort_deadline{1000};
 
-/// The pass's deadline. It is called off when the pass ends; CAF's timers can't be.
-template <class Self>
-deadline_clock::alarm ring_later(Self self, company& here, std::chrono::milliseconds delay) {
-  if (!here.networked()) {
-    self->delayed_send(graph_task_actor{self}, delay, deadline_atom::value);
-    return {};
-  }
-  return here.deadlines().set(delay, [weak = caf::weak_actor_ptr{self->ctrl()}] {
-    if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<graph_task_actor>(strong), deadline_atom::value);
-  });
-}
-
 /// What the handlers share; made anew for each message, it holds nothing of its own.
 template <class Self>
 struct shell {
@@ -252,6 +240,12 @@ burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant:
   return work;
 }
 
+deadline_clock::alarm set_deadline(company& here, const graph_task_actor& task, std::chrono::milliseconds deadline) {
+  return here.deadlines().set(deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(task)] {
+    if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<graph_task_actor>(strong), deadline_atom::value);
+  });
+}
+
 void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner) {
   const call_scope outside_any_call({}, 0);
   const auto begin = steady_ns();
@@ -281,7 +275,13 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
   }
   if (state.terms->outcome) {
     state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
-    state.expiry = ring_later(self, *here, state.terms->deadline);
+    // On a system of the caller's CAF's clock is used: tests turn it.
+    if (!here->networked())
+      self->delayed_send(graph_task_actor{self}, state.terms->deadline, deadline_atom::value);
+    else if (state.terms->expiry == deadline_clock::alarm{})
+      state.expiry = set_deadline(*here, graph_task_actor{self}, state.terms->deadline);
+    else
+      state.expiry = state.terms->expiry;
   }
   using aborted_promise = caf::typed_response_promise<pass_aborted>;
   using table_promise = caf::typed_response_promise<table_ptr>;
@@ -377,8 +377,8 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
 graph_task_actor spawn_graph_task(company& here, pass_terms_ptr terms) {
   using state = graph_task_state;
   if (here.networked())
-    return here.system().middleman().spawn_broker(make_graph_task<graph_task_actor::stateful_broker_pointer<state>>, &here,
-                                                  std::move(terms));
+    return here.system().middleman().spawn_broker<caf::lazy_init>(
+      make_graph_task<graph_task_actor::stateful_broker_pointer<state>>, &here, std::move(terms));
   return here.system().spawn(make_graph_task<graph_task_actor::stateful_pointer<state>>, &here, std::move(terms));
 }
 

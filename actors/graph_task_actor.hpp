@@ -56,12 +56,16 @@ struct pass_terms {
   std::optional<protocol::participant> part;  // the first burst is away already
   std::set<node_id> participants;             // nodes known to be in the context
   std::chrono::milliseconds deadline{0};
+  deadline_clock::alarm expiry;  // set already, with `part`
   bool fast = false;
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
 
 /// A burst of the pass, which takes the state machine along.
 burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried);
+
+/// Tells the task when the pass's deadline has passed.
+deadline_clock::alarm set_deadline(company& here, const graph_task_actor& task, std::chrono::milliseconds deadline);
 
 /// Runs the burst on this thread and returns it to `owner`. If it was the pass's last, the pass is complete when this returns.
 void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner);

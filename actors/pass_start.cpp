@@ -55,9 +55,10 @@ void start_pass(company& here, const context_record_ptr& record, const context_a
   terms->part.emplace(here.id(), std::move(sends));
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
-  // The actors are told before anything leaves: what comes back finds them.
-  auto task = spawn_graph_task(here, std::move(terms));
-  caf::anon_send(owner, number, task);
+  // Known before anything leaves: what comes back finds it.
+  auto task = spawn_graph_task(here, terms);
+  if (here.networked()) terms->expiry = set_deadline(here, task, job->deadline);
+  record->hand_over(number, caf::actor_cast<caf::strong_actor_ptr>(task));
   run_and_return(here, std::move(work), task);
 }
 

@@ -31,7 +31,11 @@ struct shell {
 
   peer_state::open_context find(const context_id& id) {
     auto found = state.contexts.find(id);
-    return found == state.contexts.end() ? peer_state::open_context{} : found->second;
+    if (found != state.contexts.end()) return found->second;
+    if (id.node != here.id()) return {};
+    const auto [record, actor] = here.find_context(id);  // opened on another thread
+    if (actor) state.contexts.emplace(id, peer_state::open_context{record, actor});
+    return {record, actor};
   }
 
   peer_state::open_context find_or_open(const context_id& id) {
@@ -144,6 +148,8 @@ struct shell {
         if (job->to == id) lost.insert(job);
     for (const auto& job : lost) ended(job);
     fail_calls(lost, error(errc::peer_down, "it went down (" + news.reason + ")"));
+    for (auto& [record, actor] : here.all_contexts())
+      state.contexts.emplace(record->id(), peer_state::open_context{record, std::move(actor)});
     std::vector<context_id> orphans;
     for (const auto& [context, open] : state.contexts) {
       self->send(open.actor, news);
@@ -224,11 +230,9 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
     },
     [=](const membership_actor& who) { self->state.membership = who; },
-    [=](open_atom, const context_record_ptr& record, const context_actor& actor) {
-      self->state.contexts.emplace(record->id(), peer_state::open_context{record, actor});
-    },
-    [=](close_atom, const context_id& id) {
-      if (auto context = shell(self).close(id)) self->send(context, close_atom::value);
+    [=](close_atom, const context_id& id, const context_actor& actor) {
+      shell(self).close(id);
+      self->send(actor, close_atom::value);
     },
     [=](outgoing_call_ptr& job) { shell(self).call(job); },
     [=](outgoing_joint_ptr& joint) {

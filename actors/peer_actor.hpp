@@ -36,8 +36,7 @@ using peer_actor = caf::typed_actor<
   caf::replies_to<find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   // from this node
   caf::reacts_to<membership_actor>,  // the one it works with, before anything else
-  caf::reacts_to<open_atom, context_record_ptr, context_actor>, caf::reacts_to<close_atom, context_id>,
-  caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>,
+  caf::reacts_to<close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>,
   caf::reacts_to<incoming_call_ptr>,  // to run (owner: somebody else) or done (owner: none)
   caf::reacts_to<free_atom, call_worker_actor>, caf::reacts_to<blocked_atom>, caf::reacts_to<resumed_atom>,
   caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;

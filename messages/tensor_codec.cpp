@@ -5,6 +5,10 @@
 #include <bit>
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/_indices.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/_values.h>
+#include <ATen/ops/is_coalesced.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
@@ -22,6 +26,8 @@ namespace {
 
 constexpr std::uint32_t kind_undefined = 0;
 constexpr std::uint32_t kind_strided = 1;
+constexpr std::uint32_t kind_sparse = 2;
+constexpr int parts_of_kind[] = {0, 1, 2};
 constexpr std::uint32_t dimensions_mask = 0xffff;
 constexpr std::uint32_t strides_flag = 0x10000;
 
@@ -85,22 +91,26 @@ at::ScalarType same_size(const at::Tensor& tensor) {
   }
 }
 
-// Walks the parallel arrays of a header. Each step yields one defined tensor.
+// Walks the parallel arrays of a header. Each step yields one strided part.
 struct cursor {
-  int tensor = 0;  // index into dtypes, shapes, payloads
-  int size = 0;    // into sizes
-  int stride = 0;  // into strides
+  int part = 0;         // index into dtypes, shapes, payloads
+  int size = 0;         // into sizes
+  int stride = 0;       // into strides
+  int sparse = 0;       // into coalesced
+  int sparse_size = 0;  // into sparse_sizes
 };
+
+using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
 
-// Checks one defined tensor and moves on. `index` counts all tensors, for the text.
-std::string check_one(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
-  auto dtype = dtype_of(header.dtypes(at.tensor));
+// Checks one strided part and moves on. `index` counts all tensors, for the text.
+std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
+  auto dtype = dtype_of(header.dtypes(at.part));
   if (!dtype) {
-    return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.tensor)) + ", which is not known");
+    return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.part)) + ", which is not known");
   }
-  std::uint32_t shape = header.shapes(at.tensor);
+  std::uint32_t shape = header.shapes(at.part);
   auto ndim = static_cast<int>(shape & dimensions_mask);
   bool strided = (shape & strides_flag) != 0;
   if (static_cast<std::size_t>(ndim) > max_tensor_dimensions || (shape & ~(dimensions_mask | strides_flag)) != 0 ||
@@ -115,9 +125,9 @@ std::string check_one(const wire::Tensors& header, int index, cursor& at, std::u
   for (std::int64_t size : sizes) {
     bytes *= static_cast<std::uint64_t>(size);  // at most 2^59 elements of at most 16 bytes
   }
-  if (bytes != header.payloads(at.tensor)) {
+  if (bytes != header.payloads(at.part)) {
     return at_tensor(index, "has elements of " + std::to_string(bytes) + " bytes by its shape, " +
-                              std::to_string(header.payloads(at.tensor)) + " by the header");
+                              std::to_string(header.payloads(at.part)) + " by the header");
   }
   if (strided) {
     auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
@@ -127,8 +137,63 @@ std::string check_one(const wire::Tensors& header, int index, cursor& at, std::u
     at.stride += ndim;
   }
   at.size += ndim;
-  ++at.tensor;
+  ++at.part;
   return {};
+}
+
+// The shape of the sparse tensor whose values have the sizes given.
+sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
+  sizes_of_tensor result(sparse.begin(), sparse.end());
+  result.append(values.begin() + 1, values.end());
+  return result;
+}
+
+// Checks the two parts of a sparse tensor and moves on.
+std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
+  const cursor first = at;
+  std::uint64_t more = 0;
+  if (std::string bad = check_part(header, index, at, bytes); !bad.empty()) {
+    return bad;
+  }
+  const cursor second = at;
+  if (std::string bad = check_part(header, index, at, more); !bad.empty()) {
+    return bad;
+  }
+  bytes += more;
+  auto indices = dimensions(header.sizes(), first.size, static_cast<std::size_t>(second.size - first.size));
+  auto values = dimensions(header.sizes(), second.size, static_cast<std::size_t>(at.size - second.size));
+  if (*dtype_of(header.dtypes(first.part)) != at::kLong || indices.size() != 2 || values.empty() || values[0] != indices[1]) {
+    return at_tensor(index, "is sparse, but its indices are not one int64 for each dimension and value");
+  }
+  if (indices[0] > header.sparse_sizes_size() - at.sparse_size || at.sparse == header.coalesced_size()) {
+    return at_tensor(index, "is sparse, and has more dimensions than the header describes");
+  }
+  auto sparse = dimensions(header.sparse_sizes(), at.sparse_size, static_cast<std::size_t>(indices[0]));
+  if (sparse.size() + values.size() - 1 > max_tensor_dimensions || !shape_travels(sparse_shape(sparse, values))) {
+    return at_tensor(index, "has negative sizes, or more elements than a tensor can have");
+  }
+  at.sparse_size += static_cast<int>(indices[0]);
+  ++at.sparse;
+  return {};
+}
+
+// Whether the columns of `indices` lie within the sizes and, for a coalesced tensor, ascend.
+bool indices_fit(const at::Tensor& indices, at::IntArrayRef sizes, bool ascending) {
+  const auto at = indices.accessor<std::int64_t, 2>();
+  for (std::int64_t i = 0; i < at.size(1); ++i) {
+    bool above = i == 0 || !ascending;
+    for (std::int64_t d = 0; d < at.size(0); ++d) {
+      const std::int64_t x = at[d][i];
+      if (x < 0 || x >= sizes[static_cast<std::size_t>(d)] || (!above && x < at[d][i - 1])) {
+        return false;
+      }
+      above = above || x > at[d][i - 1];
+    }
+    if (!above) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // Reading a bool that is neither 0 nor 1 is undefined behaviour in every kernel.
@@ -141,10 +206,73 @@ bool holds_only_bools(const at::Tensor& tensor) {
   return seen <= 1;
 }
 
+// Reads one strided part and moves on.
+caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
+  auto dtype = *dtype_of(header.dtypes(at.part));
+  std::uint32_t shape = header.shapes(at.part++);
+  auto ndim = static_cast<int>(shape & dimensions_mask);
+  auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
+  at.size += ndim;
+  if ((shape & strides_flag) != 0) {
+    auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
+    at.stride += ndim;
+    to = at::detail::empty_strided_cpu(sizes, strides, dtype);
+  } else {
+    to = at::detail::empty_cpu(sizes, dtype);
+  }
+  if (to.nbytes() != 0) {
+    if (auto failed = source.apply_raw(to.nbytes(), to.mutable_data_ptr())) {
+      return failed;
+    }
+  }
+  if (dtype == at::ScalarType::Bool && !holds_only_bools(to)) {
+    return make_error(errc::malformed_message, at_tensor(index, "of bool holds bytes other than 0 and 1"));
+  }
+  return caf::none;
+}
+
+caf::error read_sparse(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
+  at::Tensor indices;
+  at::Tensor values;
+  if (auto failed = read_part(header, source, index, at, indices)) {
+    return failed;
+  }
+  if (auto failed = read_part(header, source, index, at, values)) {
+    return failed;
+  }
+  auto sparse = dimensions(header.sparse_sizes(), at.sparse_size, static_cast<std::size_t>(indices.size(0)));
+  bool coalesced = header.coalesced(at.sparse++) != 0;
+  at.sparse_size += static_cast<int>(sparse.size());
+  if (!indices_fit(indices, sparse, coalesced)) {
+    return make_error(errc::malformed_message,
+                      at_tensor(index, "is sparse, and has indices outside its shape or out of order"));
+  }
+  to = at::_sparse_coo_tensor_unsafe(indices, values, sparse_shape(sparse, values.sizes()),
+                                     values.options().layout(at::kSparse), coalesced);
+  return caf::none;
+}
+
+std::uint64_t describe_part(const at::Tensor& part, wire::Tensors& to, travelling_tensors& forms) {
+  const at::Tensor& tensor = forms.emplace_back(travelling_form(part));
+  bool strided = !has_contiguous_strides(tensor);
+  to.add_dtypes(*wire_number(tensor.scalar_type()));
+  to.add_shapes(static_cast<std::uint32_t>(tensor.dim()) | (strided ? strides_flag : 0));
+  for (std::int64_t size : tensor.sizes()) {
+    to.add_sizes(static_cast<std::uint64_t>(size));
+  }
+  if (strided) {
+    for (std::int64_t stride : tensor.strides()) {
+      to.add_strides(static_cast<std::uint64_t>(stride));
+    }
+  }
+  to.add_payloads(tensor.nbytes());
+  return tensor.nbytes();
+}
+
 }  // namespace
 
 at::Tensor travelling_form(const at::Tensor& tensor) {
-  if (!tensor.defined()) {
+  if (!tensor.defined() || tensor.is_sparse()) {
     return tensor;
   }
   bool lazy = tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor();
@@ -170,37 +298,36 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
       continue;
     }
     check_can_travel(tensors[i], "tensor " + std::to_string(i));
-    const at::Tensor& tensor = forms.emplace_back(travelling_form(tensors[i]));
-    bool strided = !has_contiguous_strides(tensor);
-    to.add_kinds(kind_strided);
-    to.add_dtypes(*wire_number(tensor.scalar_type()));
-    to.add_shapes(static_cast<std::uint32_t>(tensor.dim()) | (strided ? strides_flag : 0));
-    for (std::int64_t size : tensor.sizes()) {
-      to.add_sizes(static_cast<std::uint64_t>(size));
+    if (!tensors[i].is_sparse()) {
+      to.add_kinds(kind_strided);
+      total += describe_part(tensors[i], to, forms);
+      continue;
     }
-    if (strided) {
-      for (std::int64_t stride : tensor.strides()) {
-        to.add_strides(static_cast<std::uint64_t>(stride));
-      }
+    at::NoGradGuard no_grad;
+    const at::Tensor tensor = tensors[i].detach();
+    to.add_kinds(kind_sparse);
+    total += describe_part(tensor._indices(), to, forms);
+    total += describe_part(tensor._values(), to, forms);
+    for (std::int64_t size : tensor.sizes().slice(0, static_cast<std::size_t>(tensor.sparse_dim()))) {
+      to.add_sparse_sizes(static_cast<std::uint64_t>(size));
     }
-    to.add_payloads(tensor.nbytes());
-    total += tensor.nbytes();
+    to.add_coalesced(tensor.is_coalesced());
   }
   return total;
 }
 
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed) {
   claimed = 0;
-  int defined = 0;
+  int parts = 0;
   for (int i = 0; i < header.kinds_size(); ++i) {
-    if (header.kinds(i) > kind_strided) {
+    if (header.kinds(i) > kind_sparse) {
       return at_tensor(
         i, "is of kind " + std::to_string(header.kinds(i)) + ", which this version does not know; update this node");
     }
-    defined += header.kinds(i) == kind_strided ? 1 : 0;
+    parts += parts_of_kind[header.kinds(i)];
   }
-  if (header.dtypes_size() != defined || header.shapes_size() != defined || header.payloads_size() != defined) {
-    return "the header speaks of " + std::to_string(defined) + " defined tensors, but has " +
+  if (header.dtypes_size() != parts || header.shapes_size() != parts || header.payloads_size() != parts) {
+    return "the header speaks of " + std::to_string(parts) + " defined tensors or their parts, but has " +
            std::to_string(header.dtypes_size()) + " dtypes, " + std::to_string(header.shapes_size()) + " shapes and " +
            std::to_string(header.payloads_size()) + " payloads";
   }
@@ -210,7 +337,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
     if (header.kinds(i) == kind_undefined) {
       continue;
     }
-    if (std::string bad = check_one(header, i, at, bytes); !bad.empty()) {
+    auto check = header.kinds(i) == kind_sparse ? check_sparse : check_part;
+    if (std::string bad = check(header, i, at, bytes); !bad.empty()) {
       return bad;
     }
     if (bytes > available - claimed) {
@@ -219,7 +347,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
     }
     claimed += bytes;
   }
-  if (at.size != header.sizes_size() || at.stride != header.strides_size()) {
+  if (at.size != header.sizes_size() || at.stride != header.strides_size() || at.sparse != header.coalesced_size() ||
+      at.sparse_size != header.sparse_sizes_size()) {
     return "the header has more sizes or strides than its tensors";
   }
   return {};
@@ -230,32 +359,14 @@ caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, 
   to.reserve(static_cast<std::size_t>(header.kinds_size()));
   cursor at;
   for (int i = 0; i < header.kinds_size(); ++i) {
+    at::Tensor& tensor = to.emplace_back();
     if (header.kinds(i) == kind_undefined) {
-      to.emplace_back();
       continue;
     }
-    auto dtype = *dtype_of(header.dtypes(at.tensor));
-    std::uint32_t shape = header.shapes(at.tensor++);
-    auto ndim = static_cast<int>(shape & dimensions_mask);
-    auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
-    at.size += ndim;
-    at::Tensor tensor;
-    if ((shape & strides_flag) != 0) {
-      auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
-      at.stride += ndim;
-      tensor = at::detail::empty_strided_cpu(sizes, strides, dtype);
-    } else {
-      tensor = at::detail::empty_cpu(sizes, dtype);
+    auto read = header.kinds(i) == kind_sparse ? read_sparse : read_part;
+    if (auto failed = read(header, source, i, at, tensor)) {
+      return failed;
     }
-    if (tensor.nbytes() != 0) {
-      if (auto failed = source.apply_raw(tensor.nbytes(), tensor.mutable_data_ptr())) {
-        return failed;
-      }
-    }
-    if (dtype == at::ScalarType::Bool && !holds_only_bools(tensor)) {
-      return make_error(errc::malformed_message, at_tensor(i, "of bool holds bytes other than 0 and 1"));
-    }
-    to.push_back(std::move(tensor));
   }
   return caf::none;
 }

@@ -17,14 +17,15 @@ namespace wire {
 class Tensors;
 }
 
-/// Tensors in the form in which their elements are written: detached, no conjugate or negative bit, and without gaps.
+/// Strided tensors in the form in which their elements are written: detached, no conjugate or negative bit, and without gaps.
+/// A sparse tensor has two: its indices and its values.
 using travelling_tensors = c10::SmallVector<at::Tensor, 8>;
 
 /// The tensor as its elements are written. Shares the storage, unless the tensor has gaps, overlaps or a lazy bit: then
-/// it is a copy. Pre: it can travel.
+/// it is a copy. A sparse one stays as it is. Pre: it can travel.
 at::Tensor travelling_form(const at::Tensor& tensor);
 
-/// Describes tensors in a header and returns the bytes of their elements. Adds each in its travelling form to `forms`.
+/// Describes tensors in a header and returns the bytes of their elements. Adds what is written of each to `forms`.
 /// Throws troupe::error(unsupported_tensor) for one that can't travel.
 std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms);
 
@@ -32,7 +33,8 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
 /// has, or more than `available`. Allocates nothing.
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed);
 
-/// Reads the tensors of a header that check_tensors found good. A fresh 64-byte aligned storage for each.
+/// Reads the tensors of a header that check_tensors found good. A fresh 64-byte aligned storage for each strided part. Refuses
+/// sparse ones whose indices lie outside, or are not in order where the header says that they are.
 caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to);
 
 /// Writes the elements, straight from the storage.

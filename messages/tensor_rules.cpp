@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include <ATen/TensorSubclassLikeUtils.h>
+#include <ATen/ops/_indices.h>
+#include <ATen/ops/_values.h>
 #include <c10/core/ScalarType.h>
 
 #include <troupe/messages/errors.hpp>
@@ -76,12 +78,39 @@ std::uint64_t bytes_spanned(const at::Tensor& tensor) {
   return (last + 1) * tensor.element_size();
 }
 
+std::uint64_t payload_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return 0;
+  }
+  return tensor.is_sparse() ? tensor._indices().nbytes() + tensor._values().nbytes() : tensor.nbytes();
+}
+
+std::string refusal(const at::Tensor& tensor);
+
+// Of a sparse tensor, whose indices and values travel.
+std::string refusal_of_sparse(const at::Tensor& tensor) {
+  if (!tensor.device().is_cpu()) {
+    return "is on device " + tensor.device().str() + "; send its cpu()";
+  }
+  if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions || !shape_travels(tensor.sizes())) {
+    return "has more dimensions, or a greater product of sizes, than travels; reshape it";
+  }
+  if (payload_bytes(tensor) > max_payload_bytes) {
+    return "has " + std::to_string(payload_bytes(tensor)) + " bytes, at most " + std::to_string(max_payload_bytes) +
+           " travel in one message; send it in parts";
+  }
+  return refusal(tensor._values());
+}
+
 std::string refusal(const at::Tensor& tensor) {
   if (tensor.is_nested()) {
     return "is nested; send its parts (unbind)";
   }
   if (tensor.is_quantized()) {
     return "is quantised; send its dequantize()";
+  }
+  if (tensor.is_sparse()) {
+    return refusal_of_sparse(tensor);
   }
   if (tensor.layout() != at::kStrided) {
     return "has layout " + layout_name(tensor.layout()) + "; send its to_dense()";
@@ -195,7 +224,7 @@ void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view w
     if (!why.empty()) {
       throw error{errc::unsupported_tensor, std::string{what} + '[' + std::to_string(i) + "]: " + why};
     }
-    bytes += tensors[i].defined() ? tensors[i].nbytes() : 0;
+    bytes += payload_bytes(tensors[i]);
   }
   if (bytes > max_payload_bytes) {
     throw error{errc::unsupported_tensor, std::string{what} + ": the tensors have " + std::to_string(bytes) +

@@ -10,8 +10,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
-/// Which tensors travel: strided ones on the CPU, of every dtype that has a size in bytes and is not quantised. Those of an
-/// accelerator are copied to the CPU first (devices/staging.hpp); beside them travels which device they were on.
+/// Which tensors travel: strided and sparse (COO) ones on the CPU, of every dtype that has a size in bytes and is not
+/// quantised. Strided ones of an accelerator are copied to the CPU first (devices/staging.hpp); beside them travels which
+/// device they were on.
 namespace troupe {
 
 inline constexpr std::size_t max_tensor_dimensions = 1024;

@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(an_actor_that_is_not_published_is_named) {
 }
 
 BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_travel_is_refused_before_it_is_sent) {
-  BOOST_CHECK_EXCEPTION(troupe::join_graphs(a.peer("b"), {torch::eye(2).to_sparse()}), troupe::error,
+  BOOST_CHECK_EXCEPTION(troupe::join_graphs(a.peer("b"), {torch::eye(2).to_sparse_csr()}), troupe::error,
                         [](const troupe::error& e) { return e.code() == troupe::errc::unsupported_tensor; });
 }
 

@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(strides_that_leave_the_payload_are_refused) {
 BOOST_AUTO_TEST_CASE(arrays_that_contradict_each_other_are_refused) {
   auto tensors = described({4}, 16);
   tensors.add_kinds(1);
-  check_refused(tensors, "speaks of 2 defined tensors, but has 1 dtypes");
+  check_refused(tensors, "speaks of 2 defined tensors or their parts, but has 1 dtypes");
   tensors = described({4}, 16);
   tensors.add_dtypes(1);
   check_refused(tensors, "has 2 dtypes");
@@ -265,10 +265,38 @@ BOOST_AUTO_TEST_CASE(dtypes_and_kinds_that_are_not_known_are_refused) {
     tensors.set_dtypes(0, dtype);
     check_refused(tensors, "which is not known");
   }
-  for (std::uint32_t kind : {2u, 3u, 0xffffffffu}) {
+  for (std::uint32_t kind : {3u, 0xffffffffu}) {
     tensors.set_kinds(0, kind);
     check_refused(tensors, "update this node");
   }
+}
+
+BOOST_AUTO_TEST_CASE(sparse_tensors_that_are_none_are_refused) {
+  autograd_message message;
+  message.tensors = {at::eye(3).to_sparse()};
+  bytes wire = testing::encoded(message);
+  BOOST_TEST(!read<autograd_message>(wire));
+  wire::Autograd header;
+  BOOST_REQUIRE(header.ParseFromArray(wire.data() + prefix, static_cast<int>(header_size(wire))));
+  const wire::Tensors good = header.tensors();
+  const auto changed = [&good](auto change) {
+    wire::Tensors bad = good;
+    change(bad);
+    return bad;
+  };
+  check_refused(changed([](auto& t) { t.set_dtypes(0, 8); }), "not one int64 for each dimension and value");
+  check_refused(changed([](auto& t) { t.set_sizes(2, 6), t.set_payloads(1, 24); }), "not one int64");
+  check_refused(changed([](auto& t) { t.mutable_sparse_sizes()->RemoveLast(); }), "more dimensions than the header describes");
+  check_refused(changed([](auto& t) { t.add_sparse_sizes(3); }), "more sizes or strides");
+  check_refused(changed([](auto& t) { t.clear_coalesced(); }), "more dimensions than the header describes");
+  check_refused(changed([](auto& t) { t.set_sparse_sizes(0, minus_one); }), "negative sizes");
+  check_refused(changed([](auto& t) { t.set_sparse_sizes(0, 0); }), "indices outside its shape", 48 + 12);
+  check_refused(good, "out of order", 48 + 12);  // all its indices are 0 there
+  bytes outside = wire;
+  outside[outside.size() - 60] = 3;
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(outside)));
+  outside[outside.size() - 53] = static_cast<char>(0x80);  // negative
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(outside)));
 }
 
 BOOST_AUTO_TEST_CASE(bools_that_are_none_are_refused) {

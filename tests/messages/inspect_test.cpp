@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(fields_an_older_version_does_not_send_have_their_defaults) 
 
 BOOST_AUTO_TEST_CASE(a_tensor_of_a_kind_to_come_is_refused_with_advice) {
   wire::Autograd header;
-  header.mutable_tensors()->add_kinds(2);
+  header.mutable_tensors()->add_kinds(3);
   autograd_message message;
   auto failed = testing::decode(framed(header.SerializeAsString()), message);
   BOOST_TEST(caf::to_string(failed).find("update this node") != std::string::npos, caf::to_string(failed));

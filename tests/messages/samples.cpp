@@ -93,6 +93,12 @@ at::Tensor make_tensor(generator& random) {
   if (random() % 6 == 0) {
     return {};
   }
+  if (random() % 8 == 0) {
+    auto entries = static_cast<std::int64_t>(random() % 4);
+    auto sparse =
+      at::sparse_coo_tensor(at::randint(0, 5, {2, entries}, at::kLong), filled(random, {entries, 2}, at::kInt), {5, 5, 2});
+    return random() % 2 == 0 ? sparse.coalesce() : sparse;
+  }
   const auto& dtypes = travelling_dtypes();
   auto kind = static_cast<shape_kind>(random() % static_cast<std::size_t>(shape_kind::count));
   return make_tensor(random, dtypes[random() % dtypes.size()], kind);
@@ -119,6 +125,10 @@ bytes elements_of(const at::Tensor& tensor) {
 bool same(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined()) {
     return a.defined() == b.defined();
+  }
+  if (a.is_sparse() || b.is_sparse()) {
+    return a.is_sparse() && b.is_sparse() && a.sizes() == b.sizes() && a.is_coalesced() == b.is_coalesced() &&
+           same(a._indices(), b._indices()) && same(a._values(), b._values());
   }
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && elements_of(a) == elements_of(b);
 }

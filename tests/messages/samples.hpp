@@ -49,7 +49,7 @@ const char* to_string(shape_kind kind);
 /// A tensor of that dtype and kind of shape with random bits (bools are bools).
 at::Tensor make_tensor(generator& random, at::ScalarType dtype, shape_kind kind);
 
-/// Any tensor that travels, small; now and then an undefined one.
+/// Any tensor that travels, small; now and then an undefined or a sparse one.
 at::Tensor make_tensor(generator& random);
 
 /// The elements in row-major order, found by their strides.

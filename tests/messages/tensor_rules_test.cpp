@@ -74,11 +74,11 @@ BOOST_AUTO_TEST_CASE(what_can_travel_is_let_through) {
   check_can_travel(at::ones({2}).requires_grad_(), "x");
   check_can_travel(at::conj(at::ones({2}, at::kComplexFloat)), "x");
   check_can_travel(at::_efficientzerotensor({2}), "x");
+  check_can_travel(at::eye(2).to_sparse(), "x");
 }
 
 BOOST_AUTO_TEST_CASE(other_layouts_are_refused_by_name) {
-  check_refused(at::eye(3).to_sparse(), {"Float[3, 3]", "Sparse", "to_dense()"});
-  check_refused(at::eye(3).to_sparse_csr(), {"SparseCsr", "to_dense()"});
+  check_refused(at::eye(3).to_sparse_csr(), {"Float[3, 3]", "SparseCsr", "to_dense()"});
   check_refused(at::_nested_tensor_from_tensor_list({at::ones({2}), at::ones({3})}), {"nested"});
   if (at::hasMKLDNN()) {
     check_refused(at::ones({2, 2}).to_mkldnn(), {"Mkldnn", "to_dense()"});
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(shapes_no_peer_would_read_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(of_many_tensors_the_one_that_fails_is_named) {
-  std::vector<at::Tensor> tensors = {at::ones({1}), at::Tensor{}, at::eye(2).to_sparse()};
+  std::vector<at::Tensor> tensors = {at::ones({1}), at::Tensor{}, at::eye(2).to_sparse_csr()};
   BOOST_CHECK_EXCEPTION(check_can_travel(tensors, "result of 'forward'"), error, [](const error& refused) {
     return std::string{refused.what()}.starts_with("result of 'forward'[2]: ");
   });
@@ -113,6 +113,9 @@ BOOST_AUTO_TEST_CASE(of_many_tensors_the_one_that_fails_is_named) {
 
 BOOST_AUTO_TEST_CASE(the_bytes_of_many_tensors_count_together) {
   auto large = at::empty({1}, at::kByte).expand({std::int64_t{3} << 30});
+  auto sparse = at::sparse_coo_tensor(at::zeros({1, 1}, at::kLong), at::empty({1, 1}).expand({1, std::int64_t{1} << 29}),
+                                      {4, std::int64_t{1} << 29});
+  BOOST_CHECK_THROW(check_can_travel(std::vector<at::Tensor>{large, sparse}, "x"), error);
   check_can_travel(std::vector<at::Tensor>{large}, "x");
   BOOST_CHECK_THROW(check_can_travel(std::vector<at::Tensor>{large, large}, "x"), error);
 }

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_broker_can_say_why_it_could_not_read_a_message_and_goes_o
              "server: troupe.wire.CallRequest: requires_grad has not as many entries as there are tensors");
 
   call_request sparse;
-  sparse.payload.tensors = {at::eye(2).to_sparse()};
+  sparse.payload.tensors = {at::eye(2).to_sparse_csr()};
   BOOST_TEST(answer(sparse).find("perhaps because of a tensor that can't travel") != std::string::npos);
 
   BOOST_TEST(answer(request).find("Float[2]") != std::string::npos);

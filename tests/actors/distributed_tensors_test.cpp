@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which tensors and gradients cross nodes, and how: undefined, sparse, of every dtype, with storage in common.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <atomic>
+
+#include <troupe/messages/tensor_rules.hpp>
+#include <troupe/troupe.hpp>
+
+#include "linear_cluster.hpp"
+
+namespace {
+
+using tensors = std::vector<at::Tensor>;
+
+/// Two results of one input; says which of their gradients were defined.
+struct two_results : torch::autograd::Function<two_results> {
+  static inline std::atomic<int> defined{-1};
+
+  static tensors forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
+    context->set_materialize_grads(false);
+    return {x * 2, x * 3};
+  }
+  static tensors backward(torch::autograd::AutogradContext*, tensors gradients) {
+    defined = (gradients[0].defined() ? 1 : 0) + (gradients[1].defined() ? 2 : 0);
+    return {gradients[0].defined() ? gradients[0] * 2 : gradients[1] * 3};
+  }
+};
+
+/// An embedding. Methods: rows (of the indices given, looked up here), all (to be looked up by the caller).
+struct embedding : troupe::module {
+  explicit embedding(const troupe::attributes&) : weight(at::arange(30.).reshape({10, 3}).requires_grad_()) {}
+
+  troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
+    if (method == "all") return {{weight}};
+    return {{lookup(weight, arguments.tensors.at(0))}};
+  }
+  troupe::named_tensors parameters() override { return {{"weight", weight}}; }
+
+  static at::Tensor lookup(const at::Tensor& table, const at::Tensor& rows) {
+    return at::embedding(table, rows, -1, /*scale_grad_by_freq=*/false, /*sparse=*/true);
+  }
+
+  at::Tensor weight;
+};
+
+struct two_nodes {
+  two_nodes() {
+    b.functions().add("two_results", [](troupe::call_arguments& arguments) {
+      return troupe::call_reply{two_results::apply(arguments.tensors.at(0))};
+    });
+    b.functions().add("echo", [](troupe::call_arguments& arguments) { return troupe::call_reply{arguments.tensors}; });
+    b.functions().add("combine", [](troupe::call_arguments& arguments) {
+      const auto& t = arguments.tensors;
+      const auto before = t.at(1).detach().clone();
+      t.at(0).detach().add_(1);  // each arrives in storage of its own
+      if (!at::equal(before, t.at(1).detach())) throw std::runtime_error("expected tensors that share nothing here");
+      return troupe::call_reply{{(t.at(0).detach() - 1) * t.at(1) + t.at(0).sum() * 0, t.at(2) * t.at(3)}};
+    });
+    troupe::add_module_type(b, "embedding", [](const auto& values) { return std::make_shared<embedding>(values); });
+    a.join("127.0.0.1", b.port());
+  }
+
+  troupe::node a{troupe::test::named_settings("a")};
+  troupe::node b{troupe::test::named_settings("b")};
+};
+
+at::Tensor bits(const at::Tensor& x) { return x.detach().contiguous().view(at::kByte); }
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(distributed_tensors, two_nodes)
+
+BOOST_AUTO_TEST_CASE(an_undefined_gradient_arrives_undefined_not_as_zeros) {
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  for (const std::size_t used : {0, 1}) {
+    troupe::context pass(a);
+    auto y = a.peer("b").call("two_results", {x}).get().tensors.at(used);
+    pass.backward({y.sum()}).get();
+    BOOST_TEST(two_results::defined == (used == 0 ? 1 : 2));
+    BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, used == 0 ? 2. : 3.)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_sparse_gradient_crosses_nodes_accumulates_and_is_stepped_where_its_embedding_lives) {
+  auto remote = a.peer("b").create("embedding");
+  troupe::optimizer optimizer{a, {"sgd", {{"lr", 0.5}}}, {remote}};
+  embedding local({});
+  torch::optim::SGD reference({local.weight}, torch::optim::SGDOptions(0.5));
+  const auto rows = at::tensor({4, 0, 4, 9}, at::kLong);
+  const auto others = at::tensor({9, 1}, at::kLong);
+  const auto loss_of = [](const at::Tensor& there, const at::Tensor& here) { return (there * there).sum() + (here * 3).sum(); };
+  for (int step = 0; step < 2; ++step) {
+    troupe::context pass(a);
+    for (int i = 0; i < 2; ++i) {  // two passes: sparse gradients add up
+      auto there = remote.call("rows", {rows}).get().tensors.at(0);
+      auto all = remote.call("all").get().tensors.at(0);
+      pass.backward({loss_of(there, embedding::lookup(all, others))}).get();
+      loss_of(embedding::lookup(local.weight, rows), embedding::lookup(local.weight, others)).backward();
+    }
+    const auto gradient = remote.gradients(pass).at(0).second;
+    BOOST_REQUIRE(gradient.is_sparse());
+    BOOST_TEST(at::equal(gradient.to_dense(), local.weight.grad().to_dense()));
+    BOOST_TEST(gradient.coalesce().values().size(0) == 4);  // of ten rows
+    optimizer.step(pass);
+    reference.step();
+    reference.zero_grad();
+  }
+  BOOST_TEST(at::equal(remote.parameters().at(0).second, local.weight.detach()));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_and_gradients_of_every_dtype_cross_nodes_bit_for_bit) {
+  std::size_t with_gradient = 0;
+  for (int i = 0; i < static_cast<int>(at::ScalarType::NumOptions); ++i) {
+    const auto dtype = static_cast<at::ScalarType>(i);
+    if (!troupe::wire_number(dtype)) continue;
+    const auto width = static_cast<std::int64_t>(c10::elementSize(dtype));
+    const auto drawn = [&](std::int64_t from) { return (at::arange(from, from + 6 * width, at::kByte) % 2).view(dtype); };
+    auto x = drawn(0);
+    const bool differentiable = torch::autograd::isDifferentiableType(dtype);
+    if (differentiable) x.requires_grad_();
+    BOOST_TEST_CONTEXT(c10::toString(dtype)) {
+      troupe::context pass(a);
+      auto y = a.peer("b").call("echo", {x}).get().tensors.at(0);
+      BOOST_TEST(at::equal(bits(y), bits(x)));
+      BOOST_TEST(y.requires_grad() == differentiable);
+      if (!differentiable) continue;
+      ++with_gradient;
+      troupe::backward_options options;
+      options.gradients = {drawn(1)};
+      pass.backward({y}, options).get();
+      const auto gradient = pass.gradient(x);
+      BOOST_REQUIRE(gradient.defined());
+      BOOST_TEST(gradient.scalar_type() == dtype);
+      BOOST_TEST(at::equal(bits(gradient), bits(options.gradients[0])));
+    }
+  }
+  BOOST_TEST(with_gradient >= 7U);
+}
+
+BOOST_AUTO_TEST_CASE(tensors_that_share_storage_arrive_apart_and_their_gradients_meet) {
+  const auto run = [](const at::Tensor& base, const auto& combine) {
+    const tensors result = combine({base.narrow(0, 0, 4), base.narrow(0, 2, 4), base, base});
+    return (result.at(0) * at::arange(1., 5.)).sum() + result.at(1).sum();
+  };
+  auto x = at::arange(6.).requires_grad_();
+  troupe::context pass(a);
+  pass.backward({run(x, [&](tensors t) { return a.peer("b").call("combine", std::move(t)).get().tensors; })}).get();
+  BOOST_TEST(at::equal(x.detach(), at::arange(6.)));
+  auto expected = at::arange(6.).requires_grad_();
+  run(expected, [](const tensors& t) { return tensors{t[0].detach() * t[1] + t[0].sum() * 0, t[2] * t[3]}; }).backward();
+  BOOST_TEST(at::equal(pass.gradient(x), expected.grad()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -7,9 +7,10 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/anomaly_scope.hpp>
+#include <troupe/actors/company.hpp>
 #include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/peer_actor.hpp>
-#include <troupe/actors/peer_directory.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -22,8 +23,8 @@ namespace {
 /// Sends each gradient that reaches a recv to the node that sent the tensor, while the burst goes on.
 class gradient_outlet : public engine::outlet {
  public:
-  gradient_outlet(const peer_directory& peers, node_id here, devices::transfers& transfers)
-      : peers_(peers), here_(here), transfers_(transfers) {}
+  explicit gradient_outlet(company& here)
+      : company_(here), peers_(here.directory()), here_(here.id()), transfers_(here.transfers()) {}
 
   void bind(burst& work) { work_ = &work; }
 
@@ -31,25 +32,43 @@ class gradient_outlet : public engine::outlet {
     auto to = from.message.node;
     auto face = peers_.face(to);
     if (!face) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
+    propagate_gradients message;
+    message.context = work_->context;
+    message.pass = work_->pass;
+    message.message = from.message;
+    if (work_->create_graph) join(message, gradients, to);
     auto staged = transfers_.stage.to_host(std::move(gradients));
     for (auto& gradient : staged.tensors)
       if (gradient.defined()) {
         check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
-        gradient = travelling_form(gradient);
+        gradient = travelling_form(gradient.detach());
       }
     if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
-    propagate_gradients message{.context = work_->context,
-                                .pass = work_->pass,
-                                .message = from.message,
-                                .gradients = std::move(staged.tensors),
-                                .carried = more ? protocol::split(work_->carried) : last_purse(),
-                                .keep_graph = work_->keep_graph,
-                                .create_graph = work_->create_graph,
-                                .from = peers_.name(here_)};
+    message.gradients = std::move(staged.tensors);
+    message.carried = more ? protocol::split(work_->carried) : last_purse();
+    message.keep_graph = work_->keep_graph;
+    message.create_graph = work_->create_graph;
+    message.from = peers_.name(here_);
     send(caf::actor_cast<peer_actor>(face), std::move(message), std::move(staged));
   }
 
+  /// Tells the context what was recorded since it was told last, and the send of gradients that lead back to it.
+  void tell_context(std::shared_ptr<engine::send_backward> send, node_id to) {
+    auto& made = work_->state->recorder.made;
+    if (send || !made.empty()) work_->state->record->add({std::move(send), 0}, to, std::exchange(made, {}));
+  }
+
  private:
+  // The gradients belong to a graph that goes on at the receiver. The context knows the send before the message leaves.
+  void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
+    message.place = work_->place;
+    message.joint = {company_.next_number(), here_};
+    auto send = engine::attach_send(message.joint, gradients);
+    if (!send) return;
+    for (const auto& gradient : gradients) message.requires_grad.push_back(gradient.defined() && gradient.requires_grad());
+    tell_context(std::move(send), to);
+  }
+
   // Weight and news that a message carries count as under way while its elements are: it may go later than others.
   void send(peer_actor to, propagate_gradients message, devices::staged arriving) {
     if (arriving.events.empty()) return caf::anon_send(to, std::move(message));
@@ -71,6 +90,7 @@ class gradient_outlet : public engine::outlet {
   }
 
   burst* work_ = nullptr;
+  company& company_;
   const peer_directory& peers_;
   node_id here_;
   devices::transfers& transfers_;
@@ -79,9 +99,14 @@ class gradient_outlet : public engine::outlet {
 void run_functions(burst& work, engine::graph_task& task) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
-  for (auto& [send, gradients] : work.deliveries) {
+  for (auto& [send, gradients, joint, requires_grad] : work.deliveries) {
     const auto place = index.at(send);
     devices::place(gradients, graph.vertices[graph.sends[place]].function->next_edges());
+    if (!requires_grad.empty()) {
+      const auto from = engine::recording_from_now({}).from;
+      gradients = engine::attach_recv(work.context, joint, gradients, requires_grad);
+      work.state->recorder.note(from, task.place_of_delivery(place));
+    }
     task.deliver(place, std::move(gradients));
   }
   work.deliveries.clear();
@@ -100,35 +125,53 @@ void walk(burst& work, engine::graph_task& task) {
   work.recvs = task.reach_from_sends(sends);
 }
 
+/// In anomaly mode: where the function that failed was made.
+std::string origin(const engine::graph_task& task, const std::string& text) {
+  std::string result;
+  if (const auto calls = task.failed_calls(); !calls.empty()) result += "\nIt was made where " + calls + ".";
+  if (const auto trace = task.failed_trace(); !trace.empty() && text.find(trace) == std::string::npos) result += "\n" + trace;
+  return result;
+}
+
 error describe(const std::exception& reason, const burst& work, const std::string& node) {
   auto function = work.state->task ? work.state->task->failed_function() : std::string{};
   auto where = function.empty() ? "backward on node '" + node + "' failed: "
                                 : "backward on node '" + node + "' failed in " + function + ": ";
   const auto* known = dynamic_cast<const error*>(&reason);
-  return error(known != nullptr ? known->code() : errc::function_failed, where + text_of(reason));
+  auto text = text_of(reason);
+  if (work.state->task) text += origin(*work.state->task, text);
+  return error(known != nullptr ? known->code() : errc::function_failed, where + text);
 }
 
 }  // namespace
 
-void run_burst(burst& work, const peer_directory& peers, node_id here, devices::transfers& transfers) {
+void run_burst(burst& work, company& here) {
+  std::optional<anomaly_scope> anomaly;
   try {
     auto& state = *work.state;
     if (!state.task) {
-      state.outlet = std::make_unique<gradient_outlet>(peers, here, transfers);
+      const auto& recordings = state.settings.recordings;
+      state.anomaly = std::any_of(recordings.begin(), recordings.end(), [](const auto& each) { return !each.calls.empty(); });
+      state.outlet = std::make_unique<gradient_outlet>(here);
       state.settings.emit_to = state.outlet.get();
       state.settings.leaves = &state.leaves;
+      state.settings.recorder = &state.recorder;
       state.task.emplace(std::move(state.settings));
     }
-    static_cast<gradient_outlet&>(*state.outlet).bind(work);
-    if (work.what == burst::kind::run)
+    anomaly.emplace(state.anomaly);
+    state.recorder.pass = work.place;
+    auto& outlet = static_cast<gradient_outlet&>(*state.outlet);
+    outlet.bind(work);
+    if (work.what == burst::kind::run) {
       run_functions(work, *state.task);
-    else
+      outlet.tell_context(nullptr, here.id());
+    } else {
       walk(work, *state.task);
+    }
   } catch (const std::exception& reason) {
-    work.failure = describe(reason, work, peers.name(here));
+    work.failure = describe(reason, work, here.name());
   } catch (...) {
-    work.failure =
-      error(errc::function_failed, "backward on node '" + peers.name(here) + "' failed: an exception of unknown type");
+    work.failure = error(errc::function_failed, "backward on node '" + here.name() + "' failed: an exception of unknown type");
   }
   if (work.failure && work.state->task) work.state->task->abandon();
 }

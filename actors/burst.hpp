@@ -28,6 +28,9 @@ struct pass_task {
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
+  context_record_ptr record;
+  engine::pass_recorder recorder;          // with create_graph
+  bool anomaly = false;                    // its context's calls were made in anomaly mode
   std::unique_ptr<engine::outlet> outlet;  // of the worker that has it
 };
 
@@ -35,13 +38,19 @@ struct pass_task {
 /// worker.
 struct burst {
   enum class kind { run, walk_roots, walk_sends };
-  using delivery = std::pair<message_id, std::vector<at::Tensor>>;
+  struct delivery {
+    message_id send;
+    std::vector<at::Tensor> gradients;
+    message_id joint;  // with create_graph: see propagate_gradients
+    std::vector<bool> requires_grad;
+  };
 
   kind what = kind::run;
   context_id context;
   pass_number pass;
   bool keep_graph = false;
   bool create_graph = false;
+  program_place place;  // with create_graph: of the pass
   purse carried;
   bool settles = false;  // see participant::burst_terms
   std::vector<delivery> deliveries;
@@ -57,10 +66,10 @@ struct burst {
 using burst_ptr = std::shared_ptr<burst>;
 using table_ptr = std::shared_ptr<engine::gradient_table>;
 
-class peer_directory;
+class company;
 
 /// Runs a burst on this thread. Never throws: what goes wrong is in `failure`, with the node's name and the function's.
-void run_burst(burst& work, const peer_directory& peers, node_id here, devices::transfers& transfers);
+void run_burst(burst& work, company& here);
 
 }  // namespace troupe
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_response_promise.hpp>
@@ -30,7 +31,6 @@ struct outgoing_call {
   std::string label;  // see label_of
   call_request request;
   std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
-  std::uint64_t rank = 0;                       // of the send
   context_record_ptr record;                    // of the context it joins, if any
   std::chrono::milliseconds deadline{0};
   deadline_clock::alarm expiry;
@@ -53,11 +53,12 @@ struct incoming_call {
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
 
-/// A message of a user's own actor, on its way to another node.
+/// A message of a user's own actor, on its way to another node, and what was recorded before it.
 struct outgoing_joint {
   context_id context;
   node_id to;
   engine::send_source send;
+  std::vector<engine::recording> recordings;
 };
 using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 

@@ -2,16 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
+#include <troupe/engine/recordings.hpp>
 #include <troupe/messages/ids.hpp>
 
 namespace troupe {
 
-/// What the calling thread works on: the context that its calls join, and the rank of what it records (the number of the call
-/// it runs; 0 outside any call). One a thread; a nested scope restores the outer one.
+/// What the calling thread works on: the context that its calls join, and where in the context's program that work stands. One
+/// a thread; a nested scope restores the outer one.
 class call_scope {
  public:
-  call_scope(context_id context, std::uint64_t rank) noexcept : outer_(current_), context_(context), rank_(rank) {
+  /// `calls`: in anomaly mode, those that led here, as text.
+  call_scope(context_id context, program_place place, std::string calls = {})
+      : outer_(current_), context_(context), recording_(engine::recording_from_now(std::move(place))) {
+    recording_.calls = std::move(calls);
     current_ = this;
   }
   ~call_scope() { current_ = outer_; }
@@ -19,13 +25,35 @@ class call_scope {
   call_scope& operator=(const call_scope&) = delete;
 
   static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
-  static std::uint64_t rank() noexcept { return current_ == nullptr ? 0 : current_->rank_; }
+
+  /// The place of what is called now. Each call of it names another.
+  static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
+
+  /// What was recorded in the innermost scope until now.
+  static engine::recording recorded() {
+    auto result = current_ == nullptr ? engine::recording{} : current_->recording_;
+    result.to = engine::recording_from_now({}).from;
+    return result;
+  }
+
+  /// The calls that led here.
+  static const std::string& calls() noexcept {
+    static const std::string none;
+    return current_ == nullptr ? none : current_->recording_.calls;
+  }
+
+  program_place next() {
+    auto result = recording_.place;
+    result.insert(result.end(), {engine::recording_from_now({}).from, ++made_});
+    return result;
+  }
 
  private:
   static inline thread_local call_scope* current_ = nullptr;
   call_scope* outer_;
   context_id context_;
-  std::uint64_t rank_;
+  engine::recording recording_;
+  std::uint64_t made_ = 0;
 };
 
 }  // namespace troupe

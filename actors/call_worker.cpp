@@ -8,6 +8,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/anomaly_scope.hpp>
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/company.hpp>
@@ -44,7 +45,7 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
   auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
   outgoing.arriving.wait();
   if (job.record) {
-    if (outgoing.send) job.record->add({std::move(outgoing.send), request.payload.message.number}, {});
+    if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {call_scope::recorded()});
     job.result.participants = job.record->peers();
   }
   job.result.payload = std::move(outgoing.payload);
@@ -61,7 +62,8 @@ void run_call(incoming_call& job, company& here) {
     here.witness(request.payload.message.number);
     if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
       throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
-    call_scope scope(request.payload.context, request.payload.message.number);
+    const anomaly_scope anomaly(!request.calls.empty());
+    call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls));
     c10::AutoGradMode record(true);
     const auto run = here.functions().find(request.function);
     call_arguments arguments{.here = here.handle(),

@@ -200,7 +200,7 @@ void company::send_now(outgoing_call_ptr job) {
   if (auto id = job->request.payload.context) {
     if (!directory_.face(job->to)) return fail_call(*job, error(errc::peer_down, "it is down"));
     job->record = find_context(id).record;
-    if (!job->record || !job->record->add({std::move(job->send), job->rank}, job->to)) return fail_call(*job, no_context(id));
+    if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail_call(*job, no_context(id));
     job->record->brief(job->request);
   }
   caf::anon_send(face_, std::move(job));
@@ -208,7 +208,7 @@ void company::send_now(outgoing_call_ptr job) {
 
 void company::add_joint(outgoing_joint_ptr joint) {
   if (auto mine = find_context(joint->context).record)
-    mine->add(std::move(joint->send), joint->to);
+    mine->add(std::move(joint->send), joint->to, std::move(joint->recordings));
   else
     caf::anon_send(face_, std::move(joint));
 }

@@ -54,7 +54,7 @@ context::context(node& here) : here_(&here) {
   auto made = here.actors().make_context();
   id_ = made.record->id();
   parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
-  scope_ = std::make_unique<call_scope>(id_, 0);
+  scope_ = std::make_unique<call_scope>(id_, program_place{});
 }
 
 context::~context() {
@@ -74,7 +74,11 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
     job->gradients.push_back(root_gradient(roots[i], i, options.gradients));
     job->roots.push_back(torch::autograd::impl::gradient_edge(roots[i]));
   }
-  job->keep_graph = options.keep_graph;
+  job->keep_graph = options.keep_graph || options.create_graph;
+  job->create_graph = options.create_graph;
+  job->place = scope_->next();
+  job->recorded = engine::recording_from_now({});
+  job->recorded.from = 0;  // all of this thread
   job->fast = options.mode == pass_mode::fast;
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;

@@ -28,7 +28,8 @@ enum class pass_mode {
 
 /// How a backward pass runs.
 struct backward_options {
-  bool keep_graph = false;
+  bool keep_graph = false;    // so that another pass may run over it
+  bool create_graph = false;  // records the pass on every node, so that gradients can be differentiated; keeps the graph
   pass_mode mode = pass_mode::smart;
   std::vector<at::Tensor> gradients;                  // of the roots; empty: ones for scalar roots
   std::optional<std::chrono::milliseconds> deadline;  // default: the node's
@@ -52,7 +53,7 @@ class context {
   /// what happens in the pass fails the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});
 
-  /// The gradients gathered on this node so far.
+  /// The gradients gathered on this node so far. After a pass with create_graph they have a graph, which leads over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
   /// The gradient of a leaf of this node; undefined if it got none.

@@ -123,9 +123,9 @@ struct shell {
 
   /// The graph task for a message of pass `number` from another node, made if the pass is new here; null if it is over here.
   graph_task_actor task_of(pass_number number, bool keep_graph, bool create_graph) {
-    if (auto sends = state.record->follow(number)) {
+    if (auto start = state.record->follow(number)) {
       auto owner = caf::actor_cast<caf::strong_actor_ptr>(self);
-      auto terms = make_terms(state.record, std::move(owner), number, std::move(*sends), keep_graph, create_graph);
+      auto terms = make_terms(state.record, std::move(owner), std::move(*start), keep_graph, create_graph);
       state.tasks.emplace(number, spawn_graph_task(here, std::move(terms)));
     }
     return known_task(number);

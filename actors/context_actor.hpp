@@ -25,7 +25,10 @@ struct backward_job {
   torch::autograd::edge_list roots;
   std::vector<at::Tensor> gradients;
   bool keep_graph = false;
+  bool create_graph = false;
   bool fast = false;
+  program_place place;
+  engine::recording recorded;  // by the thread that calls backward
   std::chrono::milliseconds deadline{0};
   future<done> result;
   ~backward_job() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }

@@ -2,14 +2,16 @@
 #include <troupe/actors/context_record.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe {
 
-bool context_record::add(engine::send_source send, node_id to) {
+bool context_record::add(engine::send_source send, node_id to, std::vector<engine::recording> recordings) {
   std::lock_guard lock(mutex_);
   if (released_) return false;
   if (send.function) sends_.push_back(std::move(send));
+  std::move(recordings.begin(), recordings.end(), std::back_inserter(recordings_));
   if (to != node_id{} && to != here_) peers_.insert(to);
   return true;
 }
@@ -48,15 +50,15 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
   if (running_ != pass_number{} || released_ || (at_once && ungathered_)) return std::nullopt;
   running_ = current_ = {current_.value + 1};
   has_gradients_ = ungathered_ = true;
-  return start{current_, sends_, peers_};
+  return start{current_, sends_, peers_, recordings_};
 }
 
-std::optional<std::vector<engine::send_source>> context_record::follow(pass_number number) {
+std::optional<context_record::start> context_record::follow(pass_number number) {
   std::lock_guard lock(mutex_);
   if (number <= current_) return std::nullopt;
   current_ = number;
   has_gradients_ = ungathered_ = true;
-  return sends_;
+  return start{current_, sends_, {}, recordings_};
 }
 
 void context_record::hand_over(pass_number number, caf::strong_actor_ptr task) {

@@ -26,8 +26,8 @@ class context_record {
 
   context_id id() const noexcept { return id_; }
 
-  /// A message to `to` (or an answer: none); its send, if any. False after the release.
-  bool add(engine::send_source send, node_id to);
+  /// A message to `to` (or an answer: none); its send, if any, and what was recorded. False after the release.
+  bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
   /// What a call has to tell of the context's passes.
   void brief(call_request& request) const;
   /// Nodes that joined below a call from here.
@@ -43,11 +43,12 @@ class context_record {
     pass_number number;
     std::vector<engine::send_source> sends;
     std::set<node_id> peers;
+    std::vector<engine::recording> recordings;
   };
   /// Starts the next pass here. None while another runs, or when `at_once` and gradients of earlier ones are not gathered yet.
   std::optional<start> begin(bool at_once);
-  /// A pass of another node's; its sends. None unless it is newer than all others.
-  std::optional<std::vector<engine::send_source>> follow(pass_number number);
+  /// A pass of another node's. None unless it is newer than all others.
+  std::optional<start> follow(pass_number number);
   /// The graph task of a pass that was started here, for the context's actor to take over.
   void hand_over(pass_number number, caf::strong_actor_ptr task);
   std::vector<std::pair<pass_number, caf::strong_actor_ptr>> take_over();
@@ -71,11 +72,12 @@ class context_record {
   const node_id here_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<engine::send_source> sends_;
-  std::set<node_id> peers_;       // joined the context by calls from here
-  pass_number completed_;         // the last pass known to be complete
-  std::set<pass_number> failed_;  // passes known to have failed, here or where they were begun
-  pass_number current_;           // the last pass begun here or heard of
-  pass_number running_;           // the one started here that runs; 0: none
+  std::vector<engine::recording> recordings_;  // by calls, and by passes that create a graph
+  std::set<node_id> peers_;                    // joined the context by calls from here
+  pass_number completed_;                      // the last pass known to be complete
+  std::set<pass_number> failed_;               // passes known to have failed, here or where they were begun
+  pass_number current_;                        // the last pass begun here or heard of
+  pass_number running_;                        // the one started here that runs; 0: none
   std::vector<std::pair<pass_number, caf::strong_actor_ptr>> handed_over_;
   bool has_gradients_ = false;  // some pass left gradients here
   bool ungathered_ = false;     // some graph task of a pass still has them

@@ -13,7 +13,7 @@ cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_act
     [=](burst_ptr& work, const graph_task_actor& owner) { run_and_return(*here, std::move(work), owner); },
     [=](merge_atom, const gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
       try {
-        c10::AutoGradMode off(false);
+        c10::AutoGradMode record(more->has_graph());
         auto sum = std::make_shared<engine::gradient_table>();
         sum->merge(engine::gradient_table(*all));
         sum->merge(std::move(*more));

@@ -130,8 +130,9 @@ class future {
 
   /// Runs `next` with this future once it is complete.
   void then(std::function<void(future)> next) const {
-    auto in_scope = [next = std::move(next), context = call_scope::context(), rank = call_scope::rank()](const future& self) {
-      const call_scope scope(context, rank);
+    auto in_scope = [next = std::move(next), context = call_scope::context(),
+                     place = call_scope::next_place()](const future& self) {
+      const call_scope scope(context, place);
       const detail::continuation_scope no_waiting;
       next(self);
     };

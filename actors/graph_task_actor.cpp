@@ -171,6 +171,7 @@ struct shell {
     const auto& failure = state.lead->result();
     here.deadlines().call_off(state.expiry);
     self->send(caf::actor_cast<context_actor>(terms.owner), ended_atom::value, terms.pass, !failure);
+    terms.outcome->end(!failure);
     auto result = terms.outcome->result();
     if (failure)
       result.set_error(error(failure->code, failure->text));
@@ -232,6 +233,7 @@ burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant:
   work->pass = terms.pass;
   work->keep_graph = terms.keep_graph;
   work->create_graph = terms.create_graph;
+  work->place = terms.place;
   work->carried = std::move(carried.carried);
   work->settles = carried.settles;
   work->state = std::move(terms.task);
@@ -247,9 +249,9 @@ deadline_clock::alarm set_deadline(company& here, const graph_task_actor& task, 
 }
 
 void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner) {
-  const call_scope outside_any_call({}, 0);
+  const call_scope outside_any_call({}, {});
   const auto begin = steady_ns();
-  run_burst(*work, here.directory(), here.id(), here.transfers());
+  run_burst(*work, here);
   here.recorder().record("backward", "backward", begin, steady_ns());
   const auto outcome = work->outcome;
   const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
@@ -294,7 +296,10 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](propagate_gradients& message) {
       shell sh(self);
       sh.state.heard_from.insert(message.from);
-      if (!sh.state.part->over()) sh.state.deliveries.emplace_back(message.message, std::move(message.gradients));
+      if (!sh.state.part->over())
+        sh.state.deliveries.push_back(
+          {message.message, std::move(message.gradients), message.joint, std::move(message.requires_grad)});
+      if (!message.place.empty()) sh.state.terms->place = std::move(message.place);
       auto steps = sh.state.part->gradients(message.message, std::move(message.carried));
       if (steps.failure) sh.state.deliveries.pop_back();
       sh.act(std::move(steps));

@@ -48,6 +48,7 @@ struct pass_terms {
   pass_number pass;
   bool keep_graph = false;
   bool create_graph = false;
+  program_place place;  // with create_graph: of the pass
   std::unique_ptr<pass_task> task;
   caf::strong_actor_ptr owner;  // the context actor: told (ended_atom, pass, succeeded)
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);

@@ -19,12 +19,14 @@ autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensor
   auto& here = node.actors();
   auto packed = here.pack(call_scope::context(), std::move(tensors), what);
   packed.arriving.wait();
+  packed.payload.place = call_scope::next_place();  // after what leads back was recorded
   if (packed.send) {
     // The context has it before any gradient of the message can come: the message is sent after this.
     auto joint = std::make_shared<outgoing_joint>();
     joint->context = packed.payload.context;
     joint->to = to;
-    joint->send = {std::move(packed.send), call_scope::rank()};
+    joint->send.function = std::move(packed.send);
+    joint->recordings = {call_scope::recorded()};
     here.add_joint(std::move(joint));
   }
   return std::move(packed.payload);
@@ -46,7 +48,7 @@ std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
 joined_scope::joined_scope(node& here, autograd_message message)
     : here_(&here),
       from_(message.message.node),
-      scope_(message.context, message.message.number),
+      scope_(message.context, message.place),
       tensors_(joined_tensors(here, std::move(message))) {}
 
 autograd_message joined_scope::reply(std::vector<at::Tensor> tensors) const {

@@ -24,7 +24,7 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message);
 
 /// While it lives, what the thread records and calls belongs to the context of the message that it handles.
-///   JS-1  what is recorded in it has the message's number as its rank: sums do not depend on when messages arrive.
+///   JS-1  what is recorded in it has the message's place in the program: sums do not depend on when messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
 class joined_scope {
  public:

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/builtin_functions.hpp>
@@ -28,6 +29,11 @@ void add_own_functions(node& here) {
                [](const caf::error& reason) { throw to_exception(reason); });
     return reply;
   });
+}
+
+/// One more in a chain of calls.
+std::string add_call(const std::string& before, const std::string& label, const std::string& from, const std::string& to) {
+  return (before.empty() ? "node '" + from + "'" : before + ", which") + " called '" + label + "' on node '" + to + "'";
 }
 
 }  // namespace
@@ -160,12 +166,14 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto job = std::make_shared<outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
-  job->rank = call_scope::rank();
   job->deadline = deadline.value_or(here.options().deadline);
   job->request.function = std::move(function);
   job->request.target = target;
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);
+  if (context) job->request.payload.place = call_scope::next_place();  // after what leads back was recorded
+  if (context && torch::autograd::AnomalyMode::is_enabled())
+    job->request.calls = add_call(call_scope::calls(), label, here.name(), name_);
   job->label = std::move(label);
   job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
   auto answer = std::make_shared<autograd_message>();

@@ -31,6 +31,8 @@ class pass_outcome {
     return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;
   }
   void tell() { result_.set_value(done{}); }
+  /// The control plane has decided. The context knows before the user does: another pass may start at once.
+  void end(bool succeeded) { record_->end(pass_, succeeded); }
 
   future<done>& result() noexcept { return result_; }
 

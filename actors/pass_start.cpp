@@ -11,18 +11,20 @@
 
 namespace troupe {
 
-pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, pass_number number,
-                          std::vector<engine::send_source> sends, bool keep_graph, bool create_graph) {
+pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
+                          bool keep_graph, bool create_graph) {
   auto terms = std::make_shared<pass_terms>();
   terms->context = record->id();
-  terms->pass = number;
+  terms->pass = start.number;
   terms->keep_graph = keep_graph;
   terms->create_graph = create_graph;
   terms->owner = std::move(owner);
   terms->task = std::make_unique<pass_task>();
-  for (std::size_t i = 0; i < sends.size(); ++i) terms->task->send_index.emplace(sends[i].function->message, i);
+  terms->task->record = record;
+  for (std::size_t i = 0; i < start.sends.size(); ++i) terms->task->send_index.emplace(start.sends[i].function->message, i);
   auto& settings = terms->task->settings;
-  settings.sends = std::move(sends);
+  settings.sends = std::move(start.sends);
+  settings.recordings = std::move(start.recordings);
   settings.keep_graph = keep_graph;
   settings.create_graph = create_graph;
   return terms;
@@ -30,14 +32,18 @@ pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_pt
 
 pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, backward_job& job,
                           context_record::start start) {
-  auto terms = make_terms(record, std::move(owner), start.number, std::move(start.sends), job.keep_graph, false);
+  const auto number = start.number;
+  auto peers = std::move(start.peers);
+  if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
+  auto terms = make_terms(record, std::move(owner), std::move(start), job.keep_graph, job.create_graph);
+  if (job.create_graph) terms->place = std::move(job.place);
   auto& settings = terms->task->settings;
   settings.roots = std::move(job.roots);
   settings.root_gradients = std::move(job.gradients);
-  terms->participants = std::move(start.peers);
+  terms->participants = std::move(peers);
   terms->deadline = job.deadline;
   terms->fast = job.fast;
-  terms->outcome = std::make_shared<pass_outcome>(record, start.number, std::exchange(job.result, {}));  // see ~backward_job
+  terms->outcome = std::make_shared<pass_outcome>(record, number, std::exchange(job.result, {}));  // see ~backward_job
   return terms;
 }
 

@@ -12,8 +12,8 @@ namespace troupe {
 class company;
 
 /// What the graph task of a pass on this node needs. `owner`: the context's actor.
-pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, pass_number number,
-                          std::vector<engine::send_source> sends, bool keep_graph, bool create_graph);
+pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
+                          bool keep_graph, bool create_graph);
 
 /// The same for a pass that a user starts on this node.
 pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, backward_job& job,

@@ -237,7 +237,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](outgoing_call_ptr& job) { shell(self).call(job); },
     [=](outgoing_joint_ptr& joint) {
       if (auto context = shell(self).find_or_open(joint->context); context.record)
-        context.record->add(std::move(joint->send), joint->to);
+        context.record->add(std::move(joint->send), joint->to, std::move(joint->recordings));
     },
     [=](incoming_call_ptr& job) {
       shell sh(self);

@@ -16,7 +16,7 @@ remote_object::remote_object(peer where, object_id id)
 remote_object::~remote_object() {
   try {
     tether_->with_node([this](node&) {
-      const call_scope outside({}, 0);  // a drop joins no context
+      const call_scope outside({}, {});  // a drop joins no context
       call("troupe.drop");
     });
   } catch (const std::exception&) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/gradient_table.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 namespace troupe::engine {
@@ -24,6 +26,12 @@ void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
     found.gradient = torch::autograd::utils::clone_obey_contract(gradient, leaf);
     return;
   }
+  if (found.gradient.defined() && found.gradient.requires_grad() && !c10::GradMode::is_enabled()) {
+    // Not in place: functions that the gradient has gone into may have kept it.
+    const bool dense_second = found.gradient.is_sparse() && !gradient.is_sparse();
+    found.gradient = dense_second ? gradient + found.gradient : found.gradient + gradient;
+    return;
+  }
   torch::autograd::AccumulateGrad::accumulateGrad(leaf, found.gradient, gradient, 1,
                                                   [&](at::Tensor&& sum) { found.gradient = std::move(sum); });
 }
@@ -36,6 +44,10 @@ void gradient_table::merge(gradient_table&& other) {
     }
   }
   other.entries_.clear();
+}
+
+bool gradient_table::has_graph() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const auto& each) { return each.second.gradient.requires_grad(); });
 }
 
 at::Tensor gradient_table::find(const at::Tensor& leaf) const {

@@ -24,6 +24,9 @@ class gradient_table {
   /// The gradient, undefined if there is none.
   at::Tensor find(const at::Tensor& leaf) const;
 
+  /// Whether some gradient in it can be differentiated.
+  bool has_graph() const;
+
   std::size_t size() const noexcept { return entries_.size(); }
   bool empty() const noexcept { return entries_.empty(); }
   void clear() { entries_.clear(); }

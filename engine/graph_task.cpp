@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/SequenceNumber.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
@@ -192,6 +193,56 @@ void graph_task::implementation::step_on_stream(std::uint32_t index) {
   }
 }
 
+// For a pass that creates a graph over several nodes: where what it records stands in the program.
+void graph_task::implementation::note_producers() {
+  producers.resize(graph.edges.size());
+  for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) {
+    const plan::vertex& vertex = graph.vertices[i];
+    std::fill_n(producers.begin() + vertex.first_edge, vertex.edge_count, i);
+  }
+  last_producer.resize(graph.vertices.size(), plan::none);
+  const auto runs_later = [this](std::uint32_t a, std::uint32_t b) {
+    const plan::vertex& x = graph.vertices[a];
+    const plan::vertex& y = graph.vertices[b];
+    return x.rank != y.rank ? x.rank < y.rank : x.sequence < y.sequence;
+  };
+  for (std::uint32_t edge = 0; edge < graph.edges.size(); ++edge) {
+    if (const std::uint32_t to = graph.edges[edge].vertex; to != plan::none) {
+      std::uint32_t& last = last_producer[to];
+      last = last == plan::none || runs_later(producers[edge], last) ? producers[edge] : last;
+    }
+  }
+  if (sums) {
+    sums->on_sum([this](std::uint32_t edge, std::uint64_t from) {
+      program_place place = settings.recorder->place_of(order->key(*graph.vertices[producers[edge]].function));
+      place.insert(place.end(), {recording_order::last - 1, edge - graph.vertices[producers[edge]].first_edge});
+      settings.recorder->note(from, std::move(place));
+    });
+  }
+}
+
+// Where what is recorded while the function runs belongs.
+program_place graph_task::implementation::place_while_running(std::uint32_t index) const {
+  const torch::autograd::Node& function = *graph.vertices[index].function;
+  if (function.sequence_nr() != recording_order::last) {
+    return settings.recorder->place_of(order->key(function));
+  }
+  // The accumulation function of a leaf runs right after the last of those that lead to it.
+  const std::uint32_t before = last_producer[index];
+  program_place place =
+    settings.recorder->place_of(before == plan::none ? program_place{} : order->key(*graph.vertices[before].function));
+  place.insert(place.end(), {recording_order::last - 1, recording_order::last - 1});
+  return place;
+}
+
+void graph_task::implementation::step_recorded(std::uint32_t index, bool watched) {
+  const std::uint64_t from = at::sequence_number::peek();
+  watched ? step_watched(index) : streams ? step_on_stream(index) : step(index);
+  if (at::sequence_number::peek() > from) {
+    settings.recorder->note(from, place_while_running(index));
+  }
+}
+
 void graph_task::implementation::give_leaf_to_caller(torch::autograd::Node& function) {
   if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(&function)) {
     streams->give_to_caller(settings.leaves != nullptr ? settings.leaves->find(leaf->variable) : leaf->variable.grad());
@@ -248,6 +299,9 @@ void graph_task::implementation::fail(std::uint32_t index) {
     failed = function.name();
     if (torch::autograd::AnomalyMode::is_enabled()) {
       trace = print_trace(function);
+      if (const auto* made = order ? order->find(function) : nullptr) {
+        calls = made->calls;
+      }
     }
   }
   abandon();
@@ -274,6 +328,11 @@ void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients) {
   --self.waiting;
   self.delivered[index] = std::move(gradients);
   self.push(self.graph.sends[index]);
+}
+
+program_place graph_task::place_of_delivery(std::size_t index) const {
+  const auto& self = *implementation_;
+  return self.producers.empty() ? program_place{} : self.place_while_running(self.graph.sends.at(index));
 }
 
 void graph_task::drop(std::size_t index) {
@@ -360,7 +419,9 @@ void graph_task::implementation::run_serially(const std::atomic<bool>* stop, boo
       return;
     }
     running = ready.pop();
-    if (watched) {
+    if (!producers.empty()) {
+      step_recorded(running, watched);
+    } else if (watched) {
       step_watched(running);
     } else if (streams) {
       step_on_stream(running);
@@ -399,6 +460,8 @@ std::size_t graph_task::waiting() const noexcept { return implementation_->waiti
 std::string graph_task::failed_function() const { return implementation_->failed; }
 
 std::string graph_task::failed_trace() const { return implementation_->trace; }
+
+std::string graph_task::failed_calls() const { return implementation_->calls; }
 
 void graph_task::abandon() { implementation_->abandon(); }
 

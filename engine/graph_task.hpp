@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <troupe/engine/recordings.hpp>
 #include <troupe/engine/send_backward.hpp>
 #include <troupe/messages/ids.hpp>
 
@@ -30,8 +31,8 @@ class outlet {
   virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, bool more) = 0;
 };
 
-/// A send as a source of a distributed pass. Functions recorded during one call share its rank (the call's message number);
-/// rank 0 is what was recorded outside any call. Higher ranks run first, so sums do not depend on arrival.
+/// A send as a source of a distributed pass. Where nothing is known of the functions' recordings, those that it reaches have
+/// its rank. Higher ranks run first, so sums do not depend on arrival.
 struct send_source {
   std::shared_ptr<send_backward> function;
   std::uint64_t rank = 0;
@@ -48,6 +49,7 @@ struct graph_task_settings {
   torch::autograd::edge_list roots;               // gradient edges of the roots, with
   torch::autograd::variable_list root_gradients;  // one gradient for each
   std::vector<send_source> sends;                 // distributed pass: sources that wait for their gradients
+  std::vector<recording> recordings;              // of the context's functions on this node; empty: ranks are those of sends
   torch::autograd::edge_list inputs;              // empty: everything; otherwise only what leads to these
   bool capture = false;                           // with inputs: return their gradients instead of accumulating (grad())
   std::vector<capture_hook> capture_hooks;        // with `capture`
@@ -55,6 +57,7 @@ struct graph_task_settings {
   bool create_graph = false;
   gradient_table* leaves = nullptr;   // leaf gradients go here instead of `.grad`, hooks of the leaf included
   outlet* emit_to = nullptr;          // for recv_backward functions; must be set where the graph has one
+  pass_recorder* recorder = nullptr;  // with create_graph and recordings: is told what the pass records
   warning_relay* warnings = nullptr;  // takes warnings of functions that another thread runs; to be replayed
   cpu_workers* workers = nullptr;     // large functions may run there; not with create_graph: see GT-7
   bool one_thread = false;            // run() stays on the constructing thread: its state need not be kept
@@ -83,6 +86,9 @@ class graph_task {
   /// name and both shapes. Each send is delivered or dropped once.
   void deliver(std::size_t index, std::vector<at::Tensor> gradients);
 
+  /// With a recorder: where what is recorded for the gradients of send `index` stands in the program.
+  program_place place_of_delivery(std::size_t index) const;
+
   /// Send `index` will get no gradients: it is taken off the counts of what it leads to.
   void drop(std::size_t index);
 
@@ -98,6 +104,8 @@ class graph_task {
   std::string failed_function() const;
   /// In anomaly mode: where the function that failed was made, and its parents, as libtorch prints it.
   std::string failed_trace() const;
+  /// In anomaly mode: the calls in which it was made, as its recording tells them; empty where none is known.
+  std::string failed_calls() const;
 
   /// Drops all buffers; nothing runs any more, and what is delivered or dropped later is ignored.
   void abandon();

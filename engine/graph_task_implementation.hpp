@@ -15,6 +15,7 @@
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/reach_walk.hpp>
+#include <troupe/engine/recordings.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/serial_sums.hpp>
 #include <troupe/engine/stream_order.hpp>
@@ -37,13 +38,19 @@ struct graph_task::implementation {
         evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
-    graph.build(settings.roots, settings.sends, settings.inputs, settings.capture);
+    if (!settings.recordings.empty()) {
+      order.emplace(std::move(settings.recordings));
+    }
+    graph.build(settings.roots, settings.sends, settings.inputs, settings.capture, order ? &*order : nullptr);
     slots.resize(graph.slot_count);
     streams = make_stream_order(graph);
     validate(settings.roots, settings.root_gradients,
              [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
     if (!settings.sends.empty()) {
       sums.emplace(graph);
+    }
+    if (settings.recorder != nullptr && settings.create_graph && order) {
+      note_producers();
     }
     if (!settings.one_thread) {
       home = std::this_thread::get_id();
@@ -68,6 +75,9 @@ struct graph_task::implementation {
   void step(std::uint32_t index);
   void step_watched(std::uint32_t index);
   void step_on_stream(std::uint32_t index);
+  void step_recorded(std::uint32_t index, bool watched);
+  void note_producers();
+  program_place place_while_running(std::uint32_t index) const;
   void give_leaf_to_caller(torch::autograd::Node& function);
   template <bool Ordered>
   void add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value);
@@ -96,6 +106,9 @@ struct graph_task::implementation {
   std::vector<at::Tensor>& inputs = space->inputs;
 
   graph_task_settings settings;
+  std::optional<recording_order> order;
+  std::vector<std::uint32_t> producers;      // of each edge: the function that it comes from. Empty: nothing is noted
+  std::vector<std::uint32_t> last_producer;  // of each vertex: the last to run of those that lead to it
   std::optional<serial_sums> sums;
   std::unique_ptr<stream_order> streams;  // null: all on the CPU
   std::vector<at::Tensor> captures;
@@ -110,6 +123,7 @@ struct graph_task::implementation {
   pass_notes notes;
   std::string failed;
   std::string trace;
+  std::string calls;
   reach_walk reach;
   std::thread::id home;
   std::unique_ptr<at::ThreadLocalState> home_state;  // large, and not needed where the pass stays on one thread

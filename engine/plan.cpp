@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 
 #include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/recordings.hpp>
 
 namespace troupe::engine {
 
@@ -29,7 +30,7 @@ std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs
 }  // namespace
 
 void plan::build(const torch::autograd::edge_list& root_edges, const std::vector<send_source>& send_sources,
-                 const torch::autograd::edge_list& inputs, bool capturing) {
+                 const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order) {
   vertices.clear();
   edges.clear();
   roots.clear();
@@ -50,6 +51,11 @@ void plan::build(const torch::autograd::edge_list& root_edges, const std::vector
   walk(0, lowest);
   if (!send_sources.empty()) {
     add_sends(send_sources, lowest);
+  }
+  if (order != nullptr) {
+    for (vertex& each : vertices) {
+      each.rank = order->rank(*each.function);
+    }
   }
   if (!inputs.empty()) {
     prune(inputs, capturing);

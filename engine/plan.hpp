@@ -13,11 +13,14 @@
 namespace troupe::engine {
 
 struct send_source;
+class recording_order;
 
 /// The graph that a pass runs, numbered densely.
 ///   PL-1  one walk without recursion, whose cost per function does not depend on depth.
 ///   PL-2  with inputs, exactly what lies on a way from a source to one of them executes.
-///   PL-3  a function has the rank of the first source that reaches it, sources taken in ascending rank, roots first.
+///   PL-3  a function has the rank that the order of recordings gives it; without one, that of the first source that reaches
+///   it,
+///         sources taken in ascending rank, roots first.
 class plan {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
@@ -63,12 +66,12 @@ class plan {
   /// `inputs` empty: everything executes. `capturing`: the inputs are answers, else functions to run.
   plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends, const torch::autograd::edge_list& inputs,
        bool capturing) {
-    build(roots, sends, inputs, capturing);
+    build(roots, sends, inputs, capturing, nullptr);
   }
 
   /// Makes another plan of this one, in the memory that it has.
   void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
-             const torch::autograd::edge_list& inputs, bool capturing);
+             const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order);
 
   /// The vertex of a function, or none where the walk did not meet it.
   std::uint32_t find(const torch::autograd::Node& function) const { return numbers_.find(&function, none); }

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <ATen/SequenceNumber.h>
+
 #include <troupe/engine/input_buffer.hpp>
 #include <troupe/engine/serial_order.hpp>
 
@@ -40,13 +42,25 @@ void serial_sums::add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer
   const std::uint32_t place = place_[edge];
   state_[place] = held;
   held_[place] = std::move(value);
+  if (after_sum_) {
+    edge_[place] = edge;
+  }
   settle(slot, buffer);
+}
+
+void serial_sums::on_sum(std::function<void(std::uint32_t, std::uint64_t)> after) {
+  after_sum_ = std::move(after);
+  edge_.resize(held_.size());
 }
 
 void serial_sums::settle(std::uint32_t slot, at::Tensor& buffer) {
   for (std::uint32_t& next = next_[slot]; next < end_[slot] && state_[next] != missing; ++next) {
+    const std::uint64_t from = after_sum_ ? at::sequence_number::peek() : 0;
     accumulate(buffer, std::move(held_[next]));
     held_[next].reset();
+    if (after_sum_) {
+      after_sum_(edge_[next], from);
+    }
   }
 }
 

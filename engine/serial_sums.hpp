@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,9 @@ class serial_sums {
   /// Adds what is still held for the input: everything before it was skipped.
   void settle(std::uint32_t slot, at::Tensor& buffer);
 
+  /// Calls `after(edge, from)` after each sum: what this thread recorded from sequence number `from` on belongs to it.
+  void on_sum(std::function<void(std::uint32_t edge, std::uint64_t from)> after);
+
   void clear() noexcept { held_.clear(); }
 
  private:
@@ -38,6 +42,8 @@ class serial_sums {
   std::vector<std::uint32_t> end_;    // of a slot: past its last place
   std::vector<arrival> state_;        // of a place
   std::vector<at::Tensor> held_;      // of a place
+  std::vector<std::uint32_t> edge_;   // of a place; with after_sum_ only
+  std::function<void(std::uint32_t, std::uint64_t)> after_sum_;
 };
 
 }  // namespace troupe::engine

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 /// Small id types. They are plain numbers with a meaning, so every room may include this header.
 namespace troupe {
@@ -30,6 +31,11 @@ struct message_id {
   node_id node;
   auto operator<=>(const message_id&) const = default;
 };
+
+/// Where in a context's program something happens, the same on every run. Of a call: the place of what calls, then how many
+/// functions the calling thread had recorded and the number of the call. Places compare lexicographically. Empty: the
+/// context's own thread.
+using program_place = std::vector<std::uint64_t>;
 
 /// A backward pass of a context, counted from 1.
 struct pass_number {

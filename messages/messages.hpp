@@ -25,6 +25,7 @@ struct autograd_message {
   std::vector<at::Tensor> tensors;
   std::vector<bool> requires_grad;   // as long as `tensors`, or empty: none does
   std::vector<c10::Device> devices;  // the same: where each was, and is to be put. Empty: on the CPU, where all travel
+  program_place place;               // where what the receiver does with them stands; of a reply none
 };
 
 /// First message on a connection: who I am and where others reach me.
@@ -74,9 +75,10 @@ struct call_request {
   attributes values;
   autograd_message payload;
   std::int64_t deadline_ns = 0;     // time left for the call when it was sent
-  std::uint64_t span = 0;           // of the caller's trace, 0 for none
+  std::uint64_t span = 0;           // not 0: the caller profiles, so the answer carries spans
   pass_number completed;            // the context's last pass that the caller knows to be over
   std::vector<pass_number> failed;  // those up to it that failed: their gradients count nowhere
+  std::string calls;                // in anomaly mode: the calls that led to this one, as text; else empty
 };
 
 /// The answer to call_request.
@@ -84,9 +86,11 @@ struct call_result {
   attributes values;
   autograd_message payload;
   std::vector<node_id> participants;  // nodes that joined the context below this call
+  std::string spans;                  // if the caller profiles: what ran, by the clock of who answers (see trace_span.hpp)
 };
 
-/// The gradients of the tensors that `message` carried forward, to the node that sent them. Undefined ones stay undefined.
+/// The gradients of the tensors that `message` carried forward, to the node that sent them. Undefined ones stay undefined. Of a
+/// pass that creates a graph they join the graphs of the two nodes, as forward messages do.
 struct propagate_gradients {
   context_id context;
   pass_number pass;
@@ -95,7 +99,10 @@ struct propagate_gradients {
   purse carried;
   bool keep_graph = false;
   bool create_graph = false;
-  std::string from;  // name of the sending node
+  std::string from;                 // name of the sending node
+  message_id joint;                 // names the send behind the gradients that require grad
+  std::vector<bool> requires_grad;  // as long as `gradients`, or empty: none does
+  program_place place;              // of the pass; empty unless it creates a graph
 };
 
 /// A participant has nothing left to run for now: it hands its purse to the initiator.

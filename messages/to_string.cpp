@@ -103,6 +103,7 @@ std::string show(const autograd_message& x) {
     .field("tensors", x.tensors)
     .field("requires_grad", x.requires_grad)
     .field("devices", x.devices)
+    .field("place", x.place)
     .done();
 }
 std::string show(const hello& x) { return of_address("hello", x).field("protocol", x.protocol).done(); }
@@ -124,6 +125,7 @@ std::string show(const call_request& x) {
     .field("span", x.span)
     .field("completed", x.completed)
     .field("failed", x.failed)
+    .field("calls", x.calls)
     .done();
 }
 std::string show(const call_result& x) {
@@ -131,6 +133,7 @@ std::string show(const call_result& x) {
     .field("values", x.values)
     .field("payload", x.payload)
     .field("participants", x.participants)
+    .field("spans", x.spans)
     .done();
 }
 std::string show(const propagate_gradients& x) {
@@ -141,6 +144,9 @@ std::string show(const propagate_gradients& x) {
     .field("keep_graph", x.keep_graph)
     .field("create_graph", x.create_graph)
     .field("from", x.from)
+    .field("joint", x.joint)
+    .field("requires_grad", x.requires_grad)
+    .field("place", x.place)
     .done();
 }
 std::string show(const participant_quiet& x) {

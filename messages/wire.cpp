@@ -86,6 +86,7 @@ void to_wire(const call_request& x, wire::CallRequest& to) {
   to.set_span(x.span);
   to.set_completed(x.completed.value);
   put(*to.mutable_failed(), x.failed);
+  if (!x.calls.empty()) to.set_calls(x.calls);
 }
 
 complaint from_wire(const wire::CallRequest& from, call_request& x) {
@@ -95,6 +96,7 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   x.span = from.span();
   x.completed.value = from.completed();
   take(from.failed(), x.failed);
+  x.calls = from.calls();
   if (complaint bad = take_values(from, x.values)) {
     return bad;
   }
@@ -105,10 +107,12 @@ void to_wire(const call_result& x, wire::CallResult& to) {
   put_values(to, x.values);
   put_joint(*to.mutable_joint(), x.payload);
   put(*to.mutable_participants(), x.participants);
+  if (!x.spans.empty()) to.set_spans(x.spans);
 }
 
 complaint from_wire(const wire::CallResult& from, call_result& x) {
   take(from.participants(), x.participants);
+  x.spans = from.spans();
   if (complaint bad = take_values(from, x.values)) {
     return bad;
   }
@@ -122,14 +126,24 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
   to.set_keep_graph(x.keep_graph);
   to.set_create_graph(x.create_graph);
   to.set_from(x.from);
+  to.set_joint_node(x.joint.node.value);
+  to.set_joint_number(x.joint.number);
+  to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
+  to.mutable_place()->Add(x.place.begin(), x.place.end());
 }
 
 complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x) {
+  if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size()) {
+    return "requires_grad has not as many entries as there are gradients";
+  }
   take_pass(from, x);
   x.message = take_message(from);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
   x.from = from.from();
+  x.joint = {from.joint_number(), {from.joint_node()}};
+  x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
+  x.place.assign(from.place().begin(), from.place().end());
   return take(from.carried(), x.carried);
 }
 

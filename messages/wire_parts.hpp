@@ -157,6 +157,7 @@ inline void put_joint(wire::Joint& to, const autograd_message& x) {
   put_context(to, x.context);
   put_message(to, x.message);
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
+  to.mutable_place()->Add(x.place.begin(), x.place.end());
   for (const c10::Device& device : x.devices) {
     to.add_devices(wire_number(device).value_or(~std::uint32_t{0}));
   }
@@ -183,6 +184,7 @@ complaint take_joint(const Header& from, autograd_message& x) {
     x.devices.push_back(*device);
   }
   x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
+  x.place.assign(joint.place().begin(), joint.place().end());
   return nullptr;
 }
 

@@ -275,6 +275,45 @@ BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_read_is_answered_with_the_reason) 
   BOOST_TEST(same(a.peer("b").call("times_weight", {torch::ones({2})}).get().tensors.at(0), weight));
 }
 
+BOOST_AUTO_TEST_CASE(anomaly_mode_shows_where_a_function_was_made_and_the_calls_that_led_there) {
+  a.functions().add("root",
+                    [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0).sqrt() * 0}}; });
+  b.functions().add("through_a", [this](troupe::call_arguments& arguments) {
+    return troupe::call_reply{{b.peer("a").call("root", {arguments.tensors.at(0) * weight}).get().tensors.at(0)}};
+  });
+  const torch::autograd::DetectAnomalyGuard detect;
+  auto x = torch::zeros({2}, torch::kDouble).requires_grad_();
+  troupe::context pass(a);
+  auto y = a.peer("b").call("through_a", {x}).get().tensors.at(0);
+  BOOST_CHECK_EXCEPTION(pass.backward({y.sum()}).get(), troupe::error, [](const troupe::error& e) {
+    const std::string text = e.what();
+    for (const auto* part : {"backward on node 'a' failed in SqrtBackward0", "returned nan values in its 0th output",
+                             "It was made where node 'a' called 'through_a' on node 'b', which called 'root' on node 'a'.",
+                             "Traceback of forward call that caused the error"})
+      BOOST_TEST(text.find(part) != text.npos, "no '" << part << "' in: " << text.substr(0, 2000));
+    return true;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_call_made_in_anomaly_mode_is_watched_where_it_runs) {
+  b.functions().add("is_watched", [](troupe::call_arguments&) {
+    return troupe::call_reply{{}, {{"watched", torch::autograd::AnomalyMode::is_enabled()}}};
+  });
+  a.peer("b").call("is_watched").get();
+  caf::scoped_actor self{a.actors().system()};
+  for (const auto* calls : {"", "node 'a' called 'is_watched' on node 'b'"}) {  // as if from another process
+    troupe::call_request request;
+    request.function = "is_watched";
+    request.calls = calls;
+    bool watched = false;
+    self->request(caf::actor_cast<caf::actor>(a.actors().directory().face(b.id())), 10s, request)
+      .receive([&](const troupe::call_result& result) { watched = troupe::get<bool>(result.values, "watched"); },
+               [&](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
+    BOOST_TEST(watched == (*calls != 0));
+  }
+  BOOST_TEST(!torch::autograd::AnomalyMode::is_enabled());
+}
+
 BOOST_AUTO_TEST_CASE(nested_contexts_on_one_thread_are_refused) {
   troupe::context pass(a);
   BOOST_CHECK_THROW(troupe::context{a}, troupe::error);

@@ -12,44 +12,18 @@
 #include <troupe/troupe.hpp>
 
 #include "engine/oracle.hpp"
+#include "message_boundary.hpp"
 
 namespace {
 
 using tensors = std::vector<at::Tensor>;
+using troupe::test::cross;
 
 constexpr std::size_t most_nodes = 5;
 constexpr std::size_t most_depth = 3;
 
-/// What a message between nodes is in one process: all that requires grad comes out of one function, as it went in.
-struct boundary : torch::autograd::Function<boundary> {
-  static tensors forward(torch::autograd::AutogradContext* context, at::TensorList inputs) {
-    context->set_materialize_grads(false);
-    tensors result;
-    for (const auto& each : inputs) result.push_back(each.clone());
-    return result;
-  }
-  static tensors backward(torch::autograd::AutogradContext*, tensors gradients) {
-    for (auto& each : gradients)
-      if (each.defined() && !each.is_non_overlapping_and_dense()) each = each.contiguous();
-    return gradients;
-  }
-};
-
-tensors cross(const tensors& from) {
-  tensors with_grad;
-  for (const auto& each : from)
-    if (each.requires_grad()) with_grad.push_back(each);
-  auto result = from;
-  if (with_grad.empty()) return result;
-  const auto crossed = boundary::apply(at::TensorList(with_grad));  // a vector would pass as no tensor
-  for (std::size_t i = 0, next = 0; i < from.size(); ++i)
-    if (from[i].requires_grad()) result[i] = crossed[next++];
-  return result;
-}
-
-/// A program: what each node computes follows from numbers that travel with the calls, so that both runs take the same path. A
-/// call uses leaves of its own depth: how the sums over calls at several depths are ordered is up to the numbers of their
-/// messages.
+/// A program: what each node computes follows from numbers that travel with the calls, so that both runs take the same path.
+/// Nodes call themselves too, and calls at any depth share the leaves of their node.
 class program {
  public:
   using call = std::function<tensors(std::size_t from, std::size_t to, std::uint64_t seed, std::size_t depth, const tensors&)>;
@@ -57,16 +31,14 @@ class program {
   program(std::uint64_t seed, std::size_t nodes) : seed(seed), nodes(nodes) {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
     for (std::size_t n = 0; n < nodes; ++n)
-      for (std::size_t depth = 0; depth <= most_depth; ++depth)
-        for (int i = 0; i < 2; ++i) leaves[n].push_back((at::randn({3, 3}, generator) * 0.7).requires_grad_());
+      for (int i = 0; i < 5; ++i) leaves[n].push_back((at::randn({3, 3}, generator) * 0.7).requires_grad_());
   }
 
   /// What `node` does with `inputs`; calls others by `remote`.
   tensors run(std::size_t node, std::uint64_t body, std::size_t depth, const tensors& inputs, const call& remote) const {
     std::mt19937_64 random(body);
     tensors values = inputs;
-    values.push_back(leaves.at(node)[2 * depth]);
-    values.push_back(leaves.at(node)[2 * depth + 1]);
+    for (int i = 0; i < 2; ++i) values.push_back(leaves.at(node)[random() % leaves.at(node).size()]);
     const auto pick = [&] {  // recent values are likelier, so that graphs get deep
       const auto among = random() % 2 == 0 ? values.size() : std::min<std::size_t>(values.size(), 3);
       return values[values.size() - 1 - random() % among];
@@ -76,7 +48,7 @@ class program {
         tensors arguments{pick()};
         while (random() % 2 == 0) arguments.push_back(pick());
         if (random() % 5 == 0) arguments.push_back(at::arange(3));
-        const auto to = (node + 1 + random() % (nodes - 1)) % nodes;
+        const auto to = random() % nodes;
         const auto inner = random();
         const auto results = remote(node, to, inner, depth + 1, arguments);
         for (const auto& each : results)
@@ -91,12 +63,24 @@ class program {
     return outputs;
   }
 
-  /// The passes: runs the driver's part and calls `backward` with the root of each.
-  void run(const call& remote, const std::function<void(const at::Tensor& root, bool keep)>& backward) const {
+  /// The passes: runs the driver's part and calls `backward` with the root of each. In some programs the first is recorded, and
+  /// the next one goes over what it recorded too: `gradients` gives those of the driver's leaves.
+  void run(const call& remote, const std::function<void(const at::Tensor& root, bool keep, bool record)>& backward,
+           const std::function<tensors()>& gradients) const {
     auto outputs = run(0, seed, 0, {}, remote);
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].requires_grad()) backward(outputs[i].sum(), i + 1 < outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].requires_grad()) continue;
+      const bool keep = i + 1 < outputs.size();
+      auto root = outputs[i].sum();
+      if (i == 0 && has_penalty()) {
+        backward(root, true, true);
+        for (const auto& each : gradients())
+          if (each.defined() && each.requires_grad()) root = root + (each * each).sum();
+      }
+      backward(root, keep, false);
+    }
   }
+  bool has_penalty() const { return seed % 4 == 0; }
 
   std::uint64_t seed;
   std::size_t nodes;
@@ -169,11 +153,13 @@ struct stage {
     current = &what;
     calls = 0;
     troupe::context pass(*nodes[0]);
-    what.run(remote, [&](const at::Tensor& root, bool keep) {
+    const auto backward = [&](const at::Tensor& root, bool keep, bool record) {
       troupe::backward_options options;
       options.keep_graph = keep;
+      options.create_graph = record;
       pass.backward({root}, options).get();
-    });
+    };
+    what.run(remote, backward, [&] { return gradients(0, pass.gradients().get()); });
     auto result = gradients(0, pass.gradients().get());
     for (std::size_t n = 1; n < what.nodes; ++n) {
       const auto there = peer(0, n).call("gradients").get().tensors;
@@ -189,15 +175,19 @@ struct stage {
     tensors leaves;
     for (const auto& [n, own] : what.leaves) leaves.insert(leaves.end(), own.begin(), own.end());
     tensors result(leaves.size());
-    what.run(local, [&](const at::Tensor& root, bool keep) {
-      torch::autograd::backward({root}, {}, keep);
+    const auto backward = [&](const at::Tensor& root, bool keep, bool record) {
+      torch::autograd::backward({root}, {}, keep, record);
       // Two leaves may have got views of one gradient, to which libtorch's next pass would add twice.
       for (std::size_t i = 0; i < leaves.size(); ++i) {
         if (!leaves[i].grad().defined()) continue;
-        result[i] = result[i].defined() ? result[i] + leaves[i].grad() : leaves[i].grad().clone();
+        result[i] = result[i].defined() ? result[i] + leaves[i].grad() : leaves[i].grad();
         leaves[i].mutable_grad().reset();
       }
-    });
+    };
+    what.run(local, backward,
+             [&] { return tensors(result.begin(), result.begin() + static_cast<long>(what.leaves.at(0).size())); });
+    for (auto& each : result)
+      if (each.defined()) each = each.detach().clone();
     return result;
   }
 

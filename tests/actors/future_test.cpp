@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_is_in_the_context_that_was_open_where_it_was
   future<int> value;
   std::vector<troupe::context_id> seen;
   {
-    troupe::call_scope scope(open, 5);
+    troupe::call_scope scope(open, {});
     value.then([&](future<int>) { seen.push_back(troupe::call_scope::context()); });
   }
   value.set_value(1);

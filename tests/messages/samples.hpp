@@ -85,8 +85,8 @@ auto members(is<purse> auto& x) {
   return std::tie(a, b, c);
 }
 auto members(is<autograd_message> auto& x) {
-  auto& [a, b, c, d, e] = x;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = x;
+  return std::tie(a, b, c, d, e, f);
 }
 auto members(is<hello> auto& x) {
   auto& [a, b, c, d, e] = x;
@@ -113,16 +113,16 @@ auto members(is<farewell> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<call_request> auto& x) {
-  auto& [a, b, c, d, e, f, g, h] = x;
-  return std::tie(a, b, c, d, e, f, g, h);
+  auto& [a, b, c, d, e, f, g, h, i] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 auto members(is<call_result> auto& x) {
-  auto& [a, b, c] = x;
-  return std::tie(a, b, c);
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
 }
 auto members(is<propagate_gradients> auto& x) {
-  auto& [a, b, c, d, e, f, g, h] = x;
-  return std::tie(a, b, c, d, e, f, g, h);
+  auto& [a, b, c, d, e, f, g, h, i, j, k] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 auto members(is<participant_quiet> auto& x) {
   auto& [a, b, c, d] = x;
@@ -186,6 +186,8 @@ void fill(generator& random, T& x) {
   if constexpr (std::same_as<T, autograd_message>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.tensors.size());
     x.devices.resize(random() % 3 == 0 ? x.tensors.size() : 0, c10::Device(c10::kCPU));
+  } else if constexpr (std::same_as<T, propagate_gradients>) {
+    x.requires_grad.resize(random() % 3 == 0 ? 0 : x.gradients.size());
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
   } else if constexpr (std::same_as<T, purse>) {

@@ -5,12 +5,10 @@
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <troupe/engine/graph_task.hpp>
-#include <troupe/engine/libtorch_task.hpp>
 #include <troupe/engine/roots.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
@@ -52,17 +50,6 @@ engine::graph_task_settings settings_for(const std::vector<at::Tensor>& roots, c
   return settings;
 }
 
-// What a pass has no use for need not be computed, but only libtorch's graph task can tell that to libtorch's functions. In
-// anomaly mode it would be taken for the one that failed.
-void run(engine::graph_task& task, const pass_options& options) {
-  if (task.graph().leaves_out_outputs && !torch::autograd::AnomalyMode::is_enabled()) {
-    engine::inside_libtorch_task(task.graph(), options.keep_graph || options.create_graph, options.create_graph,
-                                 [&] { task.run(); });
-  } else {
-    task.run();
-  }
-}
-
 }  // namespace
 
 void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, const pass_options& options) {
@@ -74,7 +61,7 @@ void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor
   auto settings = settings_for(roots, gradients, options);
   settings.inputs = input_edges(options.inputs, true);
   engine::graph_task task(std::move(settings));
-  run(task, options);
+  task.run();
 }
 
 void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, bool keep_graph,
@@ -90,7 +77,7 @@ std::vector<at::Tensor> grad(const std::vector<at::Tensor>& roots, const std::ve
   settings.inputs = input_edges(inputs, false);
   settings.capture = true;
   engine::graph_task task(std::move(settings));
-  run(task, options);
+  task.run();
   std::vector<at::Tensor> captures = task.take_captures();
   for (std::size_t i = 0; i < captures.size() && !options.allow_unused; ++i) {
     TORCH_CHECK(captures[i].defined(), "troupe: input ", i, " of grad() (shape ", inputs[i].sizes(),

@@ -70,12 +70,11 @@ void on_fresh_stack(const std::function<void()>& what) {
       at::init_num_threads();
       streams.set();
       const at::ThreadLocalStateGuard as_there(state);
-      running_pass::continue_in(outer);
+      const same_passes here(outer);
       what();
     } catch (...) {
       thrown = std::current_exception();
     }
-    running_pass::continue_in(nullptr);
   }).join();
   warnings.replay();
   if (thrown) {

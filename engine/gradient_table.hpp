@@ -9,8 +9,8 @@
 namespace troupe::engine {
 
 /// Gradients of leaves, by leaf. Single owner; once shared as const it does not change any more.
-///   GT-1  it keeps its leaves alive, so a leaf is never confused with another one at the same address.
-///   GT-2  a gradient in it shares no storage with one outside it, unless it was moved in as its only owner.
+///   TB-1  it keeps its leaves alive, so a leaf is never confused with another one at the same address.
+///   TB-2  a gradient in it shares no storage with one outside it, unless it was moved in as its only owner.
 class gradient_table {
  public:
   /// Adds to the gradient of the leaf: takes the tensor when it is the first (cloned unless it is ours alone and obeys the

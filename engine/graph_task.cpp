@@ -2,7 +2,6 @@
 #include <troupe/engine/graph_task.hpp>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -14,15 +13,16 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/cpu_workers.hpp>
-#include <troupe/engine/describe.hpp>
 #include <troupe/engine/fresh_stack.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/hooks.hpp>
 #include <troupe/engine/input_buffer.hpp>
+#include <troupe/engine/libtorch_task.hpp>
 #include <troupe/engine/warning_relay.hpp>
 
 namespace troupe::engine {
@@ -30,15 +30,6 @@ namespace troupe::engine {
 using torch::autograd::variable_list;
 
 namespace {
-
-std::string shapes_of(const variable_list& gradients) {
-  std::ostringstream text;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    text << (i > 0 ? ", " : "") << i << ": ";
-    gradients[i].defined() ? text << gradients[i].sizes() << ' ' << gradients[i].scalar_type() : text << "undefined";
-  }
-  return text.str();
-}
 
 // libtorch's flag, by thread.
 bool may_use_threads() { return c10::AutogradState::get_tls_state().get_multithreading_enabled(); }
@@ -61,7 +52,7 @@ void graph_task::implementation::seed() {
     } else {
       accumulate(slot, std::move(settings.root_gradients[i]));
     }
-    root.marks |= plan::reached;
+    root.reached = true;
     if (--root.missing == 0) {
       push(to.vertex);
     }
@@ -160,7 +151,7 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
     if (streams) {
       add_on_stream<Ordered>(next, from.first_edge + i, slot, std::move(outputs[i]));
     } else if constexpr (Ordered) {
-      next.marks |= plan::reached;
+      next.reached = true;
       sums->add(from.first_edge + i, slot, slots[slot], std::move(outputs[i]));
     } else {
       accumulate(slots[slot], std::move(outputs[i]));
@@ -252,30 +243,10 @@ void graph_task::implementation::give_leaf_to_caller(torch::autograd::Node& func
 template <bool Ordered>
 void graph_task::implementation::add_on_stream(plan::vertex& next, std::uint32_t edge, std::uint32_t slot, at::Tensor&& value) {
   if constexpr (Ordered) {
-    next.marks |= plan::reached;
+    next.reached = true;
     streams->add(next, slot, value, [&] { sums->add(edge, slot, slots[slot], std::move(value)); });
   } else {
     streams->add(next, slot, slots[slot], std::move(value));
-  }
-}
-
-// Takes a source that never runs off the counts, and with it what only such functions reach.
-void graph_task::implementation::skip_outputs(std::uint32_t source) {
-  std::vector<std::uint32_t> never{source};
-  while (!never.empty()) {
-    const plan::vertex& from = graph.vertices[never.back()];
-    never.pop_back();
-    for (std::uint32_t i = from.first_edge; i < from.first_edge + from.edge_count; ++i) {
-      const std::uint32_t to = graph.edges[i].vertex;
-      if (to == plan::none) {
-        continue;
-      }
-      sums->skip(i);
-      plan::vertex& next = graph.vertices[to];
-      if (--next.missing == 0) {
-        (next.marks & plan::reached) != 0 ? push(to) : never.push_back(to);
-      }
-    }
   }
 }
 
@@ -294,6 +265,7 @@ void graph_task::implementation::abandon() noexcept {
 }
 
 void graph_task::implementation::fail(std::uint32_t index) {
+  abandon();
   if (index != plan::none) {
     auto& function = *graph.vertices[index].function;
     failed = function.name();
@@ -304,48 +276,12 @@ void graph_task::implementation::fail(std::uint32_t index) {
       }
     }
   }
-  abandon();
 }
 
 graph_task::graph_task(graph_task_settings settings) : implementation_(std::make_unique<implementation>(std::move(settings))) {}
 graph_task::~graph_task() = default;
 graph_task::graph_task(graph_task&&) noexcept = default;
 graph_task& graph_task::operator=(graph_task&&) noexcept = default;
-
-void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients) {
-  auto& self = *implementation_;
-  if (self.abandoned) {
-    return;
-  }
-  const send_backward& send = *self.settings.sends.at(index).function;
-  TORCH_CHECK(self.deliveries[index] == implementation::delivery::waiting, "troupe::send_backward of message ",
-              describe(send.message), ": its gradients were delivered or dropped before");
-  validate(send.next_edges(), gradients, [&](const std::string& reason) {
-    return c10::str("troupe::send_backward of message ", describe(send.message), " was sent an ", reason,
-                    ". The gradients that came: ", shapes_of(gradients));
-  });
-  self.deliveries[index] = implementation::delivery::delivered;
-  --self.waiting;
-  self.delivered[index] = std::move(gradients);
-  self.push(self.graph.sends[index]);
-}
-
-program_place graph_task::place_of_delivery(std::size_t index) const {
-  const auto& self = *implementation_;
-  return self.producers.empty() ? program_place{} : self.place_while_running(self.graph.sends.at(index));
-}
-
-void graph_task::drop(std::size_t index) {
-  auto& self = *implementation_;
-  if (self.abandoned) {
-    return;
-  }
-  TORCH_CHECK(self.deliveries.at(index) == implementation::delivery::waiting, "troupe::send_backward of message ",
-              describe(self.settings.sends[index].function->message), ": its gradients were delivered or dropped before");
-  self.deliveries[index] = implementation::delivery::dropped;
-  --self.waiting;
-  self.skip_outputs(self.graph.sends[index]);
-}
 
 void graph_task::run(const std::atomic<bool>* stop) {
   auto& self = *implementation_;
@@ -357,7 +293,7 @@ void graph_task::run(const std::atomic<bool>* stop) {
       adopt_functions(*outer->current_function(), outer->notes().made_from, self.graph);
     }
   }
-  if (running_pass::depth_of_stack() >= most_passes_on_a_stack) {
+  if (!self.settings.in_libtorch_task && running_pass::depth_of_stack() >= most_passes_on_a_stack) {
     on_fresh_stack([&] { self.run_here(stop); });
   } else {
     self.run_here(stop);
@@ -373,6 +309,24 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
       relayed.emplace(settings.warnings);
     }
   }
+  if (needs_libtorch_task()) {
+    inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] { run_shown(stop); });
+  } else {
+    run_shown(stop);
+  }
+}
+
+// Only libtorch's graph task can tell libtorch's functions which of their outputs are of use. Where this pass takes all, it
+// needs one if it runs inside another pass: its functions would be told what that one has a use for.
+bool graph_task::implementation::needs_libtorch_task() const {
+  if (settings.in_libtorch_task || graph.leaves_out_outputs) {
+    return !settings.in_libtorch_task;
+  }
+  const auto* around = torch::autograd::get_current_graph_task_exec_info();
+  return around != nullptr && !around->empty();
+}
+
+void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
   const c10::AutoGradMode grad_mode(settings.create_graph);
   const running_pass here(settings, graph, ready, running, notes);
   evaluate.anomaly = torch::autograd::AnomalyMode::is_enabled() ? &notes : nullptr;
@@ -397,7 +351,8 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
   // Asked once a pass: a profiler that is started by a function sees the next pass.
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
-  if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !streams && !watched) {
+  if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !streams && !watched &&
+      !graph.leaves_out_outputs) {
     settings.workers->check_process();
     run_beside(stop);
   } else {
@@ -464,22 +419,6 @@ std::string graph_task::failed_trace() const { return implementation_->trace; }
 std::string graph_task::failed_calls() const { return implementation_->calls; }
 
 void graph_task::abandon() { implementation_->abandon(); }
-
-std::vector<message_id> graph_task::reach_from_roots() {
-  std::vector<std::uint32_t> start;
-  for (const plan::edge& root : implementation_->graph.roots) {
-    start.push_back(root.vertex);
-  }
-  return implementation_->reach(implementation_->graph, std::move(start));
-}
-
-std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size_t>& sends) {
-  std::vector<std::uint32_t> start;
-  for (const std::size_t send : sends) {
-    start.push_back(implementation_->graph.sends.at(send));
-  }
-  return implementation_->reach(implementation_->graph, std::move(start));
-}
 
 torch::autograd::Node* graph_task::running() const noexcept {
   const std::uint32_t index = implementation_->running;

@@ -60,6 +60,7 @@ struct graph_task_settings {
   pass_recorder* recorder = nullptr;  // with create_graph and recordings: is told what the pass records
   warning_relay* warnings = nullptr;  // takes warnings of functions that another thread runs; to be replayed
   cpu_workers* workers = nullptr;     // large functions may run there; not with create_graph: see GT-7
+  bool in_libtorch_task = false;      // run() is called inside one that publish() was told of, and stays on its stack
   bool one_thread = false;            // run() stays on the constructing thread: its state need not be kept
 };
 
@@ -73,8 +74,9 @@ struct graph_task_settings {
 ///   GT-5  a function or hook may run passes, as deep as memory allows: they go on at a fresh stack before one is full.
 ///   GT-6  what a function changes of grad mode ends with it.
 ///   GT-7  with workers, bits are those without. What ends a graph (accumulation, recvs) and what is small stays on the thread
-///         of run(). A pass that creates a graph or is watched (anomaly mode, profiler) stays there altogether: what it records
-///         is numbered by thread.
+///         of run(). A pass that creates a graph or is watched (anomaly mode, profiler) stays there altogether, for what it
+///         records is numbered by thread, and so does one that leaves outputs out, for GT-8.
+///   GT-8  libtorch's functions compute what the pass takes of their outputs, and nothing else.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);

@@ -26,7 +26,7 @@ namespace troupe::engine {
 class job_board;
 struct job;
 
-/// What a graph task is made of: shared by graph_task.cpp and run_beside.cpp.
+/// What a graph task is made of: shared by graph_task.cpp, deliver.cpp and run_beside.cpp.
 struct graph_task::implementation {
   enum class delivery : std::uint8_t { waiting, delivered, dropped };
 
@@ -67,6 +67,8 @@ struct graph_task::implementation {
   void seed();
   void show_to_hooks_of_lone_root();
   void run_here(const std::atomic<bool>* stop);
+  bool needs_libtorch_task() const;
+  void run_shown(const std::atomic<bool>* stop);
   void run_ready(const std::atomic<bool>* stop);
   void run_callbacks();
   void run_serially(const std::atomic<bool>* stop, bool watched);
@@ -88,14 +90,17 @@ struct graph_task::implementation {
   void distribute(const plan::vertex& from, torch::autograd::variable_list& outputs);
   void distribute_in_order(const plan::vertex& from, torch::autograd::variable_list& outputs);
 
+  // In deliver.cpp.
+  void skip_outputs(std::uint32_t source);
+
   // In run_beside.cpp, for a pass with workers.
   std::size_t run_until_large(const std::atomic<bool>* stop);
   void run_beside(const std::atomic<bool>* stop);
+  void share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop);
   void hand_over_or_run(job_board& board, std::uint32_t index);
   void run_job(job& next);
   void finish(job& done);
 
-  void skip_outputs(std::uint32_t source);
   void abandon() noexcept;
   void fail(std::uint32_t index);
 

@@ -2,6 +2,7 @@
 #include <troupe/engine/job_board.hpp>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -14,7 +15,9 @@
 namespace troupe::engine {
 
 struct job_board::state {
-  explicit state(std::function<void(job&)> run) : run(std::move(run)), threads(at::get_num_threads()) {}
+  explicit state(std::function<void(job&)> run) : run(std::move(run)), threads(at::get_num_threads()) {
+    std::fegetenv(&rounding);
+  }
 
   void work();
   bool more_soon();
@@ -24,6 +27,7 @@ struct job_board::state {
   const std::function<void(job&)> run;
   const at::ThreadLocalState thread_state;
   const int threads;
+  std::fenv_t rounding{};  // and whether small numbers are flushed to zero
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -76,6 +80,8 @@ bool job_board::state::more_soon() {
 
 // A worker's visit. The state that a job leaves behind on the thread goes with it.
 void job_board::state::work() {
+  std::fenv_t rounding_here{};
+  std::fegetenv(&rounding_here);
   std::unique_lock lock(mutex);
   while (!closed) {
     std::unique_ptr<job> next = begin();
@@ -95,7 +101,9 @@ void job_board::state::work() {
       if (at::get_num_threads() != threads) {
         at::set_num_threads(threads);
       }
+      std::fesetenv(&rounding);
       perform(*next);
+      std::fesetenv(&rounding_here);
     }
     lock.lock();
     --running;

@@ -28,7 +28,8 @@ struct job {
 
 /// The functions of one pass that may run at once: workers take them from here, and so does the pass itself when it has nothing
 /// else to do. Owned by the thread that runs the pass.
-///   JB-1  a job runs with the thread-local state, grad mode included, and the number of libtorch's threads of the pass.
+///   JB-1  a job runs with the thread-local state, grad mode included, the number of libtorch's threads and the rounding of
+///         the pass.
 ///   JB-2  jobs begin in the order in which they were added.
 ///   JB-3  after the destructor no job runs any more. Those that had not begun never do.
 class job_board {

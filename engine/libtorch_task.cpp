@@ -18,26 +18,6 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// Is what the calling thread's passes are on another thread.
-class same_passes {
- public:
-  explicit same_passes(running_pass* outer) : moved_(running_pass::innermost() != outer) {
-    if (moved_) {
-      running_pass::continue_in(outer);
-    }
-  }
-  ~same_passes() {
-    if (moved_) {
-      running_pass::continue_in(nullptr);
-    }
-  }
-  same_passes(const same_passes&) = delete;
-  same_passes& operator=(const same_passes&) = delete;
-
- private:
-  bool moved_;
-};
-
 /// The one function that libtorch sees. Its sequence number takes none from the thread's counter.
 struct enclosed_pass final : torch::autograd::Node {
   explicit enclosed_pass(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {

@@ -92,7 +92,7 @@ std::uint32_t plan::add(torch::autograd::Node* function, std::uint32_t rank) {
   if (fresh) {
     TORCH_CHECK(vertices.size() < none, "troupe: a graph of more than ", none, " functions");
     index = static_cast<std::uint32_t>(vertices.size());
-    vertices.push_back({function, 0, 0, 0, 0, 0, 0, rank, needed, none});
+    vertices.push_back({function, 0, 0, 0, 0, 0, 0, rank, needed, false, none});
   }
   return index;
 }
@@ -141,7 +141,7 @@ void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
 
 void plan::prune(const torch::autograd::edge_list& inputs, bool capturing) {
   for (vertex& each : vertices) {
-    each.marks &= ~needed;
+    each.marks = static_cast<std::uint16_t>(each.marks & ~needed);
   }
   std::vector<std::uint32_t> marked;
   for (std::uint32_t i = 0; i < inputs.size(); ++i) {

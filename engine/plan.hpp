@@ -31,11 +31,10 @@ class plan {
     std::uint32_t input;
   };
 
-  enum mark : std::uint32_t {
+  enum mark : std::uint16_t {
     needed = 1,    // its function runs
     captured = 2,  // one of its inputs is an answer of the pass
     source = 4,    // a send: its outputs come from a peer
-    reached = 8,   // a gradient has come, defined or not
   };
 
   struct vertex {
@@ -47,7 +46,8 @@ class plan {
     std::uint32_t slot_count;
     std::uint32_t missing;  // gradients yet to come, counted by edges
     std::uint32_t rank;     // dense: 0, 1, ... by ascending rank
-    std::uint32_t marks;
+    std::uint16_t marks;
+    bool reached;        // a gradient has come, defined or not; not a mark, for workers read those while a pass sets this
     std::uint32_t send;  // of a source: its place in the list of sends
 
     bool executes() const noexcept { return (marks & (needed | captured)) != 0; }

@@ -13,6 +13,7 @@
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/job_board.hpp>
+#include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/warning_relay.hpp>
 
 namespace troupe::engine {
@@ -71,15 +72,33 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   large_functions = 0;
   auto* const here = running_pass::innermost();
   warning_relay warnings;
-  job_board board(workers, [=, this, &warnings](job& next) {
-    const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
-    running_pass::continue_in(here);
-    {
+  std::exception_ptr failure;
+  {
+    job_board board(workers, [=, this, &warnings](job& next) {
+      const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
+      const same_passes as_there(here);
       const running_pass there(settings, graph, ready, next.index, next.notes);
       run_job(next);
+    });
+    try {
+      share(board, warnings, stop);
+    } catch (...) {
+      failure = std::current_exception();
     }
-    running_pass::continue_in(nullptr);
-  });
+  }
+  // Nobody is at work any more.
+  try {
+    warnings.replay();
+  } catch (...) {
+    failure = failure ? failure : std::current_exception();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  workers.busy().store(large_functions > 1, std::memory_order_relaxed);
+}
+
+void graph_task::implementation::share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop) {
   while (!stopped(stop)) {
     for (const auto& done : board.collect()) {
       warnings.replay();
@@ -95,8 +114,8 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
     } else if (!board.wait()) {
       break;
     }
+    c10::GradMode::set_enabled(false);
   }
-  workers.busy().store(large_functions > 1, std::memory_order_relaxed);
 }
 
 void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_t index) {

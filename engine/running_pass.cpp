@@ -39,8 +39,6 @@ running_pass* running_pass::innermost() noexcept { return here.innermost; }
 
 std::uint32_t running_pass::depth_of_stack() noexcept { return here.depth; }
 
-void running_pass::continue_in(running_pass* outer) noexcept { here = {outer, 0}; }
-
 bool running_pass::all_of_each_graph_runs() const noexcept {
   for (const running_pass* each = this; each != nullptr; each = each->outer_) {
     if (!each->settings_.inputs.empty()) {
@@ -58,5 +56,13 @@ void running_pass::emit(const recv_backward& from, std::vector<at::Tensor> gradi
     describe(from.context), " instead");
   pass->settings_.emit_to->emit(from, std::move(gradients), !pass->ready_.empty());
 }
+
+same_passes::same_passes(running_pass* outer) noexcept : innermost_(here.innermost), depth_(here.depth) {
+  if (outer != here.innermost) {
+    here = {outer, 0};
+  }
+}
+
+same_passes::~same_passes() { here = {innermost_, depth_}; }
 
 }  // namespace troupe::engine

@@ -39,9 +39,6 @@ class running_pass {
   /// How many passes run within each other on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
-  /// Makes the calling thread, which runs no pass, go on where another one waits: its innermost pass is `outer`.
-  static void continue_in(running_pass* outer) noexcept;
-
   /// Hands gradients to the outlet of this thread's pass. Throws where there is none.
   static void emit(const recv_backward& from, std::vector<at::Tensor> gradients);
 
@@ -65,6 +62,19 @@ class running_pass {
   const std::uint32_t& function_;
   pass_notes& notes_;
   running_pass* outer_;
+};
+
+/// Makes the calling thread go on where another one waits, until the end of the scope: its innermost pass is `outer`.
+class same_passes {
+ public:
+  explicit same_passes(running_pass* outer) noexcept;
+  ~same_passes();
+  same_passes(const same_passes&) = delete;
+  same_passes& operator=(const same_passes&) = delete;
+
+ private:
+  running_pass* innermost_;
+  std::uint32_t depth_;
 };
 
 }  // namespace troupe::engine

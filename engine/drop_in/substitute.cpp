@@ -21,6 +21,7 @@
 #include <troupe/engine/drop_in/task_state.hpp>
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
@@ -93,6 +94,7 @@ struct inner_pass {
     settings.keep_graph = request.keep_graph;
     settings.create_graph = request.create_graph;
     settings.one_thread = true;
+    settings.in_libtorch_task = true;
     graph_task task = started(std::move(settings));
     if (uses_accelerator(task.graph())) {
       declined = true;
@@ -116,6 +118,7 @@ struct inner_pass {
   }
 
   const pass_request& request;
+  running_pass* const outer = running_pass::innermost();
   variable_list captures;
   graph_task* running = nullptr;
   std::exception_ptr foreign;  // what was thrown and is no std::exception
@@ -137,6 +140,7 @@ struct private_root final : Node {
 
   variable_list apply(variable_list&&) override {
     try {
+      const same_passes here(pass->outer);
       pass->run();
     } catch (const std::exception&) {
       throw;  // libtorch notes it, Python's engine with what Python knows of it

@@ -29,11 +29,12 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 
 /// Runs a pass on troupe's engine, inside one of libtorch's that consists of a single private function.
 ///   SU-1  everything that libtorch keeps by thread is what it would be: current graph task, exec info, functions in the graph,
-///         keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes.
+///         keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes, and with it
+///         the thread: that of libtorch's pool where it would go on there. Passes of troupe's own API are nested in it as in
+///         any other.
 ///   SU-2  what a function throws comes out as it is, also what is no std::exception.
 ///   SU-3  a pass that troupe's engine does not take goes to libtorch's own, before anything of it has run: one with functions
-///   on
-///         an accelerator, one in anomaly mode, one that libtorch refuses.
+///         on an accelerator, one in anomaly mode, one that libtorch refuses.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
 

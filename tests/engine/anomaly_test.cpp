@@ -142,4 +142,18 @@ BOOST_AUTO_TEST_CASE(has_a_task_tell_the_trace_for_errors_that_travel) {
   BOOST_TEST(contains(task.failed_trace(), "Error detected in failing"));
 }
 
+// GT-8
+BOOST_AUTO_TEST_CASE(does_not_compute_what_the_pass_leaves_out) {
+  const auto run = [](const way& run_on) {
+    return error_and_warnings([&] {
+      const auto a = at::full({4}, 1.5).requires_grad_();
+      const auto x = at::linspace(0.1, 2, 4).requires_grad_();
+      run_on.grad({at::igamma(a, x).sum()}, {x});
+    });
+  };
+  const auto found = both_ways(run);
+  BOOST_TEST(found.libtorch.back() == "none");
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -179,7 +179,6 @@ BOOST_AUTO_TEST_CASE(an_error_of_a_pass_within_a_pass_ends_both_unless_it_is_cau
   TROUPE_TEST_BOTH_WAYS(run, 4);
 }
 
-// EV-3
 BOOST_AUTO_TEST_CASE(saved_variables_are_released_as_early_as_in_libtorch) {
   for (const bool keep : {false, true}) {
     const auto run = [keep](const way& run_on) {

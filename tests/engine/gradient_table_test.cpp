@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(sparse_and_dense_gradients_meet_as_in_libtorch) {
   }
 }
 
-// GT-2
+// TB-2
 BOOST_AUTO_TEST_CASE(a_gradient_is_taken_only_from_its_sole_owner) {
   const auto leaf = at::randn({4, 3}).requires_grad_();
   const c10::AutoGradMode off(false);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_is_taken_only_from_its_sole_owner) {
   BOOST_TEST(!at::equal(table.find(leaf), whole.narrow(0, 0, 4)));
 }
 
-// GT-1
+// TB-1
 BOOST_AUTO_TEST_CASE(its_leaves_live_as_long_as_it_does) {
   gradient_table table;
   at::Tensor leaf = at::randn({3}).requires_grad_();

@@ -245,4 +245,54 @@ BOOST_AUTO_TEST_CASE(nest_deep_on_several_threads_at_once) {
   BOOST_TEST(results == std::vector<float>(count, 300.0F), boost::test_tools::per_element());
 }
 
+// GT-8
+BOOST_AUTO_TEST_CASE(compute_all_within_one_that_leaves_something_out) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto x = leaf({2});
+    const auto z = leaf({2});
+    const auto y = through(x, [&](at::Tensor gradient) {
+      const c10::AutoGradMode recording(true);
+      const auto v = at::full({2}, 3.0).requires_grad_();
+      run_on.backward({(v * v).sum()});
+      notes.push_back(text_of(v.grad()));
+      notes.push_back(text_of(run_on.grad({v.exp().sum()}, {v})[0]));
+      return gradient;
+    });
+    notes.push_back(text_of(run_on.grad({(y * z).sum()}, {x})[0]));
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 3);
+}
+
+BOOST_AUTO_TEST_CASE(compute_all_within_one_of_libtorchs_that_leaves_something_out) {
+  const auto x = leaf({2});
+  const auto z = leaf({2});
+  const auto v = at::full({2}, 3.0).requires_grad_();
+  const auto y = through(x, [&](at::Tensor gradient) {
+    const c10::AutoGradMode recording(true);
+    troupe::backward({(v * v).sum()});
+    return gradient;
+  });
+  way(false).grad({(y * z).sum()}, {x});
+  BOOST_TEST(v.grad().equal(at::full({2}, 6.0)));
+}
+
+// GT-8: igamma() has no gradient of its first argument and says so when it is asked for one.
+BOOST_AUTO_TEST_CASE(leave_out_what_they_have_no_use_for_at_any_depth) {
+  for (const int depth : {1, 58, 59, 60, 61, 62, 130}) {
+    std::string error = "not run";
+    const std::function<void(int)> at_level = [&](int level) {
+      if (level == depth) {
+        const c10::AutoGradMode recording(true);
+        const auto a = at::full({4}, 1.5).requires_grad_();
+        const auto x = at::linspace(0.1, 2, 4).requires_grad_();
+        error = error_of([&] { troupe::grad({at::igamma(a, x).sum()}, {x}); });
+      }
+    };
+    troupe::backward({nest(way(true), leaf({1}), depth, at_level).sum()});
+    BOOST_TEST(error == "none", "depth " << depth << ": " << error);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
@@ -186,6 +187,29 @@ BOOST_AUTO_TEST_CASE(a_forked_child_runs_passes_after_its_parent_ran_deep_ones) 
     const auto y = leaf({1});
     troupe::backward({nest(y, 200).sum()});
     return y.grad().item<float>() == 200 ? 0 : 1;
+  });
+  BOOST_TEST(status == 0);
+}
+
+// LT-3
+BOOST_AUTO_TEST_CASE(a_forked_child_runs_trimmed_passes_after_its_parent_had_threads_of_libtorchs_engine) {
+  const std::function<at::Tensor(const at::Tensor&, int)> nest_in_libtorchs = [&](const at::Tensor& from, int depth) {
+    return through(from, [&, depth](at::Tensor gradient) {
+      const c10::AutoGradMode recording(true);
+      if (depth > 1) {
+        torch::autograd::backward({nest_in_libtorchs(leaf({1}), depth - 1).sum()});
+      }
+      return gradient;
+    });
+  };
+  torch::autograd::backward({nest_in_libtorchs(leaf({1}), 70).sum()});
+  const int status = status_of_child([] {
+    const auto x = leaf({2});
+    const auto z = leaf({2});
+    if (error_of([&] { torch::autograd::backward({(x * z).sum()}); }) == "none") {
+      return 2;  // libtorch's engine can run
+    }
+    return troupe::grad({(x * z).sum()}, {x})[0].equal(z) ? 0 : 1;
   });
   BOOST_TEST(status == 0);
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <set>
+
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/current_pass.hpp>
 
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"
@@ -118,6 +123,58 @@ BOOST_AUTO_TEST_CASE(an_error_of_a_final_callback_is_the_passes) {
   const auto found = on_both(run);
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
   BOOST_TEST(found.troupe[0] == "std: from a callback");
+}
+
+// SU-1
+BOOST_AUTO_TEST_CASE(a_deep_pass_finds_what_it_would_find_on_libtorchs_engine) {
+  for (const int depth : {10, 58, 59, 60, 61, 62, 125}) {
+    const auto run = [depth] {
+      std::vector<std::string> notes;
+      const std::function<at::Tensor(const at::Tensor&, int)> down = [&](const at::Tensor& from, int level) {
+        return through(from, [&, level](at::Tensor gradient) {
+          const c10::AutoGradMode recording(true);
+          if (level < depth) {
+            torch::autograd::backward({down(leaf({1}), level + 1).sum()});
+            return gradient;
+          }
+          notes.emplace_back(torch::autograd::get_current_graph_task_id() != -1 ? "in a pass" : "in none");
+          notes.emplace_back(torch::autograd::get_current_graph_task_keep_graph() ? "keeps" : "frees");
+          notes.push_back(error_of(
+            [&] { torch::autograd::Engine::get_default_engine().queue_callback([&] { notes.emplace_back("callback"); }); }));
+          const auto a = at::full({4}, 1.5).requires_grad_();
+          const auto x = at::linspace(0.1, 2, 4).requires_grad_();
+          notes.push_back(error_of([&] { torch::autograd::grad({at::igamma(a, x).sum()}, {x}); }));
+          return gradient;
+        });
+      };
+      torch::autograd::backward({down(leaf({1}), 1).sum()});
+      return notes;
+    };
+    const auto found = on_both(run);
+    BOOST_TEST_CONTEXT("depth " << depth) {
+      BOOST_TEST(found.libtorch.size() == 5u);
+      BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+    }
+  }
+}
+
+// SU-1: troupe's own stack of passes goes on where libtorch does.
+BOOST_AUTO_TEST_CASE(a_deep_pass_is_nested_for_troupes_api_too) {
+  const installed engine;
+  std::set<bool> valid;
+  const std::function<at::Tensor(const at::Tensor&, int)> down = [&](const at::Tensor& from, int level) {
+    return through(from, [&, level](at::Tensor gradient) {
+      const c10::AutoGradMode recording(true);
+      if (level < 130) {
+        torch::autograd::backward({down(leaf({1}), level + 1).sum()});
+      }
+      valid.insert(troupe::is_checkpoint_valid());
+      return gradient;
+    });
+  };
+  const auto x = leaf({1});
+  torch::autograd::grad({down(x, 1).sum()}, {x});
+  BOOST_TEST((valid == std::set<bool>{false}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/backward.hpp>
+#include <troupe/engine/current_pass.hpp>
+
+#include "engine/both_ways.hpp"
+#include "engine/drop_in/both_engines.hpp"
+#include "engine/oracle.hpp"
+#include "engine/threads.hpp"
+
+using namespace troupe::test;
+using torch::autograd::variable_list;
+
+namespace {
+
+at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
+
+/// What a worker's thread and that of the caller do when they run a function. They meet: neither goes on alone.
+struct meeting {
+  std::function<void()> of_worker;
+  std::function<void()> of_caller;
+};
+
+/// A pass of functions of one kind that are all large; each thread runs its part of the meeting, in its first function.
+void run_and_meet(threads& workers, const meeting& what) {
+  const auto pass = [&](const std::function<void()>& call) {
+    const auto x = leaf({1});
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < 8; ++i) {
+      parts.push_back(through(x, [call](at::Tensor gradient) {
+        if (call) {
+          call();
+        }
+        return gradient;
+      }));
+    }
+    troupe::backward({at::stack(parts).sum()}, {}, {.workers = &workers});
+  };
+  pass({});
+  const auto caller = std::this_thread::get_id();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool worker_came = false;
+  bool caller_came = false;
+  pass([&] {
+    std::unique_lock lock(mutex);
+    const bool is_caller = std::this_thread::get_id() == caller;
+    bool& came = is_caller ? caller_came : worker_came;
+    if (std::exchange(came, true)) {
+      return;
+    }
+    changed.notify_all();
+    if (!is_caller && what.of_worker) {
+      what.of_worker();  // the caller waits for the mutex
+    }
+    changed.wait(lock, [&] { return worker_came && caller_came; });
+    if (is_caller && what.of_caller) {
+      what.of_caller();
+    }
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(parallel_passes)
+
+// RP-1
+BOOST_AUTO_TEST_CASE(leave_nothing_on_a_worker_after_an_error) {
+  threads workers(1);
+  struct mishap {};
+  BOOST_CHECK_THROW(run_and_meet(workers, {.of_worker = [] { throw mishap{}; }, .of_caller = {}}), mishap);
+  std::promise<std::int64_t> id;
+  workers.post([&] { id.set_value(troupe::current_pass_id()); });
+  BOOST_TEST(id.get_future().get() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(replay_warnings_of_workers_also_after_an_error) {
+  threads workers(1);
+  collected_warnings warnings;
+  struct mishap {};
+  BOOST_CHECK_THROW(
+    run_and_meet(workers, {.of_worker = [] { TORCH_WARN("from a worker"); }, .of_caller = [] { throw mishap{}; }}), mishap);
+  BOOST_TEST(warnings.texts == std::vector<std::string>{"from a worker"}, boost::test_tools::per_element());
+}
+
+// JB-1
+BOOST_AUTO_TEST_CASE(flush_small_numbers_to_zero_where_the_caller_does) {
+  threads workers(1);
+  const auto is_flushed = [] { return at::full({1}, 1e-30).mul(1e-9).mul(1e8).item<float>() == 0; };
+  bool flushed = false;
+  at::globalContext().setFlushDenormal(true);
+  run_and_meet(workers, {.of_worker = [&] { flushed = is_flushed(); }, .of_caller = {}});
+  at::globalContext().setFlushDenormal(false);
+  BOOST_TEST(flushed);
+  run_and_meet(workers, {.of_worker = [&] { flushed = is_flushed(); }, .of_caller = {}});
+  BOOST_TEST(!flushed);
+}
+
+// GT-6
+BOOST_AUTO_TEST_CASE(end_grad_mode_that_a_hook_leaves_behind) {
+  threads workers(1);
+  const auto x = leaf({2});
+  const auto z = leaf({2});
+  bool recording = true;
+  const auto below = through(z, [&](at::Tensor gradient) {
+    recording = c10::GradMode::is_enabled();
+    return gradient;
+  });
+  x.register_hook([](const at::Tensor&) { c10::GradMode::set_enabled(true); });
+  troupe::grad({(below * x).sum()}, {x, z}, {}, {.workers = &workers});
+  BOOST_TEST(!recording);
+}
+
+// GT-8
+BOOST_AUTO_TEST_CASE(leave_out_what_they_have_no_use_for) {
+  struct asks final : torch::autograd::Function<asks> {
+    static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& a, const at::Tensor& b) { return a + b; }
+    static variable_list backward(torch::autograd::AutogradContext* context, variable_list gradients) {
+      wanted() += context->needs_input_grad(0) ? 1 : 0;
+      return {gradients[0], gradients[0]};
+    }
+    static std::atomic<int>& wanted() {
+      static std::atomic<int> count{0};
+      return count;
+    }
+  };
+  threads workers(1);
+  const auto a = leaf({4});
+  const auto b = leaf({4});
+  for (int round = 0; round < 20; ++round) {
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < 8; ++i) {
+      parts.push_back(asks::apply(a, b * i));
+      parts.push_back(at::igamma(a, b * (i + 1)));
+    }
+    troupe::grad({at::stack(parts).sum()}, {b}, {}, {.workers = &workers});
+  }
+  BOOST_TEST(asks::wanted() == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

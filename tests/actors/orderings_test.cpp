@@ -130,6 +130,20 @@ BOOST_AUTO_TEST_CASE(gradients_are_whole_and_equal_in_every_order) {
   }
 }
 
+// CO-1: as soon as the future is complete, whoever said so.
+BOOST_AUTO_TEST_CASE(a_call_after_a_pass_is_given_its_gradients_in_every_order) {
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    troupe::context pass(play.node("a"));
+    const auto y =
+      play.call("b", "times_weight", torch::tensor({1.0, 3.0}));  // ends on b: the news of it comes by the control plane
+    auto result = pass.backward({y.sum()});
+    while (!result.ready()) BOOST_REQUIRE(play.step());
+    const auto gradient = play.call("b", "gathered", torch::tensor({0.0}));
+    BOOST_REQUIRE_MESSAGE(same(gradient, torch::tensor({1.0, 3.0})), "seed " << seed);
+  }
+}
+
 // Unused results, in a chain over nodes.
 BOOST_AUTO_TEST_CASE(backward_completes_when_results_go_unused_in_every_order) {
   for (int seed = 0; seed < orders; ++seed) {

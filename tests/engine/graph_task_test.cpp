@@ -370,4 +370,18 @@ BOOST_AUTO_TEST_CASE(only_tensors_that_can_require_grad_are_attached) {
   BOOST_TEST(attach_send(message(1), {given[0], at::Tensor()}) == nullptr);
 }
 
+// GT-4
+BOOST_AUTO_TEST_CASE(abandoning_frees_the_gradients_of_the_roots) {
+  const auto x = leaf({3});
+  const auto y = (x * 2).sum();
+  at::Tensor gradient = at::ones({});
+  graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(y)};
+  settings.root_gradients = {gradient};
+  graph_task task(std::move(settings));
+  BOOST_TEST(gradient.use_count() == 2u);
+  task.abandon();
+  BOOST_TEST(gradient.use_count() == 1u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

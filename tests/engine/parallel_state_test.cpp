@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -12,11 +13,14 @@
 #include <ATen/Context.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/cost_book.hpp>
 #include <troupe/engine/current_pass.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/job_board.hpp>
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
@@ -151,6 +155,61 @@ BOOST_AUTO_TEST_CASE(leave_out_what_they_have_no_use_for) {
     troupe::grad({at::stack(parts).sum()}, {b}, {}, {.workers = &workers});
   }
   BOOST_TEST(asks::wanted() == 0);
+}
+
+// GT-4
+BOOST_AUTO_TEST_CASE(end_when_they_are_told_to_stop) {
+  threads workers(1);
+  for (const bool large : {false, true}) {
+    workers.busy() = large;
+    std::atomic<bool> stop{false};
+    const auto x = leaf({2});
+    bool ran = false;
+    const auto below = through(x, [&](at::Tensor gradient) {
+      ran = true;
+      return gradient;
+    });
+    const auto above = through(below, [&](at::Tensor gradient) {
+      stop = true;
+      return gradient;
+    });
+    troupe::engine::graph_task_settings settings;
+    settings.roots = {torch::autograd::impl::gradient_edge(above)};
+    settings.root_gradients = {at::ones({2})};
+    settings.workers = &workers;
+    troupe::engine::graph_task task(std::move(settings));
+    task.run(&stop);
+    BOOST_TEST(!ran);
+    BOOST_TEST(!x.grad().defined());
+  }
+}
+
+// JB-2
+BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
+  struct nobody final : troupe::engine::cpu_workers {
+    nobody() : cpu_workers(1) {}
+    void post(std::function<void()>) override {}
+  } workers;
+  troupe::engine::job_board board(workers, [](troupe::engine::job&) {});
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    auto next = std::make_unique<troupe::engine::job>();
+    next->index = i;
+    board.add(std::move(next));
+  }
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    BOOST_TEST(board.take()->index == i);
+  }
+  BOOST_TEST(!board.take());
+}
+
+// CB-1: kinds that share a place are told apart.
+BOOST_AUTO_TEST_CASE(take_no_cost_from_another_kind) {
+  const auto book = std::make_unique<troupe::engine::cost_book>();
+  constexpr troupe::engine::cost_book::kind one = 5;
+  constexpr troupe::engine::cost_book::kind other = one + (troupe::engine::cost_book::kind{1} << 40);
+  book->note(one, 700);
+  BOOST_TEST(book->cost(one) == 700);
+  BOOST_TEST(book->cost(other) == troupe::engine::cost_book::unknown);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -15,6 +15,7 @@
 #include <troupe/actors/deadline_clock.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/operator_log.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/send_backward.hpp>
@@ -35,6 +36,8 @@ struct outgoing_call {
   std::chrono::milliseconds deadline{0};
   deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
+  span_collector_ptr spans;                  // of the call that made this one, when that is profiled
+  std::size_t slot = 0;                      // with profiling, outside any call: no other call under way has it
   std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
 };

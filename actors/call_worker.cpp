@@ -14,6 +14,7 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/exception_text.hpp>
+#include <troupe/actors/operator_log.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/tensor_codec.hpp>
@@ -21,6 +22,8 @@
 namespace troupe {
 
 namespace {
+
+constexpr std::int64_t shortest_wait_ns = 1'000'000;
 
 class pool_observer : public blocking_observer {
  public:
@@ -58,7 +61,9 @@ void run_call(incoming_call& job, company& here) {
   auto& request = job.request;
   const auto begin = steady_ns();
   const auto label = label_of(request.function, request.values);
+  const auto spans = request.span != 0 ? std::make_shared<span_collector>() : nullptr;
   try {
+    const operator_log log(spans);
     here.witness(request.payload.message.number);
     if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
       throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
@@ -80,7 +85,13 @@ void run_call(incoming_call& job, company& here) {
   } catch (...) {
     job.failure = error(errc::function_failed, "an exception of unknown type");
   }
-  here.recorder().record(label, "call", begin, steady_ns());
+  const auto end = steady_ns();
+  here.recorder().record(label, "call", begin, end);
+  if (!spans) return;
+  trace_log log{{{here.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
+  if (begin - job.arrived_ns > shortest_wait_ns) log.spans.push_back({"waits for a worker", "wait", job.arrived_ns, begin, {}});
+  for (auto& span : spans->take()) log.spans.push_back(std::move(span));
+  job.result.spans = pack(log);
 }
 
 call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here) {

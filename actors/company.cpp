@@ -49,6 +49,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
 void company::start() {
   tracer_ = spawn_tracer(*system_);
   recorder_ = trace_recorder(tracer_, options_.trace);
+  if (options_.profile) recorder_.profile(true);
   continuation_ =
     networked() ? system_->spawn<caf::detached>(make_cpu_continuation, this) : system_->spawn(make_cpu_continuation, this);
   face_ = spawn_peer(*this);
@@ -189,6 +190,11 @@ void company::close_context(const context_id& id) {
 
 void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = steady_ns();
+  if (job->request.span != 0 && !job->spans) {
+    std::lock_guard lock(mutex_);
+    while (!slots_.insert(++job->slot).second) {
+    }
+  }
   if (arriving.events.empty() && transfers_.messenger.idle()) return send_now(std::move(job));
   transfers_.messenger.post(std::move(arriving), [this, job](std::exception_ptr failure) {
     if (!failure) return send_now(job);
@@ -226,14 +232,38 @@ caf::strong_actor_ptr company::published(const std::string& name) const {
 
 void company::finish_call(outgoing_call& job, call_result& result) {
   witness(result.payload.message.number);
-  recorder_.record(job.label, "request", job.begin_ns, steady_ns());
+  if (job.request.span == 0)
+    recorder_.record(job.label, "request", job.begin_ns, steady_ns());
+  else
+    take_spans(job, result.spans);
   call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
   result.payload.tensors.clear();
   *job.answer = std::move(result.payload);
   job.reply.set_value(std::move(reply));
 }
 
+/// The call's own span and those that came with its answer, for the call that made it or for this node's trace.
+void company::take_spans(outgoing_call& job, const std::string& from_callee) {
+  std::vector<trace_span> spans;
+  try {
+    if (!from_callee.empty()) spans = unpack(from_callee).spans;
+  } catch (const error&) {
+    // an answer without a picture is an answer
+  }
+  const auto end_ns = steady_ns();
+  place_within(spans, job.begin_ns, end_ns);
+  spans.insert(spans.begin(), {job.label, "request", job.begin_ns, end_ns, {}});
+  const auto lane = job.slot == 0 ? std::string() : "calls " + std::to_string(job.slot);
+  for (auto& span : spans) {
+    span.lane = lane;
+    job.spans ? job.spans->add(std::move(span)) : recorder_.record(std::move(span));
+  }
+  std::lock_guard lock(mutex_);
+  slots_.erase(job.slot);
+}
+
 void company::fail_call(outgoing_call& job, const error& reason) {
+  if (job.request.span != 0) take_spans(job, {});
   auto text = std::string(reason.what());
   if (reason.code() == errc::deadline_passed) text = "no answer within " + seconds_text(job.deadline);
   job.reply.set_error(

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,7 @@ class company {
   void start();
   void listen();
   void send_now(outgoing_call_ptr job);
+  void take_spans(outgoing_call& job, const std::string& from_callee);
 
   node& handle_;
   settings options_;
@@ -133,6 +135,7 @@ class company {
   std::unordered_map<context_id, open_context> open_contexts_;
   std::unordered_map<std::string, caf::strong_actor_ptr> published_;
   std::vector<call_worker_actor> workers_;
+  std::set<std::size_t> slots_;  // of calls under way that are profiled
   std::function<void(const std::string&, const std::string&)> notify_;
   bool stopped_ = false;
 

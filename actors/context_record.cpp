@@ -40,6 +40,7 @@ std::vector<node_id> context_record::peers() const {
 
 bool context_record::take_news(const call_request& request) {
   std::lock_guard lock(mutex_);
+  profiled_ = profiled_ || request.span != 0;
   if (has_gradients_ || !request.failed.empty()) return false;
   completed_ = std::max(completed_, request.completed);
   return true;
@@ -99,6 +100,11 @@ void context_record::complete(pass_number number) {
 void context_record::gathered() {
   std::lock_guard lock(mutex_);
   ungathered_ = false;
+}
+
+bool context_record::profiled() const {
+  std::lock_guard lock(mutex_);
+  return profiled_;
 }
 
 pass_number context_record::completed() const {

@@ -61,6 +61,8 @@ class context_record {
   /// All gradients of completed passes are gathered.
   void gathered();
 
+  /// Some caller asked for spans.
+  bool profiled() const;
   pass_number completed() const;
   bool running() const;
 
@@ -81,6 +83,7 @@ class context_record {
   std::vector<std::pair<pass_number, caf::strong_actor_ptr>> handed_over_;
   bool has_gradients_ = false;  // some pass left gradients here
   bool ungathered_ = false;     // some graph task of a pass still has them
+  bool profiled_ = false;
   bool released_ = false;
 };
 using context_record_ptr = std::shared_ptr<context_record>;

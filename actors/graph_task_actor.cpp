@@ -14,6 +14,7 @@
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/exception_text.hpp>
+#include <troupe/actors/operator_log.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -219,6 +220,26 @@ struct shell {
   }
 };
 
+/// The spans of a burst, to the trace of the node that started the pass.
+void hand_over(company& here, node_id initiator, trace_span whole, std::vector<trace_span> parts) {
+  if (initiator == here.id()) {
+    for (auto& span : parts) {
+      span.lane = "backward";
+      here.recorder().record(std::move(span));
+    }
+    return;
+  }
+  const auto face = here.directory().face(initiator);
+  if (!face) return;
+  trace_log log{std::move(parts), 0};
+  whole.name = here.name() + ": " + whole.name;
+  log.spans.insert(log.spans.begin(), std::move(whole));
+  call_request message;
+  message.function = "troupe.spans";
+  message.values = {{"node", here.name()}, {"spans", pack(log)}};
+  caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(message));
+}
+
 }  // namespace
 
 graph_task_state::~graph_task_state() {
@@ -251,8 +272,16 @@ deadline_clock::alarm set_deadline(company& here, const graph_task_actor& task, 
 void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner) {
   const call_scope outside_any_call({}, {});
   const auto begin = steady_ns();
-  run_burst(*work, here);
-  here.recorder().record("backward", "backward", begin, steady_ns());
+  const bool mine = work->context.node == here.id();
+  const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();
+  const auto spans = wanted ? std::make_shared<span_collector>() : nullptr;
+  {
+    const operator_log log(spans);
+    run_burst(*work, here);
+  }
+  const auto end = steady_ns();
+  here.recorder().record("backward", "backward", begin, end);
+  if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
   const auto outcome = work->outcome;
   const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
   if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});

@@ -10,6 +10,7 @@
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/chrome_trace.hpp>
 #include <troupe/actors/company.hpp>
+#include <troupe/actors/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -28,6 +29,25 @@ void add_own_functions(node& here) {
       .receive([&](const trace_log& log) { reply.values["spans"] = pack(log); },
                [](const caf::error& reason) { throw to_exception(reason); });
     return reply;
+  });
+  // What a burst of a pass ran, which another node has started.
+  here.functions().add("troupe.spans", [](call_arguments& arguments) {
+    auto& here = arguments.here.actors();
+    const auto name = get<std::string>(arguments.values, "node");
+    auto spans = unpack(get<std::string>(arguments.values, "spans")).spans;
+    caf::scoped_actor self{here.system()};
+    std::int64_t offset = 0;
+    if (here.networked())
+      self->request(here.membership(), collect_deadline, clock_atom::value, arguments.here.peer(name).id())
+        .receive([&](std::int64_t ns) { offset = ns; },
+                 [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); });
+    for (auto& span : spans) {
+      span.begin_ns -= offset;
+      span.end_ns -= offset;
+      span.lane = "backward on " + name;
+      here.recorder().record(std::move(span));
+    }
+    return call_reply{};
   });
 }
 
@@ -125,6 +145,8 @@ void node::trace(std::string name, std::string category, std::int64_t begin_ns, 
 
 void node::set_tracing(bool on) { company_->recorder().enable(on); }
 
+void node::set_profiling(bool on) { company_->recorder().profile(on); }
+
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   caf::scoped_actor self{company_->system()};
   std::vector<node_trace> nodes{{name(), 0, {}}};
@@ -176,6 +198,8 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
     job->request.calls = add_call(call_scope::calls(), label, here.name(), name_);
   job->label = std::move(label);
   job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
+  job->spans = operator_log::current();
+  if (job->spans || here.recorder().profiling()) job->request.span = 1;
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;

@@ -104,6 +104,11 @@ class node {
   /// Turns the recording of spans on or off (see settings::trace).
   void set_tracing(bool on);
 
+  /// Turns profiling on or off (see settings::profile): the answers to this node's calls, and the passes it starts, then bring
+  /// the spans of what ran, operators and nested calls included, into this node's trace, under the call and on its clock. On
+  /// turns tracing on too.
+  void set_profiling(bool on);
+
   /// The spans of all nodes named, as a Chrome/Perfetto trace (JSON), one row a node, on this node's clock.
   std::string collect_trace(const std::vector<std::string>& peers);
 

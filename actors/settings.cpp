@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr const char* known_options =
-  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms= and --trace";
+  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --trace and --profile";
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
@@ -74,6 +74,10 @@ settings::settings(int argc, char** argv) {
     const std::string_view argument = argv[i];
     const auto equals = argument.find('=');
     const auto option = argument.substr(0, equals);
+    if (argument == "--profile") {
+      profile = true;
+      continue;
+    }
     if (argument == "--trace") {
       trace = true;
       continue;

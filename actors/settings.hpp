@@ -24,12 +24,13 @@ struct settings {
   std::chrono::milliseconds deadline{60'000};  // of calls, passes and lookups that name none
   std::chrono::milliseconds heartbeat{250};    // between two signs of life; a peer is down after 3 missed ones
   bool trace = false;                          // record spans from the start
+  bool profile = false;                        // and what calls and passes of this node run, operators included, wherever
   /// Called with the configuration of the node's actor system, before that starts: to add the message types of your own actors.
   std::function<void(caf::actor_system_config&)> configure;
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--trace`; throws troupe::error for anything else.
+  /// `--trace`, `--profile`; throws troupe::error for anything else.
   settings(int argc, char** argv);
 };
 

@@ -38,10 +38,20 @@ tracer_actor::behavior_type make_tracer(tracer_actor::stateful_pointer<tracer_st
 
 tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity) { return system.spawn(make_tracer, capacity); }
 
-trace_recorder::trace_recorder(tracer_actor to, bool enabled) : shared_(new shared{enabled, std::move(to)}) {}
+trace_recorder::trace_recorder(tracer_actor to, bool enabled) : shared_(new shared{enabled, false, std::move(to)}) {}
 
 void trace_recorder::enable(bool on) noexcept {
   if (shared_) shared_->enabled.store(on, std::memory_order_relaxed);
+}
+
+void trace_recorder::profile(bool on) noexcept {
+  if (!shared_) return;
+  if (on) enable(true);
+  shared_->profiling.store(on, std::memory_order_relaxed);
+}
+
+void trace_recorder::record(trace_span span) const {
+  if (enabled()) caf::anon_send(shared_->to, std::move(span));
 }
 
 void trace_recorder::record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,

@@ -57,13 +57,19 @@ class trace_recorder {
   bool enabled() const noexcept { return shared_ && shared_->enabled.load(std::memory_order_relaxed); }
   void enable(bool on) noexcept;
 
+  /// Whether calls and passes of this node bring back what they ran. Goes with `enabled`.
+  bool profiling() const noexcept { return enabled() && shared_->profiling.load(std::memory_order_relaxed); }
+  void profile(bool on) noexcept;
+
   /// A finished span, steady clock in nanoseconds. The lane is the category where none is named.
   void record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
               std::string_view lane = {}) const;
+  void record(trace_span span) const;
 
  private:
   struct shared {
     std::atomic<bool> enabled;
+    std::atomic<bool> profiling{false};
     tracer_actor to;
   };
   std::shared_ptr<shared> shared_;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Spans and operators of calls and passes in the trace of the node that made them.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/operator_log.hpp>
+#include <troupe/troupe.hpp>
+
+#include "linear_cluster.hpp"
+
+namespace {
+
+using troupe::trace_span;
+using span_list = std::vector<trace_span>;
+
+struct profiled_nodes {
+  profiled_nodes() {
+    b.functions().add("outer", [this](troupe::call_arguments& arguments) {
+      auto next = b.peer("c").call("inner", {arguments.tensors.at(0).exp()}).get().tensors.at(0);
+      return troupe::call_reply{{next * 2}};
+    });
+    c.functions().add("inner",
+                      [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0).tanh()}}; });
+    b.join("127.0.0.1", c.port());
+    a.join("127.0.0.1", b.port());
+    a.join("127.0.0.1", c.port());
+    b.peer("c");
+  }
+
+  /// What this node's tracer has.
+  span_list of(troupe::node& node) {
+    caf::scoped_actor self{node.actors().system()};
+    span_list result;
+    self->request(node.actors().tracer(), std::chrono::seconds(10), troupe::collect_atom::value)
+      .receive([&](const troupe::trace_log& log) { result = log.spans; }, [](const caf::error&) {});
+    return result;
+  }
+
+  void run() {
+    troupe::context pass(a);
+    auto x = torch::ones({2}, torch::requires_grad());
+    auto y = a.peer("b").call("outer", {x}).get().tensors.at(0);
+    pass.backward({y.sum()}).get();
+  }
+
+  troupe::node a{troupe::test::named_settings("a")};
+  troupe::node b{troupe::test::named_settings("b")};
+  troupe::node c{troupe::test::named_settings("c")};
+};
+
+const trace_span* find_span(const span_list& all, const std::string& name, const std::string& category) {
+  const auto found =
+    std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name && each.category == category; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool lies_in(const trace_span& inner, const trace_span& outer) {
+  return inner.lane == outer.lane && outer.begin_ns <= inner.begin_ns && inner.begin_ns <= inner.end_ns &&
+         inner.end_ns <= outer.end_ns;
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(profiling, profiled_nodes)
+
+BOOST_AUTO_TEST_CASE(an_answer_brings_what_ran_for_it_nested_calls_and_operators_included) {
+  a.set_profiling(true);
+  run();
+  const auto all = of(a);
+  const std::pair<const char*, const char*> chain[] = {
+    {"outer", "request"}, {"b: outer", "call"}, {"inner", "request"}, {"c: inner", "call"}, {"aten::tanh", "operator"}};
+  const trace_span* outer = nullptr;
+  for (const auto& [name, category] : chain) {
+    const auto* found = find_span(all, name, category);
+    BOOST_REQUIRE_MESSAGE(found != nullptr, "no " << category << " '" << name << "' among " << all.size() << " spans");
+    BOOST_TEST((outer == nullptr || lies_in(*found, *outer)), category << " '" << name << "' lies elsewhere");
+    outer = found;
+  }
+  const auto* exponential = find_span(all, "aten::exp", "operator");
+  BOOST_REQUIRE(exponential != nullptr);
+  BOOST_TEST(lies_in(*exponential, *find_span(all, "b: outer", "call")));
+  BOOST_TEST(exponential->end_ns <= find_span(all, "inner", "request")->begin_ns);
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_brings_what_ran_for_it_on_every_node) {
+  a.set_profiling(true);
+  run();
+  // Spans of a burst come on their own, perhaps after the pass is complete.
+  for (const std::string name : {"b", "c"}) {
+    const std::string function = name == "b" ? "ExpBackward0" : "TanhBackward0";
+    span_list all;
+    const auto has_arrived = [&] {
+      const auto is_inside_a_burst = [&](const trace_span& inner) {
+        return inner.name.find(function) != std::string::npos &&
+               std::any_of(all.begin(), all.end(), [&](const trace_span& outer) {
+                 return outer.name == name + ": backward" && outer.lane == "backward on " + name && lies_in(inner, outer);
+               });
+      };
+      return std::any_of(all.begin(), all.end(), is_inside_a_burst);
+    };
+    for (int tries = 0; tries < 2000 && !has_arrived(); ++tries) {
+      a.peer(name).call("troupe.drop").get();
+      all = of(a);
+    }
+    BOOST_TEST(has_arrived(), "no " << function << " of node " << name << " among " << all.size() << " spans");
+  }
+  BOOST_TEST((find_span(of(a), "backward", "backward") != nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(without_profiling_a_trace_has_no_operators_and_no_other_nodes) {
+  a.set_tracing(true);
+  run();
+  for (const auto& each : of(a)) BOOST_TEST((each.category == "request" || each.category == "backward"), each.category);
+}
+
+BOOST_AUTO_TEST_CASE(spans_of_another_clock_come_to_lie_in_the_middle_of_the_time_they_were_waited_for) {
+  span_list all{
+    {"call", "call", 1000, 1600, {}}, {"operator", "operator", 1100, 1200, {}}, {"too long", "operator", 0, 9000, {}}};
+  troupe::place_within(all, -500, 500);
+  BOOST_TEST(all[0].begin_ns == -300);
+  BOOST_TEST(all[0].end_ns == 300);
+  BOOST_TEST(all[1].begin_ns == -200);
+  BOOST_TEST(all[1].end_ns == -100);
+  BOOST_TEST(all[2].begin_ns == -500);
+  BOOST_TEST(all[2].end_ns == 500);
+  constexpr auto huge = std::numeric_limits<std::int64_t>::max();
+  span_list hostile{{"call", "call", -huge, huge, {}}, {"operator", "operator", huge, -huge, {}}};
+  troupe::place_within(hostile, 10, 20);
+  for (const auto& each : hostile) BOOST_TEST((each.begin_ns >= 10 && each.end_ns <= 20));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

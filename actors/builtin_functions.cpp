@@ -9,8 +9,10 @@
 
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/local_optimizer.hpp>
+#include <troupe/actors/module_selection.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/object_store.hpp>
+#include <troupe/actors/script_module.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -56,9 +58,44 @@ call_reply create(object_store& objects, call_arguments& arguments) {
   return {{}, {{value_names::object, to_attribute(id.number)}}};
 }
 
+call_reply create_script(object_store& objects, call_arguments& arguments) {
+  const auto owner = take_owner(arguments.values);
+  const auto id = objects.add(owner, load_script(arguments.tensors.at(0)));
+  return {{}, {{value_names::object, to_attribute(id.number)}}};
+}
+
 call_reply drop(object_store& objects, call_arguments& arguments) {
-  objects.drop(arguments.target);
+  if (arguments.target) objects.drop(arguments.target, take_owner(arguments.values));
   return {};
+}
+
+call_reply lend(object_store& objects, call_arguments& arguments) {
+  const auto from = take_owner(arguments.values);
+  const node_id to{number_from(arguments.values, value_names::to)};
+  return {{}, {{value_names::ticket, to_attribute(objects.lend(arguments.target, from, to))}}};
+}
+
+call_reply take_loan(object_store& objects, call_arguments& arguments) {
+  const auto to = take_owner(arguments.values);
+  objects.take(arguments.target, number_from(arguments.values, value_names::ticket), to);
+  return {};
+}
+
+call_reply select(object_store& objects, call_arguments& arguments) {
+  const auto owner = take_owner(arguments.values);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; arguments.values.contains(std::to_string(i)); ++i)
+    names.push_back(get<std::string>(arguments.values, std::to_string(i)));
+  auto part = std::make_shared<module_selection>(objects.find_module(arguments.target), names);
+  return {{}, {{value_names::object, to_attribute(objects.add(owner, std::move(part)).number)}}};
+}
+
+call_reply parameter(object_store& objects, call_arguments& arguments) {
+  const auto name = get<std::string>(arguments.values, value_names::name);
+  const auto found = find_parameter(*objects.find_module(arguments.target), name);
+  if (arguments.context) return {{found}};
+  at::NoGradGuard no_grad;
+  return {{found.detach().clone()}};
 }
 
 call_reply method(object_store& objects, call_arguments& arguments) {
@@ -208,7 +245,12 @@ void add_builtin_functions(function_table& functions, object_store& objects) {
     functions.add(name, [&objects, run](call_arguments& arguments) { return run(objects, arguments); });
   };
   add("troupe.create", create);
+  add("troupe.create_script", create_script);
   add("troupe.drop", drop);
+  add("troupe.lend", lend);
+  add("troupe.take", take_loan);
+  add("troupe.select", select);
+  add("troupe.parameter", parameter);
   add("troupe.method", method);
   add("troupe.parameters", parameters);
   add("troupe.set_parameters", set_parameters);

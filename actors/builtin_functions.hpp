@@ -26,6 +26,9 @@ inline constexpr auto type = "troupe.type";    // of module
 inline constexpr auto owner = "troupe.owner";  // node that an object belongs to
 inline constexpr auto method = "troupe.method";
 inline constexpr auto object = "troupe.object";  // number of an object
+inline constexpr auto name = "troupe.name";      // of a parameter
+inline constexpr auto to = "troupe.to";          // node that an object is lent to
+inline constexpr auto ticket = "troupe.ticket";  // of a loan
 }  // namespace value_names
 
 /// A call as people know it, for traces and errors: the method where it is a module's, else the function.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/object_store.hpp>
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <troupe/actors/local_optimizer.hpp>
 #include <troupe/messages/errors.hpp>
@@ -46,7 +46,7 @@ object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> obje
 object_id object_store::insert(node_id owner, object held) {
   std::lock_guard lock(mutex_);
   const object_id id{here_, ++last_number_};
-  objects_.emplace(id, entry{owner, std::move(held)});
+  objects_.emplace(id, entry{std::move(held), {owner}, {}});
   return id;
 }
 
@@ -54,9 +54,7 @@ template <class T>
 std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
   std::lock_guard lock(mutex_);
   auto found = objects_.find(id);
-  if (found == objects_.end())
-    throw error(errc::unknown_function, "node '" + node_name_ + "' has no object " + to_string(id) + ", expected " + kind +
-                                          "; it was dropped, or its owner went down");
+  if (found == objects_.end()) refuse(id, kind);
   const auto* held = std::get_if<std::shared_ptr<T>>(&found->second.held);
   if (held == nullptr)
     throw error(errc::unknown_function, "object " + to_string(id) + " of node '" + node_name_ + "' is not " + kind);
@@ -69,10 +67,19 @@ std::shared_ptr<local_optimizer> object_store::find_optimizer(object_id id) cons
   return find<local_optimizer>(id, "an optimizer");
 }
 
-bool object_store::drop(object_id id) {
+void object_store::refuse(object_id id, const std::string& expected) const {
+  throw error(errc::unknown_function, "node '" + node_name_ + "' has no object " + to_string(id) + ", expected " + expected +
+                                        "; it was dropped, or its owner went down");
+}
+
+bool object_store::drop(object_id id, node_id owner) {
   decltype(objects_)::node_type dropped;  // destroyed after the lock is gone
   std::lock_guard lock(mutex_);
-  dropped = objects_.extract(id);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) return false;
+  auto& owners = found->second.owners;
+  if (auto one = std::find(owners.begin(), owners.end(), owner); one != owners.end()) owners.erase(one);
+  if (found->second.is_free()) dropped = objects_.extract(found);
   return !dropped.empty();
 }
 
@@ -80,14 +87,38 @@ std::size_t object_store::drop_owned_by(node_id owner) {
   std::vector<entry> dropped;
   std::lock_guard lock(mutex_);
   for (auto it = objects_.begin(); it != objects_.end();) {
-    if (it->second.owner == owner) {
-      dropped.push_back(std::move(it->second));
+    auto& each = it->second;
+    std::erase(each.owners, owner);
+    std::erase_if(each.loans, [&](const loan& open) { return open.from == owner || open.to == owner; });
+    if (each.is_free()) {
+      dropped.push_back(std::move(each));
       it = objects_.erase(it);
     } else {
       ++it;
     }
   }
   return dropped.size();
+}
+
+std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) refuse(id, "one to lend");
+  found->second.loans.push_back({++last_ticket_, from, to});
+  return last_ticket_;
+}
+
+void object_store::take(object_id id, std::uint64_t ticket, node_id to) {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) refuse(id, "one that was lent");
+  auto& loans = found->second.loans;
+  const auto open = std::find_if(loans.begin(), loans.end(), [&](const loan& each) { return each.ticket == ticket; });
+  if (open == loans.end() || open->to != to)
+    throw error(errc::misuse, "object " + to_string(id) + " of node '" + node_name_ + "': the reference was " +
+                                (open == loans.end() ? "taken before, or its lender went down" : "lent to another node"));
+  loans.erase(open);
+  found->second.owners.push_back(to);
 }
 
 std::size_t object_store::size() const {

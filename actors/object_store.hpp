@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
 #include <troupe/actors/module.hpp>
 #include <troupe/messages/attributes.hpp>
@@ -41,11 +42,13 @@ class node_tether {
   node* here_;
 };
 
-/// Modules and optimizers that live on a node, each on behalf of an owner, and the module types it can make. Safe to use from
+/// Modules and optimizers that live on a node, each on behalf of its owners, and the module types it can make. Safe to use from
 /// any thread.
-///   OS-1  an object is found from add to drop; whoever found it may finish with it afterwards.
+///   OS-1  an object is found from add until its last owner dropped it and no loan is open; whoever found it may finish with it
+///         afterwards.
 ///   OS-2  no id is given twice, also not by two runs of a node.
 ///   OS-3  user code (a maker, a destructor) runs without the store's lock.
+///   OS-4  a loan is taken once, by the node that it is for, and ends with either of its two nodes.
 class object_store {
  public:
   object_store(node_id here, std::string node_name);
@@ -63,10 +66,16 @@ class object_store {
   std::shared_ptr<module> find_module(object_id id) const;
   std::shared_ptr<local_optimizer> find_optimizer(object_id id) const;
 
-  /// Says whether it was there.
-  bool drop(object_id id);
-  /// Drops what belongs to a node, one that went down; returns how many.
+  /// Ends one ownership; says whether the object goes with it.
+  bool drop(object_id id, node_id owner);
+  /// Ends the ownerships and loans of a node, one that went down; returns how many objects go with them.
   std::size_t drop_owned_by(node_id owner);
+
+  /// Opens a loan: the object stays for `to`. Returns its ticket; throws troupe::error (unknown_function) for an object that is
+  /// not there.
+  std::uint64_t lend(object_id id, node_id from, node_id to);
+  /// Makes the loan an ownership; throws troupe::error (misuse) for a ticket that is not open for `to`.
+  void take(object_id id, std::uint64_t ticket, node_id to);
   std::size_t size() const;
 
   node_id here() const noexcept { return here_; }
@@ -79,14 +88,23 @@ class object_store {
 
  private:
   using object = std::variant<std::shared_ptr<module>, std::shared_ptr<local_optimizer>>;
+  struct loan {
+    std::uint64_t ticket;
+    node_id from;
+    node_id to;
+  };
   struct entry {
-    node_id owner;
     object held;
+    std::vector<node_id> owners;  // one that owns it twice is there twice
+    std::vector<loan> loans;
+
+    bool is_free() const noexcept { return owners.empty() && loans.empty(); }
   };
 
   object_id insert(node_id owner, object held);
   template <class T>
   std::shared_ptr<T> find(object_id id, const char* kind) const;
+  [[noreturn]] void refuse(object_id id, const std::string& expected) const;
 
   const node_id here_;
   const std::string node_name_;
@@ -94,6 +112,7 @@ class object_store {
   std::map<std::string, module_maker> types_;
   std::unordered_map<object_id, entry> objects_;
   std::uint64_t last_number_ = 0;
+  std::uint64_t last_ticket_ = 0;
   std::shared_ptr<node_tether> tether_;
 };
 

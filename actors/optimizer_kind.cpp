@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
@@ -53,6 +54,18 @@ struct sgd_options {
   }};
 };
 
+struct adagrad_options {
+  using O = torch::optim::AdagradOptions;
+  static constexpr std::array<option<O>, 5> all{{
+    {"lr", false, [](const O& o) { return o.lr(); }, [](O& o, double x) { o.lr(x); }},
+    {"lr_decay", false, [](const O& o) { return o.lr_decay(); }, [](O& o, double x) { o.lr_decay(x); }},
+    {"weight_decay", false, [](const O& o) { return o.weight_decay(); }, [](O& o, double x) { o.weight_decay(x); }},
+    {"initial_accumulator_value", false, [](const O& o) { return o.initial_accumulator_value(); },
+     [](O& o, double x) { o.initial_accumulator_value(x); }},
+    {"eps", false, [](const O& o) { return o.eps(); }, [](O& o, double x) { o.eps(x); }},
+  }};
+};
+
 template <class S>
 struct adam_state {
   static std::vector<std::string> slots() { return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}; }
@@ -72,6 +85,16 @@ struct sgd_state {
   static std::vector<std::string> slots() { return {"momentum_buffer"}; }
   static parameter_state read(const S& from) { return {true, 0, {from.momentum_buffer()}}; }
   static void write(S& to, parameter_state from) { to.momentum_buffer(std::move(from.slots[0])); }
+};
+
+struct adagrad_state {
+  using S = torch::optim::AdagradParamState;
+  static std::vector<std::string> slots() { return {"sum"}; }
+  static parameter_state read(const S& from) { return {true, from.step(), {from.sum()}}; }
+  static void write(S& to, parameter_state from) {
+    to.step(from.step);
+    to.sum(std::move(from.slots[0]));
+  }
 };
 
 /// A number or a flag as the option wants it; throws with what was expected.
@@ -160,9 +183,10 @@ const optimizer_kind& optimizer_kind::find(const std::string& name) {
   static const kind_of<SGD, SGDOptions, SGDParamState, sgd_options, sgd_state> sgd{"sgd", SGDOptions(1e-3)};
   static const adam_kind<Adam, AdamOptions, AdamParamState> adam{"adam", {}};
   static const adam_kind<AdamW, AdamWOptions, AdamWParamState> adamw{"adamw", {}};
-  for (const optimizer_kind* one : std::initializer_list<const optimizer_kind*>{&sgd, &adam, &adamw})
+  static const kind_of<Adagrad, AdagradOptions, AdagradParamState, adagrad_options, adagrad_state> adagrad{"adagrad", {}};
+  for (const optimizer_kind* one : std::initializer_list<const optimizer_kind*>{&sgd, &adam, &adamw, &adagrad})
     if (one->name() == name) return *one;
-  throw error(errc::misuse, "no optimizer is called '" + name + "'; there are sgd, adam and adamw");
+  throw error(errc::misuse, "no optimizer is called '" + name + "'; there are sgd, adam, adamw and adagrad");
 }
 
 }  // namespace troupe

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/remote_module.hpp>
 
+#include <charconv>
 #include <utility>
 
 #include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/object_store.hpp>
 #include <troupe/actors/remote_object.hpp>
 
@@ -17,6 +19,11 @@ named_tensors named(const call_reply& reply) {
   for (std::size_t i = 0; i < reply.tensors.size(); ++i)
     result.emplace_back(get<std::string>(reply.values, std::to_string(i)), reply.tensors[i]);
   return result;
+}
+
+bool read_number(const std::string& text, std::size_t begin, std::size_t end, std::uint64_t& number) {
+  const auto [stop, failed] = std::from_chars(text.data() + begin, text.data() + end, number);
+  return failed == std::errc() && stop == text.data() + end && begin < end;
 }
 
 }  // namespace
@@ -36,6 +43,43 @@ remote_module peer::create(const std::string& type, attributes values) const {
   return {*this, {id_, number_from(reply.values, value_names::object)}};
 }
 
+remote_module remote_module::take(node& here, const std::string& reference) {
+  // <home's name>/<number>/<ticket>
+  const auto second = reference.rfind('/');
+  const auto first = second == std::string::npos ? second : reference.rfind('/', second - 1);
+  std::uint64_t number = 0;
+  std::uint64_t ticket = 0;
+  if (first == std::string::npos || first == 0 || !read_number(reference, first + 1, second, number) ||
+      !read_number(reference, second + 1, reference.size(), ticket))
+    throw error(errc::misuse, "remote_module::take: '" + reference + "' is not a reference that remote_module::lend gave");
+  const auto home = here.peer(reference.substr(0, first));
+  const object_id id{home.id(), number};
+  const call_scope outside({}, {});
+  home
+    .call("troupe.take", {},
+          {{value_names::owner, to_attribute(here.id().value)}, {value_names::ticket, to_attribute(ticket)}}, id)
+    .get();
+  return {home, id};
+}
+
+std::string remote_module::lend(const peer& to) const {
+  const call_scope outside({}, {});
+  const auto reply = lifetime_
+                       ->call("troupe.lend", {},
+                              {{value_names::owner, to_attribute(where().here().id().value)},
+                               {value_names::to, to_attribute(to.id().value)}})
+                       .get();
+  return where().name() + '/' + std::to_string(id().number) + '/' + std::to_string(number_from(reply.values, value_names::ticket));
+}
+
+remote_module remote_module::select(const std::vector<std::string>& names) const {
+  attributes values{{value_names::owner, to_attribute(where().here().id().value)}};
+  for (std::size_t i = 0; i < names.size(); ++i) values.emplace(std::to_string(i), names[i]);
+  const call_scope outside({}, {});
+  const auto reply = lifetime_->call("troupe.select", {}, std::move(values)).get();
+  return {where(), {id().node, number_from(reply.values, value_names::object)}};
+}
+
 remote_module::remote_module(peer where, object_id id) : lifetime_(std::make_shared<lifetime>(std::move(where), id)) {}
 
 const peer& remote_module::where() const noexcept { return lifetime_->where(); }
@@ -48,6 +92,10 @@ future<call_reply> remote_module::call(const std::string& method, std::vector<at
 }
 
 named_tensors remote_module::parameters() const { return named(lifetime_->call("troupe.parameters").get()); }
+
+at::Tensor remote_module::parameter(const std::string& name) const {
+  return lifetime_->call("troupe.parameter", {}, {{value_names::name, name}}).get().tensors.at(0);
+}
 
 void remote_module::set_parameters(const named_tensors& values) const {
   std::vector<at::Tensor> tensors;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/object_store.hpp>
@@ -15,9 +16,9 @@ remote_object::remote_object(peer where, object_id id)
 
 remote_object::~remote_object() {
   try {
-    tether_->with_node([this](node&) {
+    tether_->with_node([this](node& here) {
       const call_scope outside({}, {});  // a drop joins no context
-      call("troupe.drop");
+      call("troupe.drop", {}, {{value_names::owner, to_attribute(here.id().value)}});
     });
   } catch (const std::exception&) {
     // The peer is gone, and the object with it.

@@ -7,6 +7,7 @@
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/remote_module.hpp>
+#include <troupe/actors/script_module.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>

@@ -97,6 +97,13 @@ const std::vector<pairing> pairings{
    [](auto p) {
      return std::make_unique<AdamW>(p, AdamWOptions(0.002).betas({0.9, 0.95}).weight_decay(0).amsgrad(true));
    }},
+  {"adagrad", {"adagrad", {}}, [](auto p) { return std::make_unique<Adagrad>(p, AdagradOptions()); }},
+  {"adagrad with options",
+   {"adagrad", {{"lr", 0.05}, {"lr_decay", 0.1}, {"weight_decay", 0.01}, {"initial_accumulator_value", 0.5}, {"eps", 1e-6}}},
+   [](auto p) {
+     return std::make_unique<Adagrad>(
+       p, AdagradOptions(0.05).lr_decay(0.1).weight_decay(0.01).initial_accumulator_value(0.5).eps(1e-6));
+   }},
 };
 
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
@@ -215,7 +222,7 @@ BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there
   const auto refusal = [](optimizer_settings settings) {
     return text_of<error>([&] { local_optimizer refused(settings, {}, named(leaves(usual))); });
   };
-  BOOST_TEST(refusal({"lion", {}}) == "no optimizer is called 'lion'; there are sgd, adam and adamw");
+  BOOST_TEST(refusal({"lion", {}}) == "no optimizer is called 'lion'; there are sgd, adam, adamw and adagrad");
   BOOST_TEST(refusal({"sgd", {{"beta1", 0.9}}}) ==
              "optimizer 'sgd' has no option 'beta1'; it has lr, momentum, dampening, weight_decay, nesterov");
   BOOST_TEST(refusal({"adamw", {{"LR", 0.9}}}) ==

@@ -37,8 +37,9 @@ BOOST_AUTO_TEST_CASE(an_object_is_found_until_it_is_dropped_and_may_be_finished_
   const auto id = store.add(alice, std::make_shared<noted_module>());
   BOOST_TEST((id.node == here));
   const auto found = store.find_module(id);
-  BOOST_TEST(store.drop(id));
-  BOOST_TEST(!store.drop(id));
+  BOOST_TEST(!store.drop(id, bob));
+  BOOST_TEST(store.drop(id, alice));
+  BOOST_TEST(!store.drop(id, alice));
   BOOST_TEST(found.use_count() == 1);
   const auto text = text_of<error>([&] { store.find_module(id); });
   BOOST_TEST(contains(text, "node 'stage1' has no object " + to_string(id) + ", expected a module"));
@@ -66,16 +67,43 @@ BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
   BOOST_TEST(store.drop_owned_by(alice) == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
+  object_store store(here, "stage1");
+  const auto id = store.add(alice, std::make_shared<noted_module>());
+  store.take(id, store.lend(id, alice, bob), bob);
+  BOOST_TEST(!store.drop(id, alice));
+  BOOST_TEST(!store.drop(id, alice));  // it owns nothing more
+  BOOST_TEST(store.size() == 1u);
+  BOOST_TEST(store.drop_owned_by(bob) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_loan_keeps_an_object_until_it_is_taken_or_one_of_its_nodes_goes) {  // OS-4
+  object_store store(here, "stage1");
+  for (const auto& gone : {alice, bob}) {
+    const auto id = store.add(here, std::make_shared<noted_module>());
+    const auto ticket = store.lend(id, alice, bob);
+    BOOST_TEST(!store.drop(id, here));
+    BOOST_TEST(store.size() == 1u);
+    BOOST_TEST(store.drop_owned_by(gone) == 1u);
+    BOOST_TEST(contains(text_of<error>([&] { store.take(id, ticket, bob); }), "has no object"));
+  }
+  const auto id = store.add(alice, std::make_shared<noted_module>());
+  const auto ticket = store.lend(id, alice, bob);
+  BOOST_TEST(contains(text_of<error>([&] { store.take(id, ticket, alice); }), "lent to another node"));
+  store.take(id, ticket, bob);
+  BOOST_TEST(contains(text_of<error>([&] { store.take(id, ticket, bob); }), "taken before"));
+}
+
 BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3
   object_store store(here, "stage1");
   store.add_module_type("outer", [&](const attributes&) {
     const auto inner = store.add(alice, std::make_shared<noted_module>());
-    return std::make_shared<noted_module>([&store, inner] { store.drop(inner); });
+    return std::make_shared<noted_module>([&store, inner] { store.drop(inner, alice); });
   });
   const auto first = store.add(alice, store.make_module("outer", {}));
   const auto second = store.add(bob, store.make_module("outer", {}));
   BOOST_TEST(store.size() == 4u);
-  store.drop(first);
+  store.drop(first, alice);
   BOOST_TEST(store.size() == 2u);
   store.drop_owned_by(bob);
   BOOST_TEST(store.size() == 0u);
@@ -107,7 +135,7 @@ BOOST_AUTO_TEST_CASE(ids_stay_unique_when_many_threads_add_and_drop) {  // OS-2
     threads.emplace_back([&store, &mine] {
       for (int i = 0; i < 500; ++i) {
         mine.push_back(store.add(alice, std::make_shared<noted_module>()));
-        if (i % 2 == 1) store.drop(mine[mine.size() - 2]);
+        if (i % 2 == 1) store.drop(mine[mine.size() - 2], alice);
       }
     });
   for (auto& thread : threads) thread.join();

@@ -136,6 +136,55 @@ BOOST_AUTO_TEST_CASE(the_last_handle_drops_the_module) {  // RM-1
   BOOST_TEST(cluster.stage1.objects().size() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_reference_kept_on_another_node_keeps_the_module_alive) {  // RM-1
+  linear_cluster cluster;
+  cluster.stage2.join("127.0.0.1", cluster.stage1.port());
+  std::optional<remote_module> kept;
+  cluster.stage2.functions().add("keep", [&](call_arguments& arguments) {
+    kept = remote_module::take(arguments.here, get<std::string>(arguments.values, "module"));
+    return call_reply{};
+  });
+  std::optional<remote_module> block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  const auto reference = block->lend(cluster.driver.peer("stage2"));
+  block.reset();
+  cluster.settle();
+  BOOST_TEST(cluster.stage1.objects().size() == 1u);
+  cluster.driver.peer("stage2").call("keep", {}, {{"module", reference}}).get();
+  BOOST_TEST(at::equal(kept->parameters().at(0).second, linear(layer(4, 3, 5)).weight));
+  BOOST_TEST(contains(text_of<error>([&] { remote_module::take(cluster.stage2, reference); }), "taken before"));
+  kept.reset();
+  cluster.stage2.peer("stage1").call("troupe.drop").get();
+  BOOST_TEST(cluster.stage1.objects().size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_reference_is_taken_by_the_node_it_is_for) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  const auto reference = block.lend(cluster.driver.peer("stage2"));
+  BOOST_TEST(contains(text_of<error>([&] { remote_module::take(cluster.driver, reference); }), "lent to another node"));
+  for (const auto* none : {"", "stage1", "stage1/1", "/1/2", "stage1/x/1", "stage1/1/"})
+    BOOST_TEST(contains(text_of<error>([&] { remote_module::take(cluster.driver, none); }), "not a reference"));
+}
+
+BOOST_AUTO_TEST_CASE(a_parameter_by_reference_gets_its_gradient_where_it_lives) {
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  const auto only_bias = block.select({"bias"});
+  const auto input = at::randn({2, 3});
+  BOOST_TEST(!block.parameter("bias").requires_grad());  // outside any context
+  context pass(cluster.driver);
+  const auto bias = block.parameter("bias");
+  BOOST_TEST(at::equal(bias.detach(), linear(layer(4, 3, 5)).bias));
+  pass.backward({(bias * input).sum()}).get();
+  BOOST_TEST(at::equal(block.gradients(pass).at(1).second, input.sum(0)));
+  const auto selected = only_bias.gradients(pass);
+  BOOST_REQUIRE(selected.size() == 1u);
+  BOOST_TEST(selected[0].first == "bias");
+  BOOST_TEST(at::equal(selected[0].second, input.sum(0)));
+  BOOST_TEST(contains(text_of<error>([&] { block.parameter("b"); }), "no parameter 'b'; it has 'weight', 'bias'"));
+  BOOST_TEST(contains(text_of<error>([&] { block.select({"b"}); }), "no parameter 'b'"));
+}
+
 BOOST_AUTO_TEST_CASE(a_module_of_the_node_itself_is_used_the_same_way) {
   linear_cluster cluster;
   {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/script_module.hpp>
+
+#include <cstring>
+#include <sstream>
+#include <utility>
+#include <variant>
+
+#include <ATen/ops/empty.h>
+#include <torch/script.h>
+
+#include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe {
+
+namespace {
+
+call_reply reply_of(const std::string& method, const c10::IValue& result) {
+  if (result.isNone()) return {};
+  if (result.isTensor()) return {{result.toTensor()}};
+  if (result.isTensorList()) return {result.toTensorVector()};
+  if (result.isTuple()) {
+    call_reply reply;
+    for (const auto& each : result.toTupleRef().elements()) {
+      if (!each.isTensor()) break;
+      reply.tensors.push_back(each.toTensor());
+    }
+    if (reply.tensors.size() == result.toTupleRef().size()) return reply;
+  }
+  throw error(errc::misuse, "method '" + method + "' of a TorchScript module gives " + result.type()->str() +
+                              ", expected a tensor, a tuple or list of tensors, or nothing");
+}
+
+/// A TorchScript module as its peers use it.
+class script_module : public module {
+ public:
+  explicit script_module(torch::jit::Module script) : script_(std::move(script)) {}
+
+  call_reply call(const std::string& name, call_arguments& arguments) override {
+    const auto method = script_.find_method(name);
+    if (!method) throw error(errc::unknown_function, "the TorchScript module has no method '" + name + "'; it has " + methods());
+    std::vector<c10::IValue> inputs(arguments.tensors.begin(), arguments.tensors.end());
+    torch::jit::Kwargs named;
+    for (const auto& [key, value] : arguments.values)
+      named.emplace(key, std::visit([](const auto& held) { return c10::IValue(held); }, value.value));
+    return reply_of(name, (*method)(std::move(inputs), named));
+  }
+
+  named_tensors parameters() override {
+    named_tensors all;
+    for (const auto& each : script_.named_parameters()) all.emplace_back(each.name, each.value);
+    return all;
+  }
+
+ private:
+  std::string methods() const {
+    std::string all;
+    for (const auto& each : script_.get_methods()) all += (all.empty() ? "'" : ", '") + each.name() + "'";
+    return all.empty() ? "none" : all;
+  }
+
+  torch::jit::Module script_;
+};
+
+}  // namespace
+
+remote_module create_script(const peer& where, const torch::jit::Module& script) {
+  std::ostringstream out;
+  try {
+    script.save(out);
+  } catch (const std::exception& refused) {
+    throw error(errc::misuse, std::string("create_script: the module can't be written: ") + refused.what());
+  }
+  const auto text = std::move(out).str();
+  auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  const call_scope outside({}, {});
+  const auto reply =
+    where.call("troupe.create_script", {std::move(bytes)}, {{value_names::owner, to_attribute(where.here().id().value)}}).get();
+  return {where, {where.id(), number_from(reply.values, value_names::object)}};
+}
+
+std::shared_ptr<module> load_script(const at::Tensor& bytes) {
+  if (!bytes.defined() || bytes.scalar_type() != at::kByte || bytes.dim() != 1)
+    throw error(errc::misuse, "a TorchScript module travels as a one-dimensional uint8 tensor, something else came");
+  const auto whole = bytes.contiguous();
+  std::istringstream in(std::string(static_cast<const char*>(whole.const_data_ptr()), static_cast<std::size_t>(whole.numel())));
+  try {
+    return std::make_shared<script_module>(torch::jit::load(in));
+  } catch (const c10::Error& refused) {
+    throw error(errc::misuse, std::string("the bytes are no TorchScript module that libtorch can load: ") +
+                                refused.what_without_backtrace());
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/script_module.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <torch/script.h>
+
+#include <actors/linear_cluster.hpp>
+#include <actors/temporary_folder.hpp>
+#include <troupe/actors/optimizer.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+torch::jit::Module scaled_layer() {
+  torch::jit::Module script("scaled_layer");
+  script.register_parameter("weight", at::arange(6, at::kFloat).reshape({2, 3}).requires_grad_(), false);
+  script.register_parameter("bias", at::ones({2}).requires_grad_(), false);
+  script.define(R"(
+    def forward(self, x, scale: float = 1.0):
+        return torch.tanh(torch.matmul(x, self.weight.t()) + self.bias) * scale
+    def both(self, x):
+        return x + 1, x + 2
+    def count(self, x):
+        return 3
+    def fail(self, x):
+        raise RuntimeError("not today")
+  )");
+  return script;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(script_modules)
+
+BOOST_AUTO_TEST_CASE(a_script_runs_and_trains_on_a_node_that_never_heard_of_it) {
+  linear_cluster cluster;
+  auto here = scaled_layer();
+  auto there = create_script(cluster.driver.peer("stage1"), here);
+  const auto input = at::randn({4, 3});
+  optimizer steps{cluster.driver, {"sgd", {{"lr", 0.5}}}, {there}};
+
+  auto expected = here.forward({input, 2.0}).toTensor();
+  expected.sum().backward();
+  {
+    context pass(cluster.driver);
+    const auto output = there.call("forward", {input}, {{"scale", 2.0}}).get().tensors.at(0);
+    BOOST_TEST(at::equal(output.detach(), expected.detach()));
+    pass.backward({output.sum()}).get();
+    const auto gradients = there.gradients(pass);
+    BOOST_TEST(gradients.size() == 2u);
+    for (const auto& [name, gradient] : gradients) BOOST_TEST(at::equal(gradient, here.attr(name).toTensor().grad()), name);
+    steps.step(pass);
+  }
+  for (const auto& [name, value] : there.parameters()) {
+    const auto before = here.attr(name).toTensor();
+    BOOST_TEST(at::equal(value, (before - before.grad() * 0.5).detach()), name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_tensors_come_back_as_they_are) {
+  linear_cluster cluster;
+  const auto there = create_script(cluster.driver.peer("stage1"), scaled_layer());
+  const auto reply = there.call("both", {at::zeros({2})}).get();
+  BOOST_REQUIRE(reply.tensors.size() == 2u);
+  BOOST_TEST(at::equal(reply.tensors[1], at::full({2}, 2.0)));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_script_can_not_do_is_told_with_the_node) {
+  linear_cluster cluster;
+  const auto there = create_script(cluster.driver.peer("stage1"), scaled_layer());
+  const auto x = at::zeros({2, 3});
+  const auto refusal = [&](const std::string& method, attributes values = {}) {
+    return text_of<error>([&] { there.call(method, {x}, values).get(); });
+  };
+  BOOST_TEST(contains(refusal("backward"), "no method 'backward'; it has 'forward'"));
+  BOOST_TEST(contains(refusal("backward"), "stage1"));
+  BOOST_TEST(contains(refusal("count"), "gives int, expected a tensor"));
+  BOOST_TEST(contains(refusal("fail"), "not today"));
+  BOOST_TEST(contains(refusal("forward", {{"sclae", 1.0}}), "sclae"));
+  BOOST_TEST(contains(text_of<error>([&] { load_script(at::zeros({3}, at::kByte)); }), "no TorchScript module"));
+  BOOST_TEST(contains(text_of<error>([&] { load_script(at::zeros({3})); }), "uint8"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

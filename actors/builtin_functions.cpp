@@ -7,6 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 
+#include <troupe/actors/company.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/local_optimizer.hpp>
 #include <troupe/actors/module_selection.hpp>
@@ -164,6 +165,19 @@ call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
   return reply;
 }
 
+/// Which passes of a context of this node are over, for a node that has gradients of them.
+call_reply passes(object_store& objects, call_arguments& arguments) {
+  const context_id id{objects.here(), number_from(arguments.values, value_names::object)};
+  const auto context = arguments.here.actors().find_context(id);
+  if (!context.record) throw error(errc::unknown_context, to_string(id) + " was released, or is of another run of this node");
+  call_request known;
+  context.record->brief(known);
+  call_reply reply;
+  reply.values["completed"] = to_attribute(known.completed.value);
+  for (std::size_t i = 0; i < known.failed.size(); ++i) reply.values[std::to_string(i)] = to_attribute(known.failed[i].value);
+  return reply;
+}
+
 call_reply gather(object_store& objects, call_arguments& arguments) {
   objects.find_optimizer(arguments.target)->gather(gradients_of(arguments));
   return {};
@@ -255,6 +269,7 @@ void add_builtin_functions(function_table& functions, object_store& objects) {
   add("troupe.parameters", parameters);
   add("troupe.set_parameters", set_parameters);
   add("troupe.gradients", gradients);
+  add("troupe.passes", passes);
   add("troupe.optimizer.create", create_optimizer);
   add("troupe.optimizer.norm", norm);
   add("troupe.optimizer.step", step);

@@ -56,6 +56,13 @@ struct incoming_call {
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
 
+/// Which passes of a context are over, and which of these failed, as the node where it was opened knows.
+struct pass_history {
+  pass_number completed;
+  std::vector<pass_number> failed;
+};
+using pass_history_ptr = std::shared_ptr<const pass_history>;
+
 /// A message of a user's own actor, on its way to another node, and what was recorded before it.
 struct outgoing_joint {
   context_id context;
@@ -75,6 +82,7 @@ using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 }  // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradients_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pass_history_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::incoming_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_joint_ptr)

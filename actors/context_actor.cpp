@@ -87,10 +87,22 @@ struct shell {
     gather();
   }
 
+  void learn(pass_number completed, const std::vector<pass_number>& failed) {
+    for (const pass_number number : failed) forget(number);
+    state.record->complete(completed);
+  }
+
+  caf::typed_response_promise<gradients_ptr> promise_gradients() {
+    auto promise = self->template make_response_promise<caf::typed_response_promise<gradients_ptr>>();
+    with_gradients([promise](const gathering& gathered) mutable {
+      gathered.failure ? promise.deliver(gathered.failure) : promise.deliver(gathered.all);
+    });
+    return promise;
+  }
+
   /// Gives a call the gradients before it runs.
   void prepare(incoming_call_ptr job) {
-    for (const pass_number number : job->request.failed) forget(number);
-    state.record->complete(job->request.completed);
+    learn(job->request.completed, job->request.failed);
     with_gradients([s = self, job](const gathering& gathered) {
       if (gathered.failure) {
         job->failure = to_exception(gathered.failure);
@@ -164,15 +176,12 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
   self->link_to(here->face());
   self->state.here = here;
   self->state.record = std::move(record);
-  using gradients_promise = caf::typed_response_promise<gradients_ptr>;
   return {
     [=](backward_job_ptr& job) { shell(self).backward(job); },
-    [=](take_atom) -> gradients_promise {
-      auto promise = self->template make_response_promise<gradients_promise>();
-      shell(self).with_gradients([promise](const gathering& gathered) mutable {
-        gathered.failure ? promise.deliver(gathered.failure) : promise.deliver(gathered.all);
-      });
-      return promise;
+    [=](take_atom) { return shell(self).promise_gradients(); },
+    [=](const pass_history_ptr& known) {
+      shell(self).learn(known->completed, known->failed);
+      return shell(self).promise_gradients();
     },
     [=](gradients_wish_ptr& wish) {
       shell(self).with_gradients([wish](const gathering& gathered) {

@@ -47,11 +47,12 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///   it is left: sends, gradients, graph tasks.
 using context_actor = caf::typed_actor<
   // from this node
-  caf::reacts_to<backward_job_ptr>,                 // a pass that has to wait for gradients of earlier ones
-  caf::replies_to<take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
-  caf::reacts_to<gradients_wish_ptr>,               // the same
-  caf::reacts_to<incoming_call_ptr>,                // is to have the gradients, then goes to `peer` to run
-  caf::reacts_to<ended_atom, pass_number, bool>,    // the graph task: a pass started here is over
+  caf::reacts_to<backward_job_ptr>,                        // a pass that has to wait for gradients of earlier ones
+  caf::replies_to<take_atom>::with<gradients_ptr>,         // gathered so far, up to the last completed pass
+  caf::reacts_to<gradients_wish_ptr>,                      // the same
+  caf::replies_to<pass_history_ptr>::with<gradients_ptr>,  // the same, now that this is known
+  caf::reacts_to<incoming_call_ptr>,                       // is to have the gradients, then goes to `peer` to run
+  caf::reacts_to<ended_atom, pass_number, bool>,           // the graph task: a pass started here is over
   caf::reacts_to<peer_down>,
   caf::reacts_to<close_atom>,  // the scope is left here: release everywhere
   // from other nodes, by way of `peer`

@@ -4,12 +4,16 @@
 #include <memory>
 #include <utility>
 
+#include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/peer_actor.hpp>
+#include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
 
@@ -32,6 +36,17 @@ autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensor
   return std::move(packed.payload);
 }
 
+pass_history_ptr passes_of(node& here, const context_id& id) {
+  const call_scope outside({}, {});
+  const peer opener(here, here.actors().directory().name(id.node), id.node);
+  const auto reply = opener.call("troupe.passes", {}, {{value_names::object, to_attribute(id.number)}}).get();
+  auto history = std::make_shared<pass_history>();
+  history->completed = {number_from(reply.values, "completed")};
+  for (std::size_t i = 0; reply.values.contains(std::to_string(i)); ++i)
+    history->failed.push_back({number_from(reply.values, std::to_string(i))});
+  return history;
+}
+
 }  // namespace
 
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
@@ -50,6 +65,23 @@ joined_scope::joined_scope(node& here, autograd_message message)
       from_(message.message.node),
       scope_(message.context, message.place),
       tensors_(joined_tensors(here, std::move(message))) {}
+
+std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
+  const auto id = call_scope::context();
+  if (!id)
+    throw error(errc::misuse,
+                "joined_scope::gradients: the message belongs to no context; make it with join_graphs inside one");
+  detail::continuation_scope::refuse_to_wait();
+  gradients_ptr result;
+  if (const auto context = here_->actors().context(id)) {
+    const auto known = passes_of(*here_, id);
+    caf::scoped_actor self{here_->system()};
+    self->request(context, here_->options().deadline, known)
+      .receive([&](const gradients_ptr& all) { result = all; },
+               [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
+  }
+  return result ? result : std::make_shared<const engine::gradient_table>();
+}
 
 autograd_message joined_scope::reply(std::vector<at::Tensor> tensors) const {
   return pack_for(*here_, from_, std::move(tensors), "an answer of an actor on node '" + here_->name() + "'");

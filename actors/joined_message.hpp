@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +14,10 @@
 /// a call does. The sender makes one with `join_graphs`; the receiver's handler opens a `joined_scope` over it; the sender of
 /// the request takes the answer's tensors with `joined_tensors`.
 namespace troupe {
+
+namespace engine {
+class gradient_table;
+}
 
 /// The tensors for an actor on node `to`, joined to the context that is open on this thread; without one they travel plain.
 /// Make it before you send the message, and send each once. Waits for tensors of accelerators to be on the host. Throws
@@ -32,6 +37,11 @@ class joined_scope {
 
   /// As joined_tensors gives them.
   const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
+
+  /// The gradients that the completed passes of the message's context left on this node: for an actor that steps its own
+  /// parameters. Asks the node where the context was opened. Blocks; throws troupe::error (misuse for a message without a
+  /// context, peer_down ...).
+  std::shared_ptr<const engine::gradient_table> gradients() const;
 
   /// What goes into the answer to whoever sent the message.
   autograd_message reply(std::vector<at::Tensor> tensors) const;

@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-/// What an optimizer does on every node: libtorch's own "sgd", "adam", "adamw" or "adagrad", and its options. Unknown names are refused.
+/// What an optimizer does on every node: libtorch's own "sgd", "adam", "adamw" or "adagrad", and its options. Unknown names are
+/// refused.
 ///   sgd          lr, momentum, dampening, weight_decay, nesterov
 ///   adam, adamw  lr, beta1, beta2, eps, weight_decay, amsgrad
 ///   adagrad      lr, lr_decay, weight_decay, initial_accumulator_value, eps

@@ -56,20 +56,21 @@ remote_module remote_module::take(node& here, const std::string& reference) {
   const object_id id{home.id(), number};
   const call_scope outside({}, {});
   home
-    .call("troupe.take", {},
-          {{value_names::owner, to_attribute(here.id().value)}, {value_names::ticket, to_attribute(ticket)}}, id)
+    .call("troupe.take", {}, {{value_names::owner, to_attribute(here.id().value)}, {value_names::ticket, to_attribute(ticket)}},
+          id)
     .get();
   return {home, id};
 }
 
 std::string remote_module::lend(const peer& to) const {
   const call_scope outside({}, {});
-  const auto reply = lifetime_
-                       ->call("troupe.lend", {},
-                              {{value_names::owner, to_attribute(where().here().id().value)},
-                               {value_names::to, to_attribute(to.id().value)}})
-                       .get();
-  return where().name() + '/' + std::to_string(id().number) + '/' + std::to_string(number_from(reply.values, value_names::ticket));
+  const auto reply =
+    lifetime_
+      ->call("troupe.lend", {},
+             {{value_names::owner, to_attribute(where().here().id().value)}, {value_names::to, to_attribute(to.id().value)}})
+      .get();
+  return where().name() + '/' + std::to_string(id().number) + '/' +
+         std::to_string(number_from(reply.values, value_names::ticket));
 }
 
 remote_module remote_module::select(const std::vector<std::string>& names) const {

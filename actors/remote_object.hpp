@@ -11,8 +11,8 @@ namespace troupe {
 class context;
 class node_tether;
 
-/// Owns an object on a node, alone or beside others. Its end drops the object there: it neither waits nor throws, and asks nobody when the node here
-/// has stopped (the other one drops what a node that went down owned).
+/// Owns an object on a node, alone or beside others. Its end drops the object there: it neither waits nor throws, and asks
+/// nobody when the node here has stopped (the other one drops what a node that went down owned).
 class remote_object {
  public:
   remote_object(peer where, object_id id);

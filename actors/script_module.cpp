@@ -40,7 +40,8 @@ class script_module : public module {
 
   call_reply call(const std::string& name, call_arguments& arguments) override {
     const auto method = script_.find_method(name);
-    if (!method) throw error(errc::unknown_function, "the TorchScript module has no method '" + name + "'; it has " + methods());
+    if (!method)
+      throw error(errc::unknown_function, "the TorchScript module has no method '" + name + "'; it has " + methods());
     std::vector<c10::IValue> inputs(arguments.tensors.begin(), arguments.tensors.end());
     torch::jit::Kwargs named;
     for (const auto& [key, value] : arguments.values)
@@ -90,8 +91,8 @@ std::shared_ptr<module> load_script(const at::Tensor& bytes) {
   try {
     return std::make_shared<script_module>(torch::jit::load(in));
   } catch (const c10::Error& refused) {
-    throw error(errc::misuse, std::string("the bytes are no TorchScript module that libtorch can load: ") +
-                                refused.what_without_backtrace());
+    throw error(errc::misuse,
+                std::string("the bytes are no TorchScript module that libtorch can load: ") + refused.what_without_backtrace());
   }
 }
 

@@ -68,6 +68,12 @@ class stage {
   static stage_actor::behavior_type behave(stage_actor::pointer self, stage* mine) {
     return {[=](activation& request) -> caf::result<activation> {
       const troupe::joined_scope scope(mine->here_, std::move(request.payload));
+      if (request.name == "step") {
+        const auto gradient = scope.gradients()->find(mine->weight_);
+        at::NoGradGuard no_grad;
+        if (gradient.defined()) mine->weight_.sub_(gradient);
+        return activation{"stepped", scope.reply({mine->weight_.detach().clone()})};
+      }
       const auto y = scope.tensors().at(0) * mine->weight_;
       if (mine->next_)
         return self->delegate(mine->next_, activation{request.name, troupe::join_graphs(*mine->next_peer_, {y})});
@@ -87,10 +93,10 @@ struct three_nodes {
     first = caf::actor_cast<stage_actor>(a.peer("b").actor("stage"));
   }
 
-  std::vector<at::Tensor> ask(const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> ask(const std::vector<at::Tensor>& inputs, const std::string& what = "x") {
     caf::scoped_actor self{a.system()};
     std::vector<at::Tensor> outputs;
-    self->request(first, 10s, activation{"x", troupe::join_graphs(a.peer("b"), inputs)})
+    self->request(first, 10s, activation{what, troupe::join_graphs(a.peer("b"), inputs)})
       .receive([&](activation& answer) { outputs = troupe::joined_tensors(a, std::move(answer.payload)); },
                [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
     return outputs;
@@ -118,6 +124,32 @@ BOOST_AUTO_TEST_CASE(requests_and_answers_of_own_actors_join_the_graphs) {
   pass.backward({y.sum()}).get();
   BOOST_TEST(alike(pass.gradient(x), torch::full({2}, 2.0)));
   BOOST_TEST(alike(gradient_on("b"), torch::tensor({1.0, 3.0})));
+}
+
+BOOST_AUTO_TEST_CASE(an_actor_steps_its_own_parameters_with_what_completed_passes_left) {
+  auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  troupe::context pass{a};
+  BOOST_TEST(alike(ask({}, "step").at(0), torch::full({2}, 2.0)));  // no pass, nothing to step with
+  const auto y = ask({x}).at(0).sum();
+  pass.backward({y}, {.keep_graph = true, .gradients = {}, .deadline = {}}).get();
+  BOOST_TEST(alike(ask({}, "step").at(0), torch::tensor({1.0, -1.0})));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_count_nowhere) {
+  auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  x.register_hook([](const at::Tensor&) { throw std::runtime_error("not today"); });
+  troupe::context pass{a};
+  BOOST_CHECK_THROW(pass.backward({ask({x}).at(0).sum()}).get(), troupe::error);
+  BOOST_TEST(alike(ask({}, "step").at(0), torch::full({2}, 2.0)));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_are_asked_for_in_a_message_of_a_context) {
+  caf::scoped_actor self{a.system()};
+  self->request(first, 10s, activation{"step", troupe::join_graphs(a.peer("b"), {})})
+    .receive([](activation&) { BOOST_FAIL("a message without a context has no gradients"); },
+             [](const caf::error& reason) {
+               BOOST_TEST(std::string(troupe::to_exception(reason).what()).find("belongs to no context") != std::string::npos);
+             });
 }
 
 BOOST_AUTO_TEST_CASE(a_request_may_be_handed_on_to_an_actor_of_a_third_node) {

@@ -67,17 +67,21 @@ class stage {
  private:
   static stage_actor::behavior_type behave(stage_actor::pointer self, stage* mine) {
     return {[=](activation& request) -> caf::result<activation> {
-      const troupe::joined_scope scope(mine->here_, std::move(request.payload));
-      if (request.name == "step") {
-        const auto gradient = scope.gradients()->find(mine->weight_);
-        at::NoGradGuard no_grad;
-        if (gradient.defined()) mine->weight_.sub_(gradient);
-        return activation{"stepped", scope.reply({mine->weight_.detach().clone()})};
+      try {
+        const troupe::joined_scope scope(mine->here_, std::move(request.payload));
+        if (request.name == "step") {
+          const auto gradient = scope.gradients()->find(mine->weight_);
+          at::NoGradGuard no_grad;
+          if (gradient.defined()) mine->weight_.sub_(gradient);
+          return activation{"stepped", scope.reply({mine->weight_.detach().clone()})};
+        }
+        const auto y = scope.tensors().at(0) * mine->weight_;
+        if (mine->next_)
+          return self->delegate(mine->next_, activation{request.name, troupe::join_graphs(*mine->next_peer_, {y})});
+        return activation{request.name, scope.reply({y})};
+      } catch (const troupe::error& reason) {
+        return troupe::make_error(reason.code(), reason.what());
       }
-      const auto y = scope.tensors().at(0) * mine->weight_;
-      if (mine->next_)
-        return self->delegate(mine->next_, activation{request.name, troupe::join_graphs(*mine->next_peer_, {y})});
-      return activation{request.name, scope.reply({y})};
     }};
   }
 

@@ -88,7 +88,7 @@ inline bool is_gone(pid_t pid) {
   int life = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (life < 0) return errno == ESRCH;
   pollfd watched{life, POLLIN, 0};
-  bool ended = ::poll(&watched, 1, 5000) > 0;
+  bool ended = ::poll(&watched, 1, 20'000) > 0;
   close(life);
   return ended;
 }

@@ -38,6 +38,7 @@ class gradient_outlet : public engine::outlet {
     message.message = from.message;
     if (work_->create_graph) join(message, gradients, to);
     auto staged = transfers_.stage.to_host(std::move(gradients));
+    peers_.sent(to, staged.tensors);
     for (auto& gradient : staged.tensors)
       if (gradient.defined()) {
         check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
@@ -147,6 +148,7 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 
 void run_burst(burst& work, company& here) {
   std::optional<anomaly_scope> anomaly;
+  std::uint64_t before = 0;
   try {
     auto& state = *work.state;
     if (!state.task) {
@@ -158,6 +160,7 @@ void run_burst(burst& work, company& here) {
       state.settings.recorder = &state.recorder;
       state.task.emplace(std::move(state.settings));
     }
+    before = state.task->functions_begun();
     anomaly.emplace(state.anomaly);
     state.recorder.pass = work.place;
     auto& outlet = static_cast<gradient_outlet&>(*state.outlet);
@@ -173,6 +176,7 @@ void run_burst(burst& work, company& here) {
   } catch (...) {
     work.failure = error(errc::function_failed, "backward on node '" + here.name() + "' failed: an exception of unknown type");
   }
+  if (work.state->task) work.functions = work.state->task->functions_begun() - before;
   if (work.failure && work.state->task) work.state->task->abandon();
 }
 

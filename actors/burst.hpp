@@ -60,6 +60,7 @@ struct burst {
   std::shared_ptr<pass_outcome> outcome;  // of a pass that was started here
 
   std::vector<node_id> sent_to;
+  std::uint64_t functions = 0;    // that ran
   std::vector<message_id> recvs;  // what a walk found
   std::optional<error> failure;
 };

@@ -38,6 +38,7 @@ struct outgoing_call {
   std::int64_t begin_ns = 0;
   span_collector_ptr spans;                  // of the call that made this one, when that is profiled
   std::size_t slot = 0;                      // with profiling, outside any call: no other call under way has it
+  bool ended = false;                        // answered or failed
   std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
 };

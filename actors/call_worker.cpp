@@ -52,6 +52,7 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
     job.result.participants = job.record->peers();
   }
   job.result.payload = std::move(outgoing.payload);
+  here.directory().sent(request.payload.message.node, job.result.payload.tensors);
   job.result.values = std::move(reply.values);
 }
 
@@ -60,6 +61,8 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
 void run_call(incoming_call& job, company& here) {
   auto& request = job.request;
   const auto begin = steady_ns();
+  ++here.counts().calls_run;
+  ++here.counts().calls_running;
   const auto label = label_of(request.function, request.values);
   const auto spans = request.span != 0 ? std::make_shared<span_collector>() : nullptr;
   try {
@@ -85,6 +88,7 @@ void run_call(incoming_call& job, company& here) {
   } catch (...) {
     job.failure = error(errc::function_failed, "an exception of unknown type");
   }
+  --here.counts().calls_running;
   const auto end = steady_ns();
   here.recorder().record(label, "call", begin, end);
   if (!spans) return;

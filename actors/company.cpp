@@ -142,7 +142,7 @@ company::packed company::pack(context_id context, std::vector<at::Tensor> tensor
 }
 
 company::open_context company::make_context() {
-  open_context made{std::make_shared<context_record>(context_id{id_, contexts_opened_.fetch_add(1) + 1}, id_), {}};
+  open_context made{std::make_shared<context_record>(context_id{id_, contexts_opened_.fetch_add(1) + 1}, id_, counts_), {}};
   made.actor = spawn_context(*this, made.record);
   know_context(made.record, made.actor);
   return made;
@@ -190,6 +190,8 @@ void company::close_context(const context_id& id) {
 
 void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = steady_ns();
+  ++counts_.calls_made;
+  ++counts_.calls_waiting;
   if (job->request.span != 0 && !job->spans) {
     std::lock_guard lock(mutex_);
     while (!slots_.insert(++job->slot).second) {
@@ -209,6 +211,7 @@ void company::send_now(outgoing_call_ptr job) {
     if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail_call(*job, no_context(id));
     job->record->brief(job->request);
   }
+  directory_.sent(job->to, job->request.payload.tensors);
   caf::anon_send(face_, std::move(job));
 }
 
@@ -231,6 +234,9 @@ caf::strong_actor_ptr company::published(const std::string& name) const {
 }
 
 void company::finish_call(outgoing_call& job, call_result& result) {
+  directory_.received(job.to, result.payload.tensors);
+  if (std::exchange(job.ended, true)) return;
+  --counts_.calls_waiting;
   witness(result.payload.message.number);
   if (job.request.span == 0)
     recorder_.record(job.label, "request", job.begin_ns, steady_ns());
@@ -263,6 +269,9 @@ void company::take_spans(outgoing_call& job, const std::string& from_callee) {
 }
 
 void company::fail_call(outgoing_call& job, const error& reason) {
+  if (std::exchange(job.ended, true)) return;
+  --counts_.calls_waiting;
+  ++counts_.calls_failed;
   if (job.request.span != 0) take_spans(job, {});
   auto text = std::string(reason.what());
   if (reason.code() == errc::deadline_passed) text = "no answer within " + seconds_text(job.deadline);

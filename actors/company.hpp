@@ -14,6 +14,7 @@
 
 #include <caf/actor_system.hpp>
 
+#include <troupe/actors/activity.hpp>
 #include <troupe/actors/call_jobs.hpp>
 #include <troupe/actors/call_worker.hpp>
 #include <troupe/actors/context_actor.hpp>
@@ -61,6 +62,8 @@ class company {
   function_table& functions() noexcept { return functions_; }
   object_store& objects() noexcept { return *objects_; }
   peer_directory& directory() noexcept { return directory_; }
+  activity& counts() noexcept { return counts_; }
+  std::int64_t uptime_ns() const noexcept { return steady_ns() - started_ns_; }
   trace_recorder& recorder() noexcept { return recorder_; }
   devices::transfers& transfers() noexcept { return transfers_; }
   const tracer_actor& tracer() const noexcept { return tracer_; }
@@ -120,6 +123,8 @@ class company {
   void send_now(outgoing_call_ptr job);
   void take_spans(outgoing_call& job, const std::string& from_callee);
 
+  const std::int64_t started_ns_ = steady_ns();
+  activity counts_;
   node& handle_;
   settings options_;
   node_id id_;

@@ -148,11 +148,23 @@ struct shell {
     return found == state.tasks.end() ? graph_task_actor{} : found->second;
   }
 
+  /// Tells the node that opened the context that this one holds a part of it.
+  void announce() {
+    if (auto face = here.directory().face(state.record->id().node))
+      caf::anon_send(caf::actor_cast<peer_actor>(face), context_joined{state.record->id(), here.id()});
+  }
+
   void release() {
+    const auto id = state.record->id();
+    const bool cut_off = !here.directory().face(id.node);  // for this node: the others may go on, and say so themselves
     // No answer is waited for; and who sends nothing by name leaves no trace in the other nodes' proxies.
     for (auto who : state.record->peers())
-      if (auto face = here.directory().face(who))
-        caf::anon_send(caf::actor_cast<peer_actor>(face), release_context{state.record->id()});
+      if (auto face = caf::actor_cast<peer_actor>(here.directory().face(who)); face && cut_off)
+        caf::anon_send(face, context_joined{id, here.id()});
+      else if (face)
+        caf::anon_send(face, release_context{id});
+    const auto why = make_error(errc::unknown_context, "node '" + here.name() + "' has released " + to_string(id));
+    for (auto& next : std::exchange(state.readers, {})) next({nullptr, why});
     for (auto& [number, task] : std::exchange(state.tasks, {})) self->send(task, close_atom::value);
     using rest = std::pair<std::vector<engine::send_source>, gradients_ptr>;
     self->send(here.continuation(), garbage_ptr{std::make_shared<rest>(state.record->release(), std::move(state.gathered))});
@@ -163,7 +175,9 @@ struct shell {
 }  // namespace
 
 context_state::~context_state() {
-  if (here != nullptr) here->deadlines().call_off(expiry);
+  if (here == nullptr) return;
+  here->deadlines().call_off(expiry);
+  --here->counts().contexts;
 }
 
 error pass_is_running() {
@@ -176,6 +190,8 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
   self->link_to(here->face());
   self->state.here = here;
   self->state.record = std::move(record);
+  ++here->counts().contexts;
+  ++here->counts().contexts_opened;
   return {
     [=](backward_job_ptr& job) { shell(self).backward(job); },
     [=](take_atom) { return shell(self).promise_gradients(); },
@@ -198,6 +214,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
       shell sh(self);
       sh.state.record->left(news.who.id);
       for (const auto& [number, task] : sh.state.tasks) self->send(task, news);
+      if (sh.state.record->id().node != sh.here.id()) sh.announce();
     },
     [=](close_atom) { shell(self).release(); },
     [=](propagate_gradients& message) {
@@ -224,6 +241,13 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
       sh.state.record->skip(message.pass);
       if (auto task = sh.state.tasks.extract(message.pass)) return self->delegate(task.mapped(), std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
+    },
+    [=](const context_joined& news) {
+      shell sh(self);
+      if (sh.state.record->id().node != sh.here.id())
+        sh.announce();
+      else if (sh.here.directory().face(news.from))
+        sh.state.record->joined({news.from});
     },
     [=](release_context& message) -> context_released {
       shell sh(self);

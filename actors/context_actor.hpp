@@ -43,8 +43,12 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///         Gradients that can't be added up fail whoever asks for them, from then on; they are never left out in silence.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
 ///   CO-3  every call in it ends: with its answer, its deadline, the news that the peer is down, or the release. (`peer` sees
-///   to it.) CO-4  messages of a pass that ended or was aborted on this node start nothing. CO-5  after its release nothing of
-///   it is left: sends, gradients, graph tasks.
+///         to it.)
+///   CO-4  messages of a pass that ended or was aborted on this node start nothing.
+///   CO-5  after its release nothing of it is left: sends, gradients, graph tasks.
+///   CO-6  when a peer goes down or is cut off from the node that opened the context, those that hold a part of it say so to
+///         that node: what only that peer knew of is released all the same.
+///   CO-7  who waits for gradients when it is released, a call that is about to run included, is told so.
 using context_actor = caf::typed_actor<
   // from this node
   caf::reacts_to<backward_job_ptr>,                        // a pass that has to wait for gradients of earlier ones
@@ -58,7 +62,7 @@ using context_actor = caf::typed_actor<
   // from other nodes, by way of `peer`
   caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
   caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
-  caf::replies_to<release_context>::with<context_released>>;
+  caf::reacts_to<context_joined>, caf::replies_to<release_context>::with<context_released>>;
 
 /// The gradients of all completed passes, or why they could not be had.
 struct gathering {

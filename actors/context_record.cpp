@@ -50,6 +50,7 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
   std::lock_guard lock(mutex_);
   if (running_ != pass_number{} || released_ || (at_once && ungathered_)) return std::nullopt;
   running_ = current_ = {current_.value + 1};
+  ++counts_.passes_running;
   has_gradients_ = ungathered_ = true;
   return start{current_, sends_, peers_, recordings_};
 }
@@ -74,7 +75,10 @@ std::vector<std::pair<pass_number, caf::strong_actor_ptr>> context_record::take_
 
 void context_record::end(pass_number number, bool succeeded) {
   std::lock_guard lock(mutex_);
-  if (running_ == number) running_ = {};
+  if (running_ == number) {
+    running_ = {};
+    counts_.pass_ended(succeeded);
+  }
   if (succeeded)
     completed_ = std::max(completed_, number);
   else
@@ -120,6 +124,7 @@ bool context_record::running() const {
 std::vector<engine::send_source> context_record::release() {
   std::lock_guard lock(mutex_);
   released_ = true;
+  if (std::exchange(running_, {}) != pass_number{}) counts_.pass_ended(false);
   return std::exchange(sends_, {});
 }
 

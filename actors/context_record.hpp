@@ -10,6 +10,7 @@
 
 #include <caf/actor_control_block.hpp>
 
+#include <troupe/actors/activity.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/messages.hpp>
@@ -22,7 +23,8 @@ namespace troupe {
 ///   CR-2  a send is known before the message that carries its tensors leaves; none is taken after the release.
 class context_record {
  public:
-  context_record(context_id id, node_id here) : id_(id), here_(here) {}
+  /// Passes that are started here are counted in `counts`.
+  context_record(context_id id, node_id here, activity& counts) : id_(id), here_(here), counts_(counts) {}
 
   context_id id() const noexcept { return id_; }
 
@@ -72,6 +74,7 @@ class context_record {
  private:
   const context_id id_;
   const node_id here_;
+  activity& counts_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // by calls, and by passes that create a graph

@@ -72,8 +72,10 @@ struct shell {
   void report(Report what) {
     if (state.lead)
       self->send(graph_task_actor{self}, std::move(what));
-    else if (auto face = here.directory().face(terms.context.node))
+    else if (auto face = here.directory().face(terms.context.node)) {
+      here.directory().sent(terms.context.node);
       caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(what));  // who sends by name becomes a proxy over there
+    }
   }
 
   void answer_aborts() {
@@ -122,6 +124,7 @@ struct shell {
 
   template <class Message>
   void send_to(node_id who, Message what) {
+    if (who != here.id()) here.directory().sent(who);
     if (who == here.id())
       self->send(graph_task_actor{self}, std::move(what));
     else if (auto face = here.directory().face(who))
@@ -141,6 +144,7 @@ struct shell {
       shell sh(s);
       sh.act(sh.state.lead->found(answer.recvs));
     };
+    if (who != here.id()) here.directory().sent(who);
     discover question{terms.context, terms.pass, std::move(sends), terms.keep_graph, terms.create_graph};
     if (who == here.id())
       self->request(graph_task_actor{self}, caf::infinite, std::move(question)).then(go_on, fail_pass);
@@ -159,6 +163,7 @@ struct shell {
       shell sh(s);
       sh.act(sh.state.lead->aborted(who, {}));
     };
+    if (who != here.id()) here.directory().sent(who);
     abort_pass question{terms.context, terms.pass};
     if (who == here.id())
       self->request(graph_task_actor{self}, abort_deadline, question).then(go_on, give_up);
@@ -243,6 +248,7 @@ void hand_over(company& here, node_id initiator, trace_span whole, std::vector<t
 }  // namespace
 
 graph_task_state::~graph_task_state() {
+  if (here != nullptr) --here->counts().pass_parts;
   if (here != nullptr) here->deadlines().call_off(expiry);
   if (terms && terms->outcome) terms->outcome->result().set_error(error(errc::stopping, "this node stopped during backward"));
 }
@@ -279,6 +285,7 @@ void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner
     const operator_log log(spans);
     run_burst(*work, here);
   }
+  here.counts().functions_run += work->functions;
   const auto end = steady_ns();
   here.recorder().record("backward", "backward", begin, end);
   if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
@@ -297,6 +304,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
   auto& state = self->state;
   state.here = here;
   state.terms = std::move(terms);
+  ++here->counts().pass_parts;
   if (state.terms->part) {
     state.part = std::move(state.terms->part);
   } else {

@@ -20,6 +20,17 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
+node_status status_of(caf::actor_system& system, const peer_actor& who, std::chrono::milliseconds deadline) {
+  detail::continuation_scope::refuse_to_wait();
+  if (!who) throw error(errc::stopping, "the status of a node: it has stopped");
+  caf::scoped_actor self{system};
+  node_status result;
+  self->request(who, deadline, status_atom::value)
+    .receive([&](node_status& all) { result = std::move(all); },
+             [](const caf::error& reason) { throw to_exception(reason, "the status of a node"); });
+  return result;
+}
+
 /// What every node answers about itself.
 void add_own_functions(node& here) {
   here.functions().add("troupe.trace", [](call_arguments& arguments) {
@@ -128,6 +139,8 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
 
 troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
+node_status node::status() const { return status_of(company_->system(), company_->face(), options().deadline); }
+
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
   for (const auto& each : company_->directory().members())
@@ -166,6 +179,13 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
 }
 
 void node::stop() { company_->stop(); }
+
+node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
+  auto& here = here_->actors();
+  auto face = here.directory().face(id_);
+  if (!face) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
+  return status_of(here.system(), caf::actor_cast<peer_actor>(face), deadline.value_or(here.options().deadline));
+}
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   auto& here = here_->actors();

@@ -27,6 +27,7 @@ namespace troupe {
 class remote_module;
 class object_store;
 class company;  // the actors behind a node; see company.hpp
+struct node_status;
 
 /// Another node (or this one), as seen from here.
 class peer {
@@ -45,6 +46,10 @@ class peer {
   /// The actor published there under that name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks;
   /// throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
+
+  /// What it does right now and has done so far; answered also while all its workers compute. Blocks; throws troupe::error
+  /// (peer_down, deadline_passed ...).
+  node_status status(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
   /// Makes a module of the registered type there and owns it. Blocks; throws troupe::error.
   remote_module create(const std::string& type, attributes values = {}) const;
@@ -91,6 +96,10 @@ class node {
 
   /// This node as a peer of itself.
   troupe::peer self();
+
+  /// What this node does right now and has done so far: contexts, passes, calls, functions, and what passed between it and each
+  /// peer. `troupe status` shows that of another process.
+  node_status status() const;
 
   /// Names of the peers that are up.
   std::vector<std::string> peers() const;

@@ -38,10 +38,11 @@ struct shell {
     return {record, actor};
   }
 
-  peer_state::open_context find_or_open(const context_id& id) {
+  peer_state::open_context find_or_open(const context_id& id, node_id by) {
     auto known = find(id);
+    if (!known.actor && by.value != 0 && !here.directory().face(by)) return known;  // PE-5
     if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().face(id.node)) return known;
-    known.record = std::make_shared<context_record>(id, here.id());
+    known.record = std::make_shared<context_record>(id, here.id(), here.counts());
     known.actor = spawn_context(here, known.record);
     state.contexts.emplace(id, known);
     here.know_context(known.record, known.actor);
@@ -81,6 +82,30 @@ struct shell {
     self->send(caf::actor_cast<peer_actor>(face),
                participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
                                   std::move(reason)});
+  }
+
+  /// A node may hold a part of this one's context unknown to us, as who called it there went down; or one that is cut off from
+  /// the context's node asks us to say that we do.
+  void joined(const context_joined& news) {
+    auto face = here.directory().face(news.from);
+    if (auto context = find(news.context).actor)
+      self->send(context, news);
+    else if (face && news.context.node == here.id())
+      caf::anon_send(caf::actor_cast<peer_actor>(face), release_context{news.context});
+  }
+
+  node_status status() {
+    node_status result;
+    result.self = {here.name(), here.id(), here.options().host, here.port()};
+    result.uptime_ns = here.uptime_ns();
+    here.counts().fill(result);
+    result.calls_queued = state.pool.waiting();
+    result.objects = here.objects().size();
+    result.peers = here.directory().traffic(here.id());
+    std::unordered_map<node_id, std::uint64_t> opened;
+    for (const auto& [context, actor] : state.contexts) ++opened[context.node];
+    for (auto& each : result.peers) each.contexts = opened[each.who.id];
+    return result;
   }
 
   void call(const outgoing_call_ptr& job) {
@@ -190,7 +215,8 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](call_request& request) -> caf::result<call_result> {
       shell sh(self);
       const auto id = request.payload.context;
-      const auto context = id ? sh.find_or_open(id) : peer_state::open_context{};
+      sh.here.directory().received(request.payload.message.node, request.payload.tensors);
+      const auto context = id ? sh.find_or_open(id, request.payload.message.node) : peer_state::open_context{};
       if (id && !context.actor) return sh.no_context(id);
       auto promise = self->template make_response_promise<result_promise>();
       auto job = std::make_shared<incoming_call>();
@@ -205,25 +231,41 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
         sh.run(std::move(job));
       return promise;
     },
-    [=](propagate_gradients& message) { shell(self).route(message); },
-    [=](participant_quiet& message) { shell(self).route(message); },
-    [=](participant_failed& message) { shell(self).route(message); },
+    [=](propagate_gradients& message) {
+      shell(self).here.directory().received(message.from, message.gradients);
+      shell(self).route(message);
+    },
+    [=](participant_quiet& message) {
+      shell(self).here.directory().received(message.from);
+      shell(self).route(message);
+    },
+    [=](participant_failed& message) {
+      shell(self).here.directory().received(message.from);
+      shell(self).route(message);
+    },
     [=](discover& message) -> caf::result<discovered> {
       shell sh(self);
+      sh.here.directory().received(message.context.node);
       if (auto context = sh.find(message.context).actor) return self->delegate(context, std::move(message));
       return sh.no_context(message.context);
     },
-    [=](prune& message) { shell(self).route(message); },
+    [=](prune& message) {
+      shell(self).here.directory().received(message.context.node);
+      shell(self).route(message);
+    },
     [=](abort_pass& message) -> caf::result<pass_aborted> {
       shell sh(self);
+      sh.here.directory().received(message.context.node);
       if (auto context = sh.find(message.context).actor) return self->delegate(context, std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
+    [=](const context_joined& news) { shell(self).joined(news); },
     [=](release_context& message) -> caf::result<context_released> {
       shell sh(self);
       if (auto context = sh.close(message.context)) return self->delegate(context, std::move(message));
       return context_released{message.context, sh.here.id()};
     },
+    [=](status_atom) { return shell(self).status(); },
     [=](find_atom, const std::string& name) -> caf::result<caf::strong_actor_ptr> {
       auto& here = shell(self).here;
       if (auto found = here.published(name)) return found;
@@ -236,7 +278,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     },
     [=](outgoing_call_ptr& job) { shell(self).call(job); },
     [=](outgoing_joint_ptr& joint) {
-      if (auto context = shell(self).find_or_open(joint->context); context.record)
+      if (auto context = shell(self).find_or_open(joint->context, joint->to); context.record)
         context.record->add(std::move(joint->send), joint->to, std::move(joint->recordings));
     },
     [=](incoming_call_ptr& job) {

@@ -5,6 +5,7 @@
 #include "apps/commands/generate.hpp"
 #include "apps/commands/launch.hpp"
 #include "apps/commands/node.hpp"
+#include "apps/commands/status.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/signals.hpp"
 
@@ -19,6 +20,7 @@ int run(int argc, char** argv) {
   troupe::apps::add_generate_command(app);
   troupe::apps::add_node_command(app);
   troupe::apps::add_launch_command(app);
+  troupe::apps::add_status_command(app);
   return troupe::apps::run_command_line(app, argc, argv);
 }
 

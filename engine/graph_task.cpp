@@ -374,6 +374,7 @@ void graph_task::implementation::run_serially(const std::atomic<bool>* stop, boo
       return;
     }
     running = ready.pop();
+    ++begun;
     if (!producers.empty()) {
       step_recorded(running, watched);
     } else if (watched) {
@@ -411,6 +412,8 @@ bool graph_task::finished() const noexcept {
 }
 
 std::size_t graph_task::waiting() const noexcept { return implementation_->waiting; }
+
+std::uint64_t graph_task::functions_begun() const noexcept { return implementation_->begun; }
 
 std::string graph_task::failed_function() const { return implementation_->failed; }
 

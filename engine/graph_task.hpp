@@ -103,6 +103,8 @@ class graph_task {
   bool finished() const noexcept;
   /// Sends neither delivered nor dropped.
   std::size_t waiting() const noexcept;
+  /// Functions that ran so far, and the one that runs.
+  std::uint64_t functions_begun() const noexcept;
   std::string failed_function() const;
   /// In anomaly mode: where the function that failed was made, and its parents, as libtorch prints it.
   std::string failed_trace() const;

@@ -122,6 +122,7 @@ struct graph_task::implementation {
   evaluation evaluate;
   std::size_t large_functions = 0;
   std::size_t waiting;
+  std::uint64_t begun = 0;
   bool seeded;
   bool abandoned = false;
   std::uint32_t running = plan::none;

@@ -40,6 +40,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
         return functions;
       }
       running = ready.pop();
+      ++begun;
       step(running);
       if (thread.get_grad_mode()) {
         thread.set_grad_mode(false);
@@ -106,6 +107,7 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
     }
     if (!ready.empty()) {
       running = ready.pop();
+      ++begun;
       hand_over_or_run(board, running);
     } else if (auto next = board.take()) {
       running = next->index;

@@ -221,8 +221,10 @@ TROUPE_TRAVELS(discovered)
 TROUPE_TRAVELS(prune)
 TROUPE_TRAVELS(abort_pass)
 TROUPE_TRAVELS(pass_aborted)
+TROUPE_TRAVELS(context_joined)
 TROUPE_TRAVELS(release_context)
 TROUPE_TRAVELS(context_released)
+TROUPE_TRAVELS(node_status)
 
 #undef TROUPE_TRAVELS
 

@@ -158,6 +158,13 @@ struct pass_aborted {
   std::vector<node_id> sent_to;
 };
 
+/// To the node that opened the context: the sender holds a part of it that the receiver may not know of, as a node between them
+/// went down. To another: the sender is cut off from the one that opened the context; who holds a part of it is to tell that.
+struct context_joined {
+  context_id context;
+  node_id from;
+};
+
 /// Forget the context; answered by context_released.
 struct release_context {
   context_id context;
@@ -165,6 +172,39 @@ struct release_context {
 struct context_released {
   context_id context;
   node_id from;
+};
+
+/// What passed between a node and one of its peers: calls, their results and what passes send, not heartbeats or the answers to
+/// aborts and discoveries. Bytes are those of tensors.
+struct peer_status {
+  member who;
+  bool up = false;
+  std::uint64_t contexts = 0;  // that it opened, and of which the node holds a part
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+};
+
+/// What a node does and has done since it started.
+struct node_status {
+  member self;
+  std::int64_t uptime_ns = 0;
+  std::uint64_t contexts = 0;          // parts of contexts that it holds now, whoever opened them
+  std::uint64_t contexts_opened = 0;   // in all
+  std::uint64_t passes_running = 0;    // of those begun here
+  std::uint64_t passes_completed = 0;  // likewise
+  std::uint64_t passes_failed = 0;     // likewise
+  std::uint64_t pass_parts = 0;        // its parts in passes, whoever began them: at work, or with gradients not gathered yet
+  std::uint64_t calls_made = 0;
+  std::uint64_t calls_waiting = 0;  // of those made: not answered yet
+  std::uint64_t calls_failed = 0;   // likewise: by an error, a deadline or a peer that is down
+  std::uint64_t calls_run = 0;      // for others, or for itself
+  std::uint64_t calls_running = 0;
+  std::uint64_t calls_queued = 0;   // wait for a worker
+  std::uint64_t functions_run = 0;  // of autograd graphs, in distributed passes
+  std::uint64_t objects = 0;        // modules and optimizers that live there
+  std::vector<peer_status> peers;   // by name; of those that are down, the last ones
 };
 
 }  // namespace troupe

@@ -39,8 +39,10 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<prune>("troupe.prune")
     .add_message_type<abort_pass>("troupe.abort")
     .add_message_type<pass_aborted>("troupe.abortd")
+    .add_message_type<context_joined>("troupe.joined")
     .add_message_type<release_context>("troupe.rel")
-    .add_message_type<context_released>("troupe.reld");
+    .add_message_type<context_released>("troupe.reld")
+    .add_message_type<node_status>("troupe.status");
   config.add_error_category(caf::detail::error_factory<errc>::category, render);
 }
 

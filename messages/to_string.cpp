@@ -179,9 +179,23 @@ std::string show(const abort_pass& x) { return of_pass("abort_pass", x).done(); 
 std::string show(const pass_aborted& x) {
   return of_pass("pass_aborted", x).field("from", x.from).field("sent_to", x.sent_to).done();
 }
+std::string show(const context_joined& x) {
+  return printer{"context_joined"}.field("context", x.context).field("from", x.from).done();
+}
 std::string show(const release_context& x) { return printer{"release_context"}.field("context", x.context).done(); }
 std::string show(const context_released& x) {
   return printer{"context_released"}.field("context", x.context).field("from", x.from).done();
+}
+std::string show(const node_status& x) {
+  return printer{"node_status"}
+    .field("self", x.self)
+    .field("contexts", x.contexts)
+    .field("passes_running", x.passes_running)
+    .field("pass_parts", x.pass_parts)
+    .field("calls_waiting", x.calls_waiting)
+    .field("calls_running", x.calls_running)
+    .field("peers", static_cast<std::uint64_t>(x.peers.size()))
+    .done();
 }
 
 }  // namespace
@@ -209,7 +223,9 @@ template std::string to_string(const discovered&);
 template std::string to_string(const prune&);
 template std::string to_string(const abort_pass&);
 template std::string to_string(const pass_aborted&);
+template std::string to_string(const context_joined&);
 template std::string to_string(const release_context&);
 template std::string to_string(const context_released&);
+template std::string to_string(const node_status&);
 
 }  // namespace troupe

@@ -239,6 +239,17 @@ complaint from_wire(const wire::PassAborted& from, pass_aborted& x) {
   return nullptr;
 }
 
+void to_wire(const context_joined& x, wire::ContextJoined& to) {
+  put_context(to, x.context);
+  to.set_from(x.from.value);
+}
+
+complaint from_wire(const wire::ContextJoined& from, context_joined& x) {
+  x.context = take_context(from);
+  x.from.value = from.from();
+  return nullptr;
+}
+
 void to_wire(const release_context& x, wire::ReleaseContext& to) { put_context(to, x.context); }
 
 complaint from_wire(const wire::ReleaseContext& from, release_context& x) {

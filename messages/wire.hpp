@@ -49,9 +49,13 @@ struct header_of<abort_pass> : std::type_identity<wire::AbortPass> {};
 template <>
 struct header_of<pass_aborted> : std::type_identity<wire::PassAborted> {};
 template <>
+struct header_of<context_joined> : std::type_identity<wire::ContextJoined> {};
+template <>
 struct header_of<release_context> : std::type_identity<wire::ReleaseContext> {};
 template <>
 struct header_of<context_released> : std::type_identity<wire::ContextReleased> {};
+template <>
+struct header_of<node_status> : std::type_identity<wire::NodeStatus> {};
 
 template <class T>
 using header_t = typename header_of<T>::type;
@@ -75,8 +79,10 @@ void to_wire(const discovered& x, wire::Discovered& to);
 void to_wire(const prune& x, wire::Prune& to);
 void to_wire(const abort_pass& x, wire::AbortPass& to);
 void to_wire(const pass_aborted& x, wire::PassAborted& to);
+void to_wire(const context_joined& x, wire::ContextJoined& to);
 void to_wire(const release_context& x, wire::ReleaseContext& to);
 void to_wire(const context_released& x, wire::ContextReleased& to);
+void to_wire(const node_status& x, wire::NodeStatus& to);
 
 /// Takes what a header says; null, or what is wrong with it.
 using complaint = const char*;
@@ -98,7 +104,9 @@ complaint from_wire(const wire::Discovered& from, discovered& x);
 complaint from_wire(const wire::Prune& from, prune& x);
 complaint from_wire(const wire::AbortPass& from, abort_pass& x);
 complaint from_wire(const wire::PassAborted& from, pass_aborted& x);
+complaint from_wire(const wire::ContextJoined& from, context_joined& x);
 complaint from_wire(const wire::ReleaseContext& from, release_context& x);
 complaint from_wire(const wire::ContextReleased& from, context_released& x);
+complaint from_wire(const wire::NodeStatus& from, node_status& x);
 
 }  // namespace troupe

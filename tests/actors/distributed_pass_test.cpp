@@ -214,19 +214,6 @@ BOOST_AUTO_TEST_CASE(a_peer_that_stops_fails_the_call_that_waits_for_it) {
   stopper.join();
 }
 
-BOOST_AUTO_TEST_CASE(calls_that_wait_for_calls_between_nodes_with_one_worker_each_end) {
-  const auto down = [](troupe::call_arguments& arguments) {
-    const auto left = troupe::get<std::int64_t>(arguments.values, "left");
-    auto x = arguments.tensors.at(0) + 1;
-    if (left == 0) return troupe::call_reply{{x}};
-    auto next = arguments.here.peer(arguments.here.name() == "a" ? "b" : "a");
-    return troupe::call_reply{{next.call("down", {x}, {{"left", left - 1}}).get().tensors.at(0)}};
-  };
-  for (auto* each : {&a, &b}) each->functions().add("down", down);
-  auto y = a.peer("b").call("down", {torch::zeros({1})}, {{"left", 15}}).get().tensors.at(0);
-  BOOST_TEST(y.item<double>() == 16);
-}
-
 BOOST_AUTO_TEST_CASE(a_call_fails_at_its_deadline_and_one_that_waited_too_long_does_not_run) {
   std::promise<void> release;
   auto released = release.get_future().share();

@@ -83,6 +83,23 @@ struct cast {
     return reply.get().tensors.at(0);
   }
 
+  using replies = std::shared_ptr<std::vector<troupe::future<troupe::call_reply>>>;
+
+  /// Gives `via` a function that calls `to` and does not wait for the answer.
+  replies hand_on(const std::string& via, const std::string& to) {
+    auto kept = std::make_shared<replies::element_type>();
+    node(via).functions().add("hand_on", [this, to, kept](troupe::call_arguments& arguments) {
+      kept->push_back(troupe::peer(arguments.here, to, node(to).id()).call("times_weight", {arguments.tensors.at(0)}));
+      return troupe::call_reply{};
+    });
+    return kept;
+  }
+
+  /// `who` takes `other` for down.
+  void tell_down(const std::string& who, const std::string& other) {
+    caf::anon_send(node(who).actors().face(), troupe::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
+  }
+
   troupe::peer peer(const std::string& name) { return {node("a"), name, node(name).id()}; }
 
   at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
@@ -252,7 +269,6 @@ BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
     return {[](caf::unit_t) {}};
   });
   auto& known = play.node("a").actors().directory();
-  known.remove(play.node("c").id());
   known.add({"c", play.node("c").id(), "127.0.0.1", 0}, caf::actor_cast<caf::strong_actor_ptr>(frozen));
   troupe::backward_options options;
   options.deadline = 1500ms;
@@ -343,6 +359,60 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   }
   BOOST_TEST(failed > 0);
   BOOST_TEST(failed < orders);
+}
+
+// CO-6, PE-4: "b" calls "c" and dies, or is cut off from "a", after a drawn number of steps; the scope is left before or after.
+BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_same) {
+  int unknown = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    play.hand_on("b", "c");
+    auto pass = std::make_unique<troupe::context>(play.node("a"));
+    auto reply = play.peer("b").call("hand_on", {input()});
+    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    unknown += !reply.ready() && play.node("c").actors().counts().contexts == 1 ? 1 : 0;
+    if (seed % 2 == 0) {
+      caf::anon_send_exit(play.node("b").actors().face(), caf::exit_reason::kill);
+      play.tell_down("c", "b");
+    } else {
+      play.tell_down("b", "a");
+    }
+    play.tell_down("a", "b");
+    for (auto steps = play.random() % 20; steps > 0; --steps) play.step();
+    pass.reset();
+    play.run();
+    BOOST_REQUIRE_MESSAGE(reply.ready(), "seed " << seed << ": the call never ends");
+    for (auto who : {"a", "c"})
+      BOOST_REQUIRE_MESSAGE(play.node(who).actors().counts().contexts == 0,
+                            "seed " << seed << ": a context is left on " << who);
+  }
+  BOOST_TEST(unknown > 0);
+}
+
+// CO-7: "b" calls "c", which is cut off from "a" meanwhile and releases the context.
+BOOST_AUTO_TEST_CASE(a_call_that_a_release_overtakes_is_answered) {
+  int refused = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto inner = play.hand_on("b", "c");
+    troupe::context pass(play.node("a"));
+    auto reply = play.peer("b").call("hand_on", {input()});
+    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    play.tell_down("a", "c");
+    play.tell_down("c", "a");
+    play.run();
+    BOOST_REQUIRE(reply.ready());
+    for (const auto& each : *inner) {
+      BOOST_REQUIRE_MESSAGE(each.ready(), "seed " << seed << ": the inner call never ends");
+      try {
+        each.get();
+      } catch (const troupe::error& e) {
+        ++refused;
+        BOOST_REQUIRE_MESSAGE(e.code() == troupe::errc::unknown_context, e.what());
+      }
+    }
+  }
+  BOOST_TEST(refused > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

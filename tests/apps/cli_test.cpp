@@ -9,7 +9,7 @@
 using namespace troupe::apps::test;
 
 BOOST_AUTO_TEST_CASE(every_subcommands_help_shows_an_example) {
-  for (std::string name : {"node", "launch", "train", "generate"}) {
+  for (std::string name : {"node", "launch", "train", "generate", "status"}) {
     program help({name, "--help"});
     BOOST_TEST(help.how_it_ends() == "exited with 0");
     auto text = help.text();
@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(every_subcommands_help_shows_an_example) {
 BOOST_AUTO_TEST_CASE(the_help_of_the_program_lists_its_subcommands) {
   program help({"--help"});
   BOOST_TEST(help.how_it_ends() == "exited with 0");
-  for (std::string name : {"node", "launch", "train", "generate"})
+  for (std::string name : {"node", "launch", "train", "generate", "status"})
     BOOST_TEST(!help.line_with("  " + name + " ").empty(), help.text());
 }
 
@@ -66,9 +66,9 @@ BOOST_AUTO_TEST_CASE(the_help_shows_no_default_that_is_refused) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-    {{}, "expected a subcommand: train, generate, node or launch (see 'troupe --help')"},
+    {{}, "expected a subcommand: train, generate, node, launch or status (see 'troupe --help')"},
     {{"trian"},
-     "unknown subcommand 'trian'; expected train, generate, node or launch; did you mean train? (see 'troupe --help')"},
+     "unknown subcommand 'trian'; expected train, generate, node, launch or status; did you mean train? (see 'troupe --help')"},
     {{"node", "--name", "a", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},
     {{"launch"}, "FILE is required (see 'troupe launch --help')"},
     {{"launch", "a.json", "b.json"}, "unexpected argument 'b.json' (see 'troupe launch --help')"},

@@ -186,6 +186,7 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   read<autograd_message>(many(std::string("\x0a\x05\x35\x00\x00\x00\x00", 7)));  // devices, payloads merged
   read<discover>(many(std::string("\x21") + std::string(8, 'x')));
   read<farewell>(many("\x12\x01x"));
+  read<node_status>(many(std::string("\x8a\x01\x00", 3)));  // names of peers, empty
   std::string distinct;
   for (int i = 0; i < 100000; ++i) {  // attributes that are kept
     std::string name{static_cast<char>(i), static_cast<char>(i >> 8), static_cast<char>(i >> 16)};
@@ -328,6 +329,9 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!read<autograd_message>(framed(payload.SerializeAsString())));
   payload.mutable_joint()->set_devices(0, 0x7fff0000);  // no such kind
   BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
+  wire::NodeStatus status;
+  status.add_peer_names("b");
+  BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
   wire::CallRequest call;
   call.add_values()->set_name("x");
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(call.SerializeAsString()))));

@@ -22,7 +22,7 @@ using bytes = std::vector<char>;
 using message_types =
   std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
              call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-             pass_aborted, release_context, context_released>;
+             pass_aborted, context_joined, release_context, context_released, node_status>;
 
 /// Every dtype that travels.
 const std::vector<at::ScalarType>& travelling_dtypes();
@@ -152,6 +152,10 @@ auto members(is<pass_aborted> auto& x) {
   auto& [a, b, c, d] = x;
   return std::tie(a, b, c, d);
 }
+auto members(is<context_joined> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
 auto members(is<release_context> auto& x) {
   auto& [a] = x;
   return std::tie(a);
@@ -159,6 +163,15 @@ auto members(is<release_context> auto& x) {
 auto members(is<context_released> auto& x) {
   auto& [a, b] = x;
   return std::tie(a, b);
+}
+
+auto members(is<peer_status> auto& x) {
+  auto& [a, b, c, d, e, f, g] = x;
+  return std::tie(a, b, c, d, e, f, g);
+}
+auto members(is<node_status> auto& x) {
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
 }
 
 template <class T>

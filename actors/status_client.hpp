@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+/// Asks a node what it does, from outside its cluster: it is no peer and nobody hears of it.
+///   SL-1  every question ends by its deadline, whoever listens there.
+class status_client {
+ public:
+  /// Connects; throws troupe::error: unknown_peer where nobody listens, deadline_passed where nobody answers, refused where it
+  /// is no node.
+  status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline);
+  ~status_client();
+  status_client(const status_client&) = delete;
+  status_client& operator=(const status_client&) = delete;
+
+  /// Throws troupe::error (deadline_passed: it is frozen or gone; refused: a node that does not know the question).
+  node_status ask(std::chrono::milliseconds deadline);
+
+ private:
+  struct connection;
+  std::string where_;
+  std::unique_ptr<connection> connection_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/wire.hpp>
+#include <troupe/messages/wire_parts.hpp>
+
+namespace troupe {
+
+using namespace wire_parts;
+
+namespace {
+
+void put_peer(wire::NodeStatus& to, const peer_status& x) {
+  to.add_peer_names(x.who.name);
+  to.add_peer_ids(x.who.id.value);
+  to.add_peer_hosts(x.who.host);
+  to.add_peer_ports(x.who.port);
+  to.add_peer_up(x.up);
+  to.add_peer_contexts(x.contexts);
+  to.add_messages_sent(x.messages_sent);
+  to.add_messages_received(x.messages_received);
+  to.add_bytes_sent(x.bytes_sent);
+  to.add_bytes_received(x.bytes_received);
+}
+
+bool has_all_of(const wire::NodeStatus& from, int peers) {
+  return from.peer_ids_size() == peers && from.peer_hosts_size() == peers && from.peer_ports_size() == peers &&
+         from.peer_up_size() == peers && from.peer_contexts_size() == peers && from.messages_sent_size() == peers &&
+         from.messages_received_size() == peers && from.bytes_sent_size() == peers && from.bytes_received_size() == peers;
+}
+
+complaint take_peer(const wire::NodeStatus& from, int i, peer_status& x) {
+  if (from.peer_ports(i) > std::numeric_limits<std::uint16_t>::max()) {
+    return "a port is above 65535";
+  }
+  x.who = {from.peer_names(i), {from.peer_ids(i)}, from.peer_hosts(i), static_cast<std::uint16_t>(from.peer_ports(i))};
+  x.up = from.peer_up(i);
+  x.contexts = from.peer_contexts(i);
+  x.messages_sent = from.messages_sent(i);
+  x.messages_received = from.messages_received(i);
+  x.bytes_sent = from.bytes_sent(i);
+  x.bytes_received = from.bytes_received(i);
+  return nullptr;
+}
+
+}  // namespace
+
+void to_wire(const node_status& x, wire::NodeStatus& to) {
+  put_address(*to.mutable_self(), x.self);
+  to.set_uptime_ns(x.uptime_ns);
+  to.set_contexts(x.contexts);
+  to.set_contexts_opened(x.contexts_opened);
+  to.set_passes_running(x.passes_running);
+  to.set_passes_completed(x.passes_completed);
+  to.set_passes_failed(x.passes_failed);
+  to.set_pass_parts(x.pass_parts);
+  to.set_calls_made(x.calls_made);
+  to.set_calls_waiting(x.calls_waiting);
+  to.set_calls_failed(x.calls_failed);
+  to.set_calls_run(x.calls_run);
+  to.set_calls_running(x.calls_running);
+  to.set_calls_queued(x.calls_queued);
+  to.set_functions_run(x.functions_run);
+  to.set_objects(x.objects);
+  for (const peer_status& each : x.peers) {
+    put_peer(to, each);
+  }
+}
+
+complaint from_wire(const wire::NodeStatus& from, node_status& x) {
+  if (complaint bad = take_address(from.self(), x.self)) {
+    return bad;
+  }
+  x.uptime_ns = from.uptime_ns();
+  x.contexts = from.contexts();
+  x.contexts_opened = from.contexts_opened();
+  x.passes_running = from.passes_running();
+  x.passes_completed = from.passes_completed();
+  x.passes_failed = from.passes_failed();
+  x.pass_parts = from.pass_parts();
+  x.calls_made = from.calls_made();
+  x.calls_waiting = from.calls_waiting();
+  x.calls_failed = from.calls_failed();
+  x.calls_run = from.calls_run();
+  x.calls_running = from.calls_running();
+  x.calls_queued = from.calls_queued();
+  x.functions_run = from.functions_run();
+  x.objects = from.objects();
+  const int peers = from.peer_names_size();
+  if (!has_all_of(from, peers)) {
+    return "a list of peers has not as many of all entries";
+  }
+  x.peers.clear();
+  x.peers.resize(static_cast<std::size_t>(peers));
+  for (int i = 0; i < peers; ++i) {
+    if (complaint bad = take_peer(from, i, x.peers[static_cast<std::size_t>(i)])) {
+      return bad;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace troupe

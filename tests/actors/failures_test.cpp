@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes wrong on one node of three, in each phase: one error that says where, nothing left on any node, and the context
+// goes on.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include <troupe/troupe.hpp>
+
+#include "actors/loopback_nodes.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using troupe::test::becomes_idle;
+using troupe::test::loopback_settings;
+using troupe::test::says;
+
+/// Its gradient does not fit.
+struct misshapen : torch::autograd::Function<misshapen> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * 2; }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list) {
+    return {torch::ones({3})};
+  }
+};
+
+/// "a" calls "b", which calls "c"; each doubles, and may fail where it is told to.
+struct nodes_that_fail {
+  nodes_that_fail() {
+    for (auto* each : {&a, &b, &c}) add_functions(*each);
+    b.join("127.0.0.1", c.port());
+    a.join("127.0.0.1", b.port());
+    a.peer("c");
+  }
+
+  static void add_functions(troupe::node& here) {
+    here.functions().add("go", [](troupe::call_arguments& arguments) {
+      auto values = arguments.values;
+      auto way = troupe::get<std::string>(values, "way");
+      auto y = twice(arguments.here, arguments.tensors.at(0), values);
+      if (way.empty()) return troupe::call_reply{{y}};
+      values["way"] = way.substr(1);
+      return troupe::call_reply{{arguments.here.peer(way.substr(0, 1)).call("go", {y}, values).get().tensors.at(0)}};
+    });
+  }
+
+  /// `where`: the node that fails; `how`: "throw", "hook" or "shape".
+  static at::Tensor twice(troupe::node& here, const at::Tensor& x, const troupe::attributes& values) {
+    auto y = x * 2;
+    if (troupe::get<std::string>(values, "where") != here.name()) return y;
+    const auto how = troupe::get<std::string>(values, "how");
+    if (how == "throw") throw std::runtime_error("no luck");
+    if (how == "hook") y.register_hook([](at::Tensor) -> at::Tensor { throw std::runtime_error("hook refuses"); });
+    if (how == "shape") return misshapen::apply(x);
+    return y;
+  }
+
+  static troupe::attributes failing(const std::string& where, const std::string& how, const std::string& way = "c") {
+    return {{"where", where}, {"how", how}, {"way", way}};
+  }
+
+  at::Tensor forward(const troupe::attributes& values) {
+    return a.peer("b").call("go", {twice(a, x, values)}, values).get().tensors.at(0).sum();
+  }
+
+  /// No node works on the pass any more, though its context is open.
+  bool all_dropped_the_pass() {
+    for (auto* each : {&a, &b, &c}) {
+      const auto until = std::chrono::steady_clock::now() + 5s;
+      while (each->status().pass_parts > 0)
+        if (std::chrono::steady_clock::now() > until) return false;
+    }
+    return true;
+  }
+
+  bool nothing_is_left() { return becomes_idle(a) && becomes_idle(b) && becomes_idle(c); }
+
+  troupe::node a{loopback_settings("a")};
+  troupe::node b{loopback_settings("b")};
+  troupe::node c{loopback_settings("c")};
+  at::Tensor x = torch::ones({2}, torch::requires_grad());
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(failures, nodes_that_fail)
+
+BOOST_AUTO_TEST_CASE(a_function_that_throws_below_a_call_is_named_and_the_context_goes_on) {
+  {
+    troupe::context pass(a);
+    BOOST_CHECK_EXCEPTION(forward(failing("c", "throw")), troupe::error, says("'c'", "no luck"));
+    BOOST_CHECK_EXCEPTION(forward(failing("b", "throw")), troupe::error, says("'b'", "no luck"));
+    pass.backward({forward(failing("none", ""))}).get();
+    BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, 8.0)));
+  }
+  BOOST_TEST(nothing_is_left());
+}
+
+BOOST_AUTO_TEST_CASE(a_hook_that_throws_on_any_node_ends_the_pass_everywhere_and_the_context_goes_on) {
+  {
+    troupe::context pass(a);
+    double passes = 0;
+    for (const std::string where : {"a", "b", "c"}) {
+      auto bad = forward(failing(where, "hook"));
+      BOOST_CHECK_EXCEPTION(pass.backward({bad}).get(), troupe::error, says("'" + where + "'", "hook refuses"));
+      BOOST_TEST(all_dropped_the_pass(), "after a hook on " << where);
+      pass.backward({forward(failing("none", ""))}).get();
+      BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, 8.0 * ++passes)));
+    }
+  }
+  BOOST_TEST(nothing_is_left());
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_of_the_wrong_shape_is_named_with_both_shapes) {
+  {
+    troupe::context pass(a);
+    for (const std::string where : {"a", "b", "c"}) {
+      auto bad = forward(failing(where, "shape"));
+      BOOST_CHECK_EXCEPTION(pass.backward({bad}).get(), troupe::error, says("[3]", "[2]"));
+      BOOST_CHECK_EXCEPTION(pass.backward({forward(failing(where, "shape"))}).get(), troupe::error,
+                            says("'" + where + "'", "misshapen"));
+      BOOST_TEST(all_dropped_the_pass(), "after a gradient from " << where);
+    }
+    pass.backward({forward(failing("none", ""))}).get();
+    BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, 8.0)));
+  }
+  BOOST_TEST(nothing_is_left());
+}
+
+BOOST_AUTO_TEST_CASE(a_deadline_that_passes_in_a_hook_ends_the_pass_everywhere) {
+  std::promise<void> let_go;
+  auto released = let_go.get_future().share();
+  c.functions().add("slow_backward", [released](troupe::call_arguments& arguments) {
+    auto y = arguments.tensors.at(0) * 2;
+    y.register_hook([released](at::Tensor) { released.wait(); });
+    return troupe::call_reply{{y}};
+  });
+  {
+    troupe::context pass(a);
+    auto bad = a.peer("c").call("slow_backward", {x}).get().tensors.at(0).sum();
+    troupe::backward_options options;
+    options.deadline = 100ms;
+    BOOST_CHECK_EXCEPTION(pass.backward({bad}, options).get(), troupe::error, says("0.1 s", "'c'"));
+    let_go.set_value();
+    BOOST_TEST(all_dropped_the_pass());
+    pass.backward({forward(failing("none", ""))}).get();
+    BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, 8.0)));
+  }
+  BOOST_TEST(nothing_is_left());
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_leaves_ends_its_contexts_with_a_clear_error) {
+  auto d = std::make_unique<troupe::node>(loopback_settings("d"));
+  add_functions(*d);
+  {
+    troupe::context early(a);
+    d->join("127.0.0.1", c.port());
+    // It is called at once by one that works already, and calls others.
+    auto y = a.peer("d").call("go", {x}, failing("none", "", "b")).get().tensors.at(0).sum();
+    d->stop();
+    BOOST_CHECK_EXCEPTION(early.backward({y}).get(), troupe::error, says("'d'", ""));
+    BOOST_CHECK_EXCEPTION(a.peer("d", 100ms), troupe::error, says("'d'", "100 ms"));
+    early.backward({forward(failing("none", ""))}).get();
+    BOOST_TEST(at::equal(early.gradient(x), torch::full({2}, 8.0)));
+  }
+  BOOST_TEST(nothing_is_left());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <troupe/actors/node.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::test {
+
+inline settings loopback_settings(std::string name) {
+  settings result;
+  result.name = std::move(name);
+  result.deadline = std::chrono::seconds(20);
+  return result;
+}
+
+/// A check of an error's text.
+inline auto says(std::string first, std::string second = {}) {
+  return [first = std::move(first), second = std::move(second)](const error& e) {
+    const std::string text = e.what();
+    return text.find(first) != std::string::npos && text.find(second) != std::string::npos;
+  };
+}
+
+/// Nothing of a context, a pass or a call is left on the node.
+inline bool is_idle(const node_status& x) {
+  return x.contexts == 0 && x.passes_running == 0 && x.pass_parts == 0 && x.calls_waiting == 0 && x.calls_running == 0 &&
+         x.calls_queued == 0;
+}
+
+/// Asks a node (node or peer) until nothing is left there; false if something still is after `patience`.
+template <class Node>
+bool becomes_idle(const Node& who, std::chrono::milliseconds patience = std::chrono::seconds(5)) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until)
+    if (is_idle(who.status())) return true;
+  return false;
+}
+
+}  // namespace troupe::test

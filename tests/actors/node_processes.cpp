@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "actors/node_processes.hpp"
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <vector>
+
+namespace troupe::test {
+
+namespace {
+
+struct order {
+  std::uint16_t port = 0;
+  char name[62] = {};
+};
+
+void end_with_parent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);
+}
+
+[[noreturn]] void serve(int line, const std::function<void(const std::string&, std::uint16_t)>& run) {
+  signal(SIGCHLD, SIG_IGN);  // nobody waits for the children
+  const pid_t here = getpid();
+  order next;
+  while (recv(line, &next, sizeof next, 0) == static_cast<ssize_t>(sizeof next)) {
+    const pid_t child = fork();
+    if (child == 0) {
+      end_with_parent(here);
+      close(line);
+      signal(SIGCHLD, SIG_DFL);
+      run(next.name, next.port);
+      _exit(0);
+    }
+    if (send(line, &child, sizeof child, MSG_NOSIGNAL) < 0) break;
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+nursery::nursery(std::function<void(const std::string& name, std::uint16_t port)> run) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("nursery: no socket pair");
+  const pid_t here = getpid();
+  pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error("nursery: can't fork");
+  if (pid_ == 0) {
+    end_with_parent(here);
+    close(ends[0]);
+    serve(ends[1], run);
+  }
+  close(ends[1]);
+  line_ = ends[0];
+}
+
+nursery::~nursery() {
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  close(line_);
+}
+
+pid_t nursery::start(const std::string& name, std::uint16_t port) {
+  order next;
+  next.port = port;
+  std::strncpy(next.name, name.c_str(), sizeof next.name - 1);
+  pid_t child = -1;
+  if (send(line_, &next, sizeof next, MSG_NOSIGNAL) < 0 || recv(line_, &child, sizeof child, 0) < 0 || child < 0)
+    throw std::runtime_error("nursery: can't start '" + name + "'");
+  return child;
+}
+
+void cut_connections_to(std::uint16_t port) {
+  std::vector<int> open;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    open.push_back(std::stoi(each.path().filename()));
+  for (const int each : open) {
+    sockaddr_in other{};
+    socklen_t size = sizeof other;
+    if (getpeername(each, reinterpret_cast<sockaddr*>(&other), &size) == 0 && other.sin_family == AF_INET &&
+        ntohs(other.sin_port) == port)
+      shutdown(each, SHUT_RDWR);
+  }
+}
+
+}  // namespace troupe::test

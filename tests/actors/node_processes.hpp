@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace troupe::test {
+
+/// Forks processes whenever it is asked to: it is forked itself while its parent has a single thread, and never has a second
+/// one. All that it forked end with it, and it with its parent.
+class nursery {
+ public:
+  /// `run(name, port)` is what a child does; it ends by being killed.
+  explicit nursery(std::function<void(const std::string& name, std::uint16_t port)> run);
+  ~nursery();
+  nursery(const nursery&) = delete;
+  nursery& operator=(const nursery&) = delete;
+
+  pid_t start(const std::string& name, std::uint16_t port);
+
+ private:
+  int line_ = -1;
+  pid_t pid_ = 0;
+};
+
+/// Cuts this process's connections to whoever listens at `port` of loopback: both ends see them end.
+void cut_connections_to(std::uint16_t port);
+
+}  // namespace troupe::test

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+
+#include <troupe/actors/peer_directory.hpp>
+
+namespace {
+
+using troupe::peer_directory;
+
+troupe::member numbered(std::uint64_t id, const std::string& name) { return {name, {id}, "127.0.0.1", 4000}; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(directory_of_peers)
+
+BOOST_AUTO_TEST_CASE(a_node_that_went_down_does_not_come_back_by_old_news) {  // PD-1
+  peer_directory known;
+  known.add(numbered(1, "a"), nullptr);
+  known.remove({1});
+  known.add(numbered(1, "a"), nullptr);
+  BOOST_TEST(known.members().empty());
+  known.add(numbered(2, "a"), nullptr);  // its successor
+  BOOST_TEST(known.members().size() == 1u);
+  BOOST_TEST(known.name({1}) == "a");
+}
+
+BOOST_AUTO_TEST_CASE(messages_are_counted_by_node_and_by_name) {
+  peer_directory known;
+  known.add(numbered(1, "self"), nullptr);
+  known.add(numbered(2, "b"), nullptr);
+  known.sent({2}, {at::ones({4}), at::Tensor{}});
+  known.sent({3}, {at::ones({4})});  // nobody
+  known.received("b", {at::ones({2}, at::kDouble)});
+  known.received({2});
+  const auto traffic = known.traffic({1});
+  BOOST_TEST_REQUIRE(traffic.size() == 1u);
+  BOOST_TEST(traffic[0].who.name == "b");
+  BOOST_TEST(traffic[0].messages_sent == 1u);
+  BOOST_TEST(traffic[0].bytes_sent == 16u);
+  BOOST_TEST(traffic[0].messages_received == 2u);
+  BOOST_TEST(traffic[0].bytes_received == 16u);
+}
+
+BOOST_AUTO_TEST_CASE(those_that_are_up_come_first_and_the_last_64_that_went_down_are_remembered) {  // PD-2
+  peer_directory known;
+  for (std::uint64_t id = 1; id <= 100; ++id) known.add(numbered(id, "n" + std::to_string(id)), nullptr);
+  for (std::uint64_t id = 1; id <= 99; ++id) known.remove({id});
+  const auto traffic = known.traffic({0});
+  BOOST_TEST(traffic.size() == 65u);
+  BOOST_TEST(traffic.front().who.name == "n100");
+  BOOST_TEST(traffic.front().up);
+  for (std::size_t i = 1; i < traffic.size(); ++i) BOOST_TEST((!traffic[i].up && traffic[i].who.id.value > 35));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

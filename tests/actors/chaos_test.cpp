@@ -239,7 +239,7 @@ class chaos {
       if (from == "driver")
         run_pass(driver_, seed);
       else
-        driver_.peer(from).call("pass", {}, {{"seed", static_cast<std::int64_t>(seed)}}).get();
+        driver_.peer(from, detection).call("pass", {}, {{"seed", static_cast<std::int64_t>(seed)}}).get();
     } catch (const troupe::error& problem) {
       result.failure = problem;
     } catch (const std::exception& problem) {

@@ -175,9 +175,7 @@ struct shell {
 }  // namespace
 
 context_state::~context_state() {
-  if (here == nullptr) return;
-  here->deadlines().call_off(expiry);
-  --here->counts().contexts;
+  if (here != nullptr) here->deadlines().call_off(expiry);
 }
 
 error pass_is_running() {
@@ -190,8 +188,6 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
   self->link_to(here->face());
   self->state.here = here;
   self->state.record = std::move(record);
-  ++here->counts().contexts;
-  ++here->counts().contexts_opened;
   return {
     [=](backward_job_ptr& job) { shell(self).backward(job); },
     [=](take_atom) { return shell(self).promise_gradients(); },

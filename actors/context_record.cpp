@@ -123,7 +123,7 @@ bool context_record::running() const {
 
 std::vector<engine::send_source> context_record::release() {
   std::lock_guard lock(mutex_);
-  released_ = true;
+  if (!std::exchange(released_, true)) --counts_.contexts;
   if (std::exchange(running_, {}) != pass_number{}) counts_.pass_ended(false);
   return std::exchange(sends_, {});
 }

@@ -23,8 +23,11 @@ namespace troupe {
 ///   CR-2  a send is known before the message that carries its tensors leaves; none is taken after the release.
 class context_record {
  public:
-  /// Passes that are started here are counted in `counts`.
-  context_record(context_id id, node_id here, activity& counts) : id_(id), here_(here), counts_(counts) {}
+  /// It counts itself until its release, and passes that are started here, in `counts`.
+  context_record(context_id id, node_id here, activity& counts) : id_(id), here_(here), counts_(counts) {
+    ++counts_.contexts;
+    ++counts_.contexts_opened;
+  }
 
   context_id id() const noexcept { return id_; }
 

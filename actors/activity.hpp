@@ -10,8 +10,7 @@ namespace troupe {
 
 /// What a node does and has done, counted where it happens, on any thread.
 ///   AC-1  what is under way (contexts, passes_running, pass_parts, calls_waiting, calls_running) is zero again once it is
-///   over,
-///         however it ended.
+///         over, however it ended.
 struct activity {
   using count = std::atomic<std::uint64_t>;
 

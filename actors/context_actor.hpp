@@ -38,8 +38,7 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 /// A distributed autograd context on one node: its sends, the nodes it reached from here, the gradients it gathered, and the
 /// current pass.
 ///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Which
-///   passes
-///         failed rides along with every call: a node that heard of no abort drops what such a pass left there.
+///         passes failed rides along with every call: a node that heard of no abort drops what such a pass left there.
 ///         Gradients that can't be added up fail whoever asks for them, from then on; they are never left out in silence.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
 ///   CO-3  every call in it ends: with its answer, its deadline, the news that the peer is down, or the release. (`peer` sees

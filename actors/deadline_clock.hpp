@@ -17,7 +17,7 @@ namespace troupe {
 ///   DC-1  an alarm rings once, never before its time, unless it was called off before.
 ///   DC-2  an alarm that rang or was called off keeps nothing.
 ///   DC-3  alarms ring on a thread of the clock's own, which starts with the first alarm; what they do must be short and not
-///   throw.
+///         throw.
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;

@@ -56,7 +56,7 @@ class continuation_scope {
 ///   FU-3  a continuation runs exactly once, on the thread that completes the future or that adds it; calls it makes join the
 ///         context that was open where it was added.
 ///   FU-4  a continuation cannot wait: it may be on the thread that brings the results. `get` of an incomplete future throws
-///   there.
+///         there.
 ///   FU-5  an errand that was taken runs exactly once, on a thread that waits in `get` without an end, before that returns.
 /// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(); what it throws
 /// fails the future. A continuation that throws does not keep the others from running; its text goes to stderr.

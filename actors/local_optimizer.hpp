@@ -32,7 +32,7 @@ void check_learning_rate(double rate);
 ///   LO-3  a parameter without a gradient, and the optimizer's state for it, stay as they are.
 ///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole.
 ///   LO-5  gathered gradients count for one step, which drops them, also when it throws; their sums are in the order of
-///   gather().
+///         gather().
 class local_optimizer {
  public:
   /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. One that is there twice is stepped once.

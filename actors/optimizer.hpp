@@ -17,8 +17,7 @@ namespace troupe {
 /// Steps parameters where they live: one libtorch optimizer on every node that holds some of them. Not for several threads at
 /// once.
 ///   OP-1  a step gives the bits that one libtorch optimizer over all parameters gives; a clipped one too, where the gradients
-///   are
-///         scaled by min(1, clip / (norm + 1e-6)) with the norm in double, summed in the order modules, then local.
+///         are scaled by min(1, clip / (norm + 1e-6)) with the norm in double, summed in the order modules, then local.
 ///   OP-2  gradients that are not finite are refused by a clipped step before anything is changed.
 ///   OP-3  a checkpoint that does not fit is refused before any node changes anything.
 ///   OP-4  a run that loads a checkpoint goes on with the bits of the run that saved it.

@@ -22,18 +22,19 @@ class company;
 
 /// The node's published face: takes what other nodes send, routes it to membership, contexts and call workers.
 ///   PE-1  a message for a context that is not here starts nothing, but for a call, or a message to an actor, which opens the
-///   context. PE-2  a released context is not opened again by a call that was on its way (see released_contexts). PE-3
-///   contexts of a node that went down are released here.
+///         context.
+///   PE-2  a released context is not opened again by a call that was on its way (see released_contexts).
+///   PE-3  contexts of a node that went down are released here.
 ///   PE-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
-///   contexts. PE-5  a call that comes from a node that is down here opens no context: what it left is cleaned up already.
+///         contexts.
+///   PE-5  a call that comes from a node that is down here opens no context: what it left is cleaned up already.
 using peer_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
   caf::reacts_to<farewell>, caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>,
   caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
-  caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
-  caf::reacts_to<context_joined>, caf::replies_to<release_context>::with<context_released>,
-  caf::replies_to<status_atom>::with<node_status>,
+  caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>, caf::reacts_to<context_joined>,
+  caf::replies_to<release_context>::with<context_released>, caf::replies_to<status_atom>::with<node_status>,
   caf::replies_to<find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   // from this node
   caf::reacts_to<membership_actor>,  // the one it works with, before anything else

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include <troupe/messages/tensor_rules.hpp>
+
 namespace troupe {
 
 namespace {
@@ -13,8 +15,7 @@ constexpr std::size_t remembered_down = 64;
 
 std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   std::uint64_t result = 0;
-  for (const auto& each : tensors)
-    if (each.defined()) result += each.nbytes();
+  for (const auto& each : tensors) result += payload_bytes(each);
   return result;
 }
 

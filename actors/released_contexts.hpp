@@ -12,8 +12,7 @@ namespace troupe {
 /// The contexts of other nodes that were released here, so that a call that was on its way opens none of them again.
 ///   RC-1  of what was added the newest are known; what was not added is not.
 ///   RC-2  contexts of a node that follow on each other take the room of one, and there are never more than `limit` such
-///   stretches:
-///         the oldest of the node goes first.
+///         stretches: the oldest of the node goes first.
 class released_contexts {
  public:
   explicit released_contexts(std::size_t limit) : limit_(limit) {}

@@ -13,7 +13,7 @@
 /// Where functions of a graph run: on the CPU, or on one of the accelerators of this process.
 ///   LA-1  lane 0 is the CPU, lane 1 + i accelerator i.
 ///   LA-2  a function is in the lane in which libtorch's engine would run it; one on a device that computes nothing (meta) is
-///   on the CPU.
+///         on the CPU.
 namespace troupe::devices {
 
 struct lane_id {

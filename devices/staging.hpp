@@ -31,12 +31,11 @@ struct staged {
 
 /// Copies tensors of an accelerator to host memory from which they can be sent.
 ///   ST-1  the copy is queued on the current stream of the tensor's device: after what made it there, before what overwrites
-///   it. The calling
-///         thread does not wait, unless the host buffers' budget is spent.
+///         it. The calling thread does not wait, unless the host buffers' budget is spent.
 ///   ST-2  elements arrive bit for bit, with the strides of a dense tensor; one with gaps comes without them.
 ///   ST-3  tensors of the CPU pass as they are and cost nothing.
 ///   ST-4  a device tensor that can't be copied so (sparse, nested, quantised, meta) stays as it is, for the sender to refuse
-///   by name.
+///         by name.
 /// Any thread may use it.
 class staging {
  public:

@@ -5,8 +5,7 @@
 
 /// Calls the hooks of an autograd function in libtorch's order.
 ///   HK-1  a hook may add hooks to its function and remove others. One that was removed does not run; one that was added to the
-///   list
-///         that runs may have to wait for the next pass.
+///         list that runs may have to wait for the next pass.
 namespace troupe::engine {
 
 /// Tensor pre-hooks, then the hooks of retained gradients.

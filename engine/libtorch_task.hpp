@@ -12,7 +12,7 @@ namespace troupe::engine {
 ///   LT-1  `what` is called once, and what it throws comes out as it is.
 ///   LT-2  the stack of passes is that of the caller, also where libtorch goes on at another thread.
 ///   LT-3  where libtorch's engine cannot run, as in a child of a process that had threads of it, `what` is called all the
-///   same.
+///         same.
 void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<void()>& what);
 
 }  // namespace troupe::engine

@@ -19,8 +19,7 @@ class recording_order;
 ///   PL-1  one walk without recursion, whose cost per function does not depend on depth.
 ///   PL-2  with inputs, exactly what lies on a way from a source to one of them executes.
 ///   PL-3  a function has the rank that the order of recordings gives it; without one, that of the first source that reaches
-///   it,
-///         sources taken in ascending rank, roots first.
+///         it, sources taken in ascending rank, roots first.
 class plan {
  public:
   static constexpr std::uint32_t none = 0xffffffff;

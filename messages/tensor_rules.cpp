@@ -78,12 +78,16 @@ std::uint64_t bytes_spanned(const at::Tensor& tensor) {
   return (last + 1) * tensor.element_size();
 }
 
+}  // namespace
+
 std::uint64_t payload_bytes(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     return 0;
   }
   return tensor.is_sparse() ? tensor._indices().nbytes() + tensor._values().nbytes() : tensor.nbytes();
 }
+
+namespace {
 
 std::string refusal(const at::Tensor& tensor);
 

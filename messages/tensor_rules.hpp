@@ -20,6 +20,9 @@ inline constexpr std::int64_t max_stride = std::int64_t{1} << 40;
 /// CAF's messages have 32-bit lengths; the rest is for headers.
 inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
 
+/// Bytes of the elements that travel: of a sparse tensor those of indices and values, of an undefined one none.
+std::uint64_t payload_bytes(const at::Tensor& tensor);
+
 /// Why a tensor can't travel, with its dtype and shape and what to do; empty if it can. An undefined tensor can.
 std::string why_it_cannot_travel(const at::Tensor& tensor);
 

@@ -42,8 +42,7 @@ struct train_options {
 ///   TN-3  a stage that is lost ends the run with an error that names it and what to do.
 ///   TN-4  gradients of the first steps that differ from a single process's end the run with an error that names the parameter.
 ///   TN-5  every process has ended 2 s after a stop was asked for, whatever the run is busy with: work that takes longer is
-///   left,
-///         and the last checkpoint kept.
+///         left, and the last checkpoint kept.
 ///   TN-6  a run that was in the folder is set aside only once a new one is about to take its first step.
 int train(const train_options& options, const stop_signal& stop);
 

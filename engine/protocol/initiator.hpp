@@ -22,7 +22,8 @@ namespace troupe::protocol {
 /// recvs lead to, node by node, and prunes the rest. So a pass whose results are all used pays for no discovery.
 ///   IN-1  it completes exactly once: with success only when the weight is whole and all that began are settled.
 ///   IN-2  the first failure wins; it completes with it once every node asked to abort has answered, is down or ran out of
-///   time. IN-3  one discovery is enough: each node it reaches is pruned, whether it has begun or not.
+///         time.
+///   IN-3  one discovery is enough: each node it reaches is pruned, whether it has begun or not.
 ///   IN-4  without discovery (fast mode) a pass with an unused send fails as soon as all else is done.
 class initiator {
  public:

@@ -10,12 +10,11 @@
 /// An accelerator made of threads, on libtorch's PrivateUse1 key: two devices as asynchronous as a GPU. A test that reads a
 /// result too early, or from memory that was given away, sees NaN.
 ///   SA-1  an operator queues its work on its device's current stream and returns. Only events and synchronisation order two
-///   streams. SA-2  memory is NaN until it is written, and again after it was freed: freeing is queued on the stream it was
-///   allocated on, behind
-///         what the streams that recorded its use had queued.
+///         streams.
+///   SA-2  memory is NaN until it is written, and again after it was freed: freeing is queued on the stream it was allocated
+///         on, behind what the streams that recorded its use had queued.
 ///   SA-3  copies with the host: pageable memory is read at once and written before the copy returns, pinned memory when the
-///   stream
-///         gets there. A copy that is not `non_blocking` returns when it is done.
+///         stream gets there. A copy that is not `non_blocking` returns when it is done.
 ///   SA-4  an operator without a kernel of its own synchronises the current streams and runs on the CPU.
 namespace troupe::test::simulated {
 

@@ -33,6 +33,7 @@ struct host_buffers::shelf {
     }
   };
 
+  ~shelf();
   bool find_idle(std::size_t bytes, buffer& found);
   std::vector<buffer> make_room(std::size_t bytes);
 
@@ -42,6 +43,19 @@ struct host_buffers::shelf {
   std::map<std::size_t, std::deque<buffer>> idle;  // by size; the one that was let go first is at the front
   usage used;
 };
+
+// A transfer that nobody waited for, for its device failed, may yet write.
+host_buffers::shelf::~shelf() {
+  for (auto& [bytes, buffers] : idle) {
+    for (auto& each : buffers) {
+      try {
+        each.await();
+      } catch (...) {
+        each.memory.release_context();  // of a device that still fails nobody knows when
+      }
+    }
+  }
+}
 
 host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(std::make_shared<shelf>()) {
   shelf_->locked_memory = at::globalContext().getPinnedMemoryAllocator(type);

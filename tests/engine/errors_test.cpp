@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 
 #include "engine/both_ways.hpp"
@@ -259,6 +260,24 @@ BOOST_AUTO_TEST_CASE(a_graph_of_gradients_lives_on_when_its_pass_has_released_no
     return notes;
   };
   TROUPE_TEST_BOTH_WAYS(run, 5);
+}
+
+BOOST_AUTO_TEST_CASE(a_leaf_that_has_become_the_result_of_a_function_takes_no_gradient) {
+  const auto x = leaf({2});
+  const auto loss = (x * 2).sum();
+  torch::autograd::impl::set_gradient_edge(x, torch::autograd::impl::gradient_edge(leaf({2}).exp()));
+  const auto run = [&](const way& run_on) { return trace{error_of([&] { run_on.backward({loss}, {}, true); })}; };
+  TROUPE_TEST_BOTH_WAYS(run, 1);
+  BOOST_TEST(run(way(true))[0].find("leaf variable has been moved into the graph interior") != std::string::npos);
+
+  troupe::engine::gradient_table leaves;
+  troupe::engine::graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(loss)};
+  settings.root_gradients = {at::ones({})};
+  settings.leaves = &leaves;
+  troupe::engine::graph_task task(std::move(settings));
+  BOOST_TEST(error_of([&] { task.run(); }) == "leaf variable has been moved into the graph interior");
+  BOOST_TEST(!leaves.find(x).defined());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

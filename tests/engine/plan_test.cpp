@@ -151,4 +151,25 @@ BOOST_AUTO_TEST_CASE(a_send_given_twice_is_refused) {
   BOOST_CHECK_THROW(plan({}, {{send, 0}, {send, 0}}, {}, false), c10::Error);
 }
 
+// PL-2: what was recorded before every input can't lead to one.
+BOOST_AUTO_TEST_CASE(nothing_below_the_inputs_is_visited) {
+  const auto a = leaf();
+  const auto first = a * 2;
+  const auto second = first * 2;
+  const auto third = second * 2;
+  const auto aside = leaf() * 3;
+  const auto end = third * 2 + aside;
+  const plan high({edge_of(end)}, {}, {edge_of(third)}, true);
+  BOOST_TEST(vertex_of(high, third)->marks == plan::captured);
+  BOOST_TEST(vertex_of(high, second) != nullptr);  // an edge of the input leads there
+  BOOST_TEST(vertex_of(high, second)->edge_count == 0u);
+  BOOST_TEST(!vertex_of(high, first));
+  BOOST_TEST(!vertex_of(high, a));
+  BOOST_TEST(high.vertices.size() == 5u);
+  const plan low({edge_of(end)}, {}, {edge_of(third), edge_of(first)}, true);
+  BOOST_TEST(vertex_of(low, first)->marks == plan::captured);
+  BOOST_TEST(vertex_of(low, second)->marks == plan::needed);
+  BOOST_TEST(vertex_of(low, a)->edge_count == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

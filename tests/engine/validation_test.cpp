@@ -147,4 +147,19 @@ BOOST_AUTO_TEST_CASE(of_the_gradients_of_roots_is_libtorchs) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(of_a_leaf_whose_gradient_has_a_dtype_of_its_own_is_libtorchs) {
+  for (const auto wanted : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const auto given : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      const auto gradient = at::linspace(0.1, 1, 3).to(given);
+      const auto run = [&](const way& run_on) {
+        const auto x = at::zeros({3}).requires_grad_();
+        x.set_grad_dtype(wanted);
+        return trace{error_of([&] { run_on.backward({returning({x}, {gradient})}); }), describe(x.grad())};
+      };
+      TROUPE_TEST_BOTH_WAYS(run, 2);
+      BOOST_TEST(run(way(true))[1] == describe(gradient.to(wanted)));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

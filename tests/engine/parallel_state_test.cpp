@@ -93,6 +93,20 @@ BOOST_AUTO_TEST_CASE(leave_nothing_on_a_worker_after_an_error) {
   BOOST_TEST(id.get_future().get() == -1);
 }
 
+// RP-1
+BOOST_AUTO_TEST_CASE(have_on_workers_the_passes_around_them) {
+  threads workers(1);
+  bool valid = true;
+  const auto x = leaf({1});
+  const auto y = through(x, [&](at::Tensor gradient) {
+    const c10::AutoGradMode recording(true);
+    run_and_meet(workers, {.of_worker = [&] { valid = troupe::is_checkpoint_valid(); }, .of_caller = {}});
+    return gradient;
+  });
+  troupe::grad({y.sum()}, {x});
+  BOOST_TEST(!valid);  // the outer one has inputs
+}
+
 BOOST_AUTO_TEST_CASE(replay_warnings_of_workers_also_after_an_error) {
   threads workers(1);
   collected_warnings warnings;

@@ -52,6 +52,42 @@ std::vector<at::Tensor> pass(std::uint64_t seed, cpu_workers* workers) {
   return gradients_of(program.leaves);
 }
 
+// Captures of grad(), some inputs of backward(), or two passes over one graph.
+std::vector<at::Tensor> pass_of_any_kind(std::uint64_t seed, cpu_workers* workers) {
+  program_options options;
+  options.steps = 60;
+  const random_program program(seed, options);
+  std::mt19937_64 random(seed);
+  variable_list inputs = program.leaves;  // a pass that leaves something out is serial
+  if (random() % 4 == 0) {
+    inputs.resize(1);
+  }
+  for (const at::Tensor& each : program.values) {
+    if (random() % 3 == 0) {
+      inputs.push_back(each);
+    }
+  }
+  variable_list found;
+  try {
+    switch (random() % 3) {
+      case 0:
+        found = troupe::grad(program.roots, inputs, program.root_gradients, {.allow_unused = true, .workers = workers});
+        break;
+      case 1:
+        troupe::backward(program.roots, program.root_gradients, {.inputs = inputs, .workers = workers});
+        break;
+      default:
+        troupe::backward(program.roots, program.root_gradients, {.keep_graph = true, .workers = workers});
+        troupe::backward(program.roots, program.root_gradients, {.workers = workers});
+    }
+  } catch (const std::exception&) {
+    return {};
+  }
+  const variable_list gradients = gradients_of(program.leaves);
+  found.insert(found.end(), gradients.begin(), gradients.end());
+  return found;
+}
+
 struct called final : torch::autograd::FunctionPreHook {
   explicit called(std::function<void()> notify) : notify(std::move(notify)) {}
   variable_list operator()(const variable_list& gradients) override {
@@ -93,6 +129,38 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_in_many_orderings) {
       BOOST_TEST(difference(pass(seed, workers), expected) == "", "seed " << seed);
     }
     compared += expected.empty() ? 0 : 1;
+  }
+  BOOST_TEST(compared > 300u);
+}
+
+// GT-7: a pass that finds out that it is large has sums from before.
+BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_where_they_began_as_such) {
+  threads workers(1, 1);
+  const auto sum_of_uses = [](cpu_workers* of) {
+    const auto x = at::linspace(0, 1, 8).requires_grad_();
+    const auto y = x * 1.1;
+    troupe::backward({y.sin() + y * y + y.exp() + y.cos() + y}, {at::linspace(1, 2, 8)}, {.workers = of});
+    return x.grad();
+  };
+  const at::Tensor expected = sum_of_uses(nullptr);
+  for (int round = 0; round < 5; ++round) {
+    workers.busy() = false;
+    BOOST_TEST(difference(sum_of_uses(&workers), expected) == "");
+  }
+}
+
+// GT-7
+BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_also_with_inputs_and_over_graphs_that_are_kept) {
+  at::set_num_threads(1);
+  std::size_t compared = 0;
+  for (const std::int64_t grain : {0, 1, 3000}) {
+    threads workers(3, grain);
+    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+      workers.busy() = false;
+      const auto expected = pass_of_any_kind(seed, nullptr);
+      BOOST_TEST(difference(pass_of_any_kind(seed, &workers), expected) == "", "seed " << seed << ", grain " << grain);
+      compared += expected.empty() ? 0 : 1;
+    }
   }
   BOOST_TEST(compared > 300u);
 }

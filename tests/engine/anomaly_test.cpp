@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <memory>
+#include <thread>
 
 #include <ATen/ATen.h>
+#include <ATen/SequenceNumber.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/plan.hpp>
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
@@ -154,6 +159,51 @@ BOOST_AUTO_TEST_CASE(does_not_compute_what_the_pass_leaves_out) {
   const auto found = both_ways(run);
   BOOST_TEST(found.libtorch.back() == "none");
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(names_no_parent_of_a_function_that_another_thread_made) {
+  const auto run = [](const way& run_on) {
+    return error_and_warnings([&] {
+      const auto outer = through(leaf({2}), [&](at::Tensor gradient) {
+        const c10::AutoGradMode recording(true);
+        at::Tensor made_elsewhere;
+        const auto from = at::sequence_number::peek();
+        std::thread([&] {
+          while (at::sequence_number::peek() < from) {
+            at::sequence_number::get_and_increment();
+          }
+          made_elsewhere = (at::zeros({2}).requires_grad_().sqrt() * 0).sum();
+        }).join();
+        const auto x = leaf({2});
+        while (at::sequence_number::peek() < from + 10) {  // numbers in which those of the other thread lie
+          x.exp();
+        }
+        run_on.backward({made_elsewhere + x.sum()});
+        return gradient;
+      });
+      run_on.backward({outer.sum()});
+    });
+  };
+  const auto found = both_ways(run);
+  BOOST_TEST(contains(found.troupe.front(), "Error detected in SqrtBackward0"));
+  BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+  BOOST_TEST(std::none_of(found.troupe.begin(), found.troupe.end(),
+                          [](const std::string& each) { return contains(each, "induced by through"); }));
+}
+
+// A parent is kept alive: one of its own would be for ever.
+BOOST_AUTO_TEST_CASE(makes_no_function_its_own_parent) {
+  const DetectAnomalyGuard detect;
+  std::weak_ptr<torch::autograd::Node> function;
+  {
+    const auto from = at::sequence_number::peek();
+    const auto y = leaf({2}).exp();
+    troupe::engine::adopt_outputs(*y.grad_fn(), from, {y});
+    function = y.grad_fn();
+    const troupe::engine::plan graph({{y.grad_fn(), 0}}, {}, {}, false);
+    troupe::engine::adopt_functions(*y.grad_fn(), from, graph);
+  }
+  BOOST_TEST(function.expired());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+
 #include <set>
 #include <thread>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -293,6 +296,21 @@ BOOST_AUTO_TEST_CASE(leave_out_what_they_have_no_use_for_at_any_depth) {
     troupe::backward({nest(way(true), leaf({1}), depth, at_level).sum()});
     BOOST_TEST(error == "none", "depth " << depth << ": " << error);
   }
+}
+
+// FS-1: what libtorch's kernels and the libraries that they call ask for, which is known for each thread.
+BOOST_AUTO_TEST_CASE(find_on_a_fresh_stack_the_callers_number_of_threads) {
+  const auto omp_threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  if (omp_threads == nullptr) {
+    BOOST_TEST_MESSAGE("libtorch has no OpenMP here");
+    return;
+  }
+  const int before = at::get_num_threads();
+  at::set_num_threads(before + 3);
+  int there = 0;
+  troupe::engine::on_fresh_stack([&] { there = omp_threads(); });
+  at::set_num_threads(before);
+  BOOST_TEST(there == before + 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

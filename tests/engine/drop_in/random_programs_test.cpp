@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <random>
 
 #include <ATen/Parallel.h>
@@ -13,16 +14,21 @@ using namespace troupe::test;
 
 namespace {
 
-/// What a program's pass gives: gradients or captures, the order of its functions, its error.
-std::vector<std::string> outcome_of(std::uint64_t seed) {
-  const random_program program(seed);
+/// What a program's pass gives: gradients or captures, the order of its functions, its error, what its hooks were shown.
+std::vector<std::string> outcome_of(std::uint64_t seed, bool with_hooks) {
+  random_program program(seed);
   const auto order = std::make_shared<std::vector<std::size_t>>();
+  const auto hooks = std::make_shared<std::vector<std::string>>();
   record_order(program.roots, order);
   std::vector<at::Tensor> captures;
   std::mt19937_64 random(seed);
   std::vector<std::string> outcome;
+  const std::uint64_t kind = random() % 3;
+  if (with_hooks) {
+    add_hooks(program, seed, kind != 0, hooks);
+  }
   try {
-    switch (random() % 3) {
+    switch (kind) {
       case 0:
         torch::autograd::backward(program.roots, program.root_gradients);
         break;
@@ -47,6 +53,7 @@ std::vector<std::string> outcome_of(std::uint64_t seed) {
   for (const std::size_t each : *order) {
     outcome.push_back(std::to_string(each));
   }
+  outcome.insert(outcome.end(), hooks->begin(), hooks->end());
   return outcome;
 }
 
@@ -54,11 +61,15 @@ std::vector<std::string> outcome_of(std::uint64_t seed) {
 
 BOOST_AUTO_TEST_SUITE(drop_in_random_programs)
 
-BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_and_errors) {
+BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
   at::set_num_threads(1);
+  const auto is_of_hook = [](const std::string& line) { return line.find("hook ") != std::string::npos; };
   std::size_t functions = 0;
+  std::ptrdiff_t hooks = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    const auto found = on_both([&] { return outcome_of(seed); });
+    const bool with_hooks = seed % 2 == 0;
+    const auto found = on_both([&] { return outcome_of(seed, with_hooks); });
+    hooks += with_hooks ? std::count_if(found.libtorch.begin(), found.libtorch.end(), is_of_hook) : 0;
     if (found.libtorch.front().rfind("add(sparse, dense)", 0) == 0 && found.troupe.front() != found.libtorch.front()) {
       continue;  // troupe adds them up: see docs/engine.md
     }
@@ -66,6 +77,7 @@ BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_and_errors) {
     BOOST_TEST_CONTEXT("seed " << seed) { BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element()); }
   }
   BOOST_TEST(functions > 4000u);
+  BOOST_TEST(hooks > 500);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

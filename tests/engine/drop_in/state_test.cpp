@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -10,6 +12,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <boost/test/unit_test.hpp>
 
+#include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"
 
@@ -188,6 +191,41 @@ BOOST_AUTO_TEST_CASE(no_sequence_numbers_are_used_up) {
   };
   const auto found = on_both(run);
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_private_function_that_somebody_holds_on_to_runs_no_other_pass) {
+  const installed engine;
+  const auto running = [] {
+    std::shared_ptr<torch::autograd::Node> function;
+    const auto x = leaf({2});
+    x.register_hook([&](const at::Tensor&) { function = torch::autograd::get_current_node(); });
+    torch::autograd::backward({x.sum()});
+    return function;
+  };
+  const auto held = running();
+  const auto next = running();
+  BOOST_TEST(held->name() == "troupe::pass");
+  BOOST_TEST(next->name() == "troupe::pass");
+  BOOST_TEST(next != held);
+}
+
+BOOST_AUTO_TEST_CASE(only_backward_warns_of_graphs_in_gradients) {
+  const c10::WarningUtils::WarnAlways not_only_once;
+  const auto run = [](const std::function<void(const at::Tensor& loss, const at::Tensor& x)>& pass) {
+    return [pass] {
+      collected_warnings warnings;
+      const auto x = leaf({2});
+      pass(x.exp().sum(), x);
+      x.mutable_grad() = at::Tensor();
+      return warnings.texts;
+    };
+  };
+  const auto backward = on_both(run([](const auto& loss, const auto&) { torch::autograd::backward({loss}, {}, true, true); }));
+  BOOST_TEST(backward.libtorch.size() == 1u);
+  BOOST_TEST(backward.troupe == backward.libtorch, boost::test_tools::per_element());
+  const auto grad = on_both(run([](const auto& loss, const auto& x) { torch::autograd::grad({loss}, {x}, {}, true, true); }));
+  BOOST_TEST(grad.libtorch.empty());
+  BOOST_TEST(grad.troupe.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -84,8 +84,7 @@ class table {
   static results peaks(const workload& work) {
     results found;
     for (const runner which : {runner::peer, runner::troupe}) {
-      work.before();
-      found[which] = static_cast<double>(peak_memory([&] { work.run(which); })) / 1024;
+      found[which] = static_cast<double>(peak_memory(work.before, [&] { work.run(which); })) / 1024;
     }
     return found;
   }

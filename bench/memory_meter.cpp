@@ -21,6 +21,7 @@ class meter final : public c10::MemoryReportingInfoBase {
   }
   bool memoryProfilingEnabled() const override { return true; }
 
+  void begin() { current_ = peak_ = 0; }
   std::int64_t peak() const { return peak_; }
 
  private:
@@ -30,9 +31,11 @@ class meter final : public c10::MemoryReportingInfoBase {
 
 }  // namespace
 
-std::size_t peak_memory(const std::function<void()>& run) {
+std::size_t peak_memory(const std::function<void()>& prepare, const std::function<void()>& run) {
   const auto counts = std::make_shared<meter>();
   const c10::DebugInfoGuard set(c10::DebugInfoKind::PROFILER_STATE, counts);
+  prepare();  // the allocator knows the size only of what it gave out while it was asked to tell
+  counts->begin();
   run();
   return static_cast<std::size_t>(counts->peak());
 }

@@ -6,7 +6,8 @@
 
 namespace troupe::bench {
 
-/// The most bytes that tensors on the CPU took at one time, counting those allocated during `run` alone.
-std::size_t peak_memory(const std::function<void()>& run);
+/// By how many bytes what libtorch's CPU allocator has given out on this thread grew at most during `run`. What `prepare` had
+/// allocated counts as given back where `run` releases it.
+std::size_t peak_memory(const std::function<void()>& prepare, const std::function<void()>& run);
 
 }  // namespace troupe::bench

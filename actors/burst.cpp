@@ -152,6 +152,8 @@ void run_burst(burst& work, company& here) {
   try {
     auto& state = *work.state;
     if (!state.task) {
+      // An earlier pass may be complete while its last burst still ran here: what it recorded is known only now.
+      if (!work.outcome) state.settings.recordings = state.record->recordings();
       const auto& recordings = state.settings.recordings;
       state.anomaly = std::any_of(recordings.begin(), recordings.end(), [](const auto& each) { return !each.calls.empty(); });
       state.outlet = std::make_unique<gradient_outlet>(here);

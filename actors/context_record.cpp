@@ -116,6 +116,11 @@ pass_number context_record::completed() const {
   return completed_;
 }
 
+std::vector<engine::recording> context_record::recordings() const {
+  std::lock_guard lock(mutex_);
+  return recordings_;
+}
+
 bool context_record::running() const {
   std::lock_guard lock(mutex_);
   return running_ != pass_number{};

@@ -70,6 +70,8 @@ class context_record {
   bool profiled() const;
   pass_number completed() const;
   bool running() const;
+  /// What calls and passes recorded on this node so far.
+  std::vector<engine::recording> recordings() const;
 
   /// The sends, to be freed where that may take its time; from now on nothing is added.
   std::vector<engine::send_source> release();

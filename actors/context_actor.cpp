@@ -25,12 +25,12 @@ constexpr std::chrono::milliseconds take_deadline{60'000};
 
 /// What the handlers share; made anew for each message, it holds nothing of its own.
 template <class Self>
-struct shell {
+struct context_shell {
   Self self;
   context_state& state;
   company& here;
 
-  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here) {
+  explicit context_shell(Self s) : self(s), state(s->state), here(*s->state.here) {
     for (auto& [number, task] : state.record->take_over())
       state.tasks.emplace(number, caf::actor_cast<graph_task_actor>(std::move(task)));
   }
@@ -55,11 +55,11 @@ struct shell {
     state.tasks.erase(oldest);
     auto go_on = [s = self, task](const table_ptr& table) {
       s->send(task, close_atom::value);
-      shell(s).merge(table);
+      context_shell(s).merge(table);
     };
     auto give_up = [s = self, task](const caf::error& reason) {
       s->send(task, close_atom::value);
-      shell(s).lose(reason);
+      context_shell(s).lose(reason);
     };
     timed_request(self, here, task, take_deadline, state.expiry, take_atom::value).then(go_on, give_up);
   }
@@ -71,13 +71,13 @@ struct shell {
       return gather();
     }
     auto summed = [s = self](const gradients_ptr& sum) {
-      shell sh(s);
+      context_shell sh(s);
       sh.here.deadlines().call_off(sh.state.expiry);
       sh.state.gathered = sum;
       sh.gather();
     };
     timed_request(self, here, here.continuation(), take_deadline, state.expiry, merge_atom::value, state.gathered, table)
-      .then(summed, [s = self](const caf::error& reason) { shell(s).lose(reason); });
+      .then(summed, [s = self](const caf::error& reason) { context_shell(s).lose(reason); });
   }
 
   void lose(const caf::error& reason) {
@@ -109,7 +109,7 @@ struct shell {
         job->owner = nullptr;
       }
       job->gradients = gathered.all;
-      s->send(shell(s).here.face(), job);
+      s->send(context_shell(s).here.face(), job);
     });
   }
 
@@ -121,7 +121,7 @@ struct shell {
 
   void backward(const backward_job_ptr& job) {
     with_gradients([s = self, job](const gathering& gathered) {
-      shell sh(s);
+      context_shell sh(s);
       if (gathered.failure) return job->result.set_error(to_exception(gathered.failure));
       auto start = sh.state.record->begin(false);
       if (!start) return job->result.set_error(pass_is_running());
@@ -189,64 +189,64 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
   self->state.here = here;
   self->state.record = std::move(record);
   return {
-    [=](backward_job_ptr& job) { shell(self).backward(job); },
-    [=](take_atom) { return shell(self).promise_gradients(); },
+    [=](backward_job_ptr& job) { context_shell(self).backward(job); },
+    [=](take_atom) { return context_shell(self).promise_gradients(); },
     [=](const pass_history_ptr& known) {
-      shell(self).learn(known->completed, known->failed);
-      return shell(self).promise_gradients();
+      context_shell(self).learn(known->completed, known->failed);
+      return context_shell(self).promise_gradients();
     },
     [=](gradients_wish_ptr& wish) {
-      shell(self).with_gradients([wish](const gathering& gathered) {
+      context_shell(self).with_gradients([wish](const gathering& gathered) {
         gathered.failure ? wish->result.set_error(to_exception(gathered.failure)) : wish->result.set_value(gathered.all);
       });
     },
-    [=](incoming_call_ptr& job) { shell(self).prepare(std::move(job)); },
+    [=](incoming_call_ptr& job) { context_shell(self).prepare(std::move(job)); },
     [=](ended_atom, pass_number number, bool succeeded) {
-      shell sh(self);
+      context_shell sh(self);
       sh.state.record->end(number, succeeded);
       if (!succeeded) sh.forget(number);
     },
     [=](peer_down& news) {
-      shell sh(self);
+      context_shell sh(self);
       sh.state.record->left(news.who.id);
       for (const auto& [number, task] : sh.state.tasks) self->send(task, news);
       if (sh.state.record->id().node != sh.here.id()) sh.announce();
     },
-    [=](close_atom) { shell(self).release(); },
+    [=](close_atom) { context_shell(self).release(); },
     [=](propagate_gradients& message) {
-      if (auto task = shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
+      if (auto task = context_shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
         self->send(task, std::move(message));
     },
     [=](participant_quiet& message) {
-      if (auto task = shell(self).known_task(message.pass)) self->send(task, std::move(message));
+      if (auto task = context_shell(self).known_task(message.pass)) self->send(task, std::move(message));
     },
     [=](participant_failed& message) {
-      if (auto task = shell(self).known_task(message.pass)) self->send(task, std::move(message));
+      if (auto task = context_shell(self).known_task(message.pass)) self->send(task, std::move(message));
     },
     [=](discover& message) -> caf::result<discovered> {
-      if (auto task = shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
+      if (auto task = context_shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
         return self->delegate(task, std::move(message));
       return make_error(errc::pass_aborted, "the pass is over on this node");
     },
     [=](prune& message) {
-      if (auto task = shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
+      if (auto task = context_shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
         self->send(task, std::move(message));
     },
     [=](abort_pass& message) -> caf::result<pass_aborted> {
-      shell sh(self);
+      context_shell sh(self);
       sh.state.record->skip(message.pass);
       if (auto task = sh.state.tasks.extract(message.pass)) return self->delegate(task.mapped(), std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
     [=](const context_joined& news) {
-      shell sh(self);
+      context_shell sh(self);
       if (sh.state.record->id().node != sh.here.id())
         sh.announce();
       else if (sh.here.directory().face(news.from))
         sh.state.record->joined({news.from});
     },
     [=](release_context& message) -> context_released {
-      shell sh(self);
+      context_shell sh(self);
       context_released answer{message.context, sh.here.id()};
       sh.release();
       return answer;

@@ -28,13 +28,13 @@ constexpr std::chrono::milliseconds abort_deadline{1000};
 
 /// What the handlers share; made anew for each message, it holds nothing of its own.
 template <class Self>
-struct shell {
+struct pass_shell {
   Self self;
   graph_task_state& state;
   company& here;
   const pass_terms& terms;
 
-  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here), terms(*s->state.terms) {}
+  explicit pass_shell(Self s) : self(s), state(s->state), here(*s->state.here), terms(*s->state.terms) {}
 
   void send_burst(burst::kind what, protocol::participant::burst_terms carried, std::vector<message_id> sends) {
     auto work = make_burst(*state.terms, what, std::move(carried));
@@ -136,12 +136,12 @@ struct shell {
   // Answers of a node that died meanwhile never come: its peer_down stands for them, or the deadline of the pass.
   void ask_discover(node_id who, std::vector<message_id> sends) {
     auto fail_pass = [s = self, who](const caf::error& reason) {
-      shell sh(s);
+      pass_shell sh(s);
       auto what = to_exception(reason, "discovery on node '" + sh.here.directory().name(who) + "'");
       sh.lead_failed(who, what.code(), what.what());
     };
     auto go_on = [s = self](const discovered& answer) {
-      shell sh(s);
+      pass_shell sh(s);
       sh.act(sh.state.lead->found(answer.recvs));
     };
     if (who != here.id()) here.directory().sent(who);
@@ -156,11 +156,11 @@ struct shell {
 
   void ask_abort(node_id who) {
     auto go_on = [s = self, who](const pass_aborted& answer) {
-      shell sh(s);
+      pass_shell sh(s);
       sh.act(sh.state.lead->aborted(who, answer.sent_to));
     };
     auto give_up = [s = self, who](const caf::error&) {
-      shell sh(s);
+      pass_shell sh(s);
       sh.act(sh.state.lead->aborted(who, {}));
     };
     if (who != here.id()) here.directory().sent(who);
@@ -327,11 +327,11 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
   using discovered_promise = caf::typed_response_promise<discovered>;
   return {
     [=](start_atom) {
-      shell sh(self);
+      pass_shell sh(self);
       sh.act(sh.state.part->start(protocol::whole_purse()));
     },
     [=](propagate_gradients& message) {
-      shell sh(self);
+      pass_shell sh(self);
       sh.state.heard_from.insert(message.from);
       if (!sh.state.part->over())
         sh.state.deliveries.push_back(
@@ -342,18 +342,18 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       sh.act(std::move(steps));
     },
     [=](participant_quiet& message) {
-      shell sh(self);
+      pass_shell sh(self);
       if (sh.state.lead) sh.act(sh.state.lead->quiet(std::move(message.carried)));
     },
     [=](participant_failed& message) {
-      shell sh(self);
+      pass_shell sh(self);
       if (sh.state.lead)
         sh.lead_failed(message.from, static_cast<errc>(message.code), std::move(message.text));
       else
         sh.report(std::move(message));  // from a node that can't reach the initiator
     },
     [=](discover& message) -> discovered_promise {
-      shell sh(self);
+      pass_shell sh(self);
       auto promise = self->template make_response_promise<discovered_promise>();
       if (sh.state.part->over()) {
         promise.deliver(make_error(errc::pass_aborted, "the pass is over on node '" + sh.here.name() + "'"));
@@ -365,20 +365,20 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       return promise;
     },
     [=](prune& message) {
-      shell sh(self);
+      pass_shell sh(self);
       sh.act(sh.state.part->prune({message.live.begin(), message.live.end()}, std::move(message.carried)));
     },
     [=](abort_pass&) -> aborted_promise {
-      shell sh(self);
+      pass_shell sh(self);
       auto promise = self->template make_response_promise<aborted_promise>();
       sh.state.abort_promises.push_back(promise);
       sh.terms.stop->store(true);
       sh.act(sh.state.part->abort());
       return promise;
     },
-    [=](burst_ptr& work) { shell(self).burst_returned(*work); },
+    [=](burst_ptr& work) { pass_shell(self).burst_returned(*work); },
     [=](peer_down& news) {
-      shell sh(self);
+      pass_shell sh(self);
       auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
       if (sh.state.lead && sh.terms.outcome->take_over()) sh.act(sh.state.lead->peer_down(news.who.id, text));
       if (sh.state.sent_to.contains(news.who.id) && !sh.state.part->over())
@@ -389,11 +389,11 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
     [=](take_atom) -> table_promise {
       auto promise = self->template make_response_promise<table_promise>();
       self->state.take_promise = promise;
-      if (!self->state.part->away()) shell(self).hand_out_gradients();
+      if (!self->state.part->away()) pass_shell(self).hand_out_gradients();
       return promise;
     },
     [=](deadline_atom) {
-      shell sh(self);
+      pass_shell sh(self);
       if (!sh.state.lead || sh.state.lead->complete() || !sh.terms.outcome->take_over()) return;
       if (sh.state.lead->aborting()) return sh.act(sh.state.lead->abort_timeout());
       std::string nodes;
@@ -403,7 +403,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
                        "; not known to be done with it: " + nodes);
     },
     [=](close_atom) {
-      shell sh(self);
+      pass_shell sh(self);
       sh.tell_senders();
       sh.state.closed = true;
       sh.terms.stop->store(true);

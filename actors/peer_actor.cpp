@@ -22,12 +22,12 @@ namespace troupe {
 namespace {
 
 template <class Self>
-struct shell {
+struct peer_shell {
   Self self;
   peer_state& state;
   company& here;
 
-  explicit shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
+  explicit peer_shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
 
   peer_state::open_context find(const context_id& id) {
     auto found = state.contexts.find(id);
@@ -115,13 +115,13 @@ struct shell {
     if (!face) return here.fail_call(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
     auto answered = [s = self, job](call_result& result) {
-      shell sh(s);
+      peer_shell sh(s);
       if (!sh.ended(job)) return;
       if (job->record) job->record->joined(result.participants);
       sh.here.finish_call(*job, result);
     };
     auto failed = [s = self, job](const caf::error& reason) {
-      shell sh(s);
+      peer_shell sh(s);
       if (sh.ended(job)) sh.here.fail_call(*job, to_exception(reason));
     };
     timed_request(self, here, caf::actor_cast<peer_actor>(face), job->deadline, job->expiry, job->request)
@@ -213,7 +213,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](heartbeat& sign) { return self->delegate(self->state.membership, std::move(sign)); },
     [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
     [=](call_request& request) -> caf::result<call_result> {
-      shell sh(self);
+      peer_shell sh(self);
       const auto id = request.payload.context;
       sh.here.directory().received(request.payload.message.node, request.payload.tensors);
       const auto context = id ? sh.find_or_open(id, request.payload.message.node) : peer_state::open_context{};
@@ -232,57 +232,57 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       return promise;
     },
     [=](propagate_gradients& message) {
-      shell(self).here.directory().received(message.from, message.gradients);
-      shell(self).route(message);
+      peer_shell(self).here.directory().received(message.from, message.gradients);
+      peer_shell(self).route(message);
     },
     [=](participant_quiet& message) {
-      shell(self).here.directory().received(message.from);
-      shell(self).route(message);
+      peer_shell(self).here.directory().received(message.from);
+      peer_shell(self).route(message);
     },
     [=](participant_failed& message) {
-      shell(self).here.directory().received(message.from);
-      shell(self).route(message);
+      peer_shell(self).here.directory().received(message.from);
+      peer_shell(self).route(message);
     },
     [=](discover& message) -> caf::result<discovered> {
-      shell sh(self);
+      peer_shell sh(self);
       sh.here.directory().received(message.context.node);
       if (auto context = sh.find(message.context).actor) return self->delegate(context, std::move(message));
       return sh.no_context(message.context);
     },
     [=](prune& message) {
-      shell(self).here.directory().received(message.context.node);
-      shell(self).route(message);
+      peer_shell(self).here.directory().received(message.context.node);
+      peer_shell(self).route(message);
     },
     [=](abort_pass& message) -> caf::result<pass_aborted> {
-      shell sh(self);
+      peer_shell sh(self);
       sh.here.directory().received(message.context.node);
       if (auto context = sh.find(message.context).actor) return self->delegate(context, std::move(message));
       return pass_aborted{message.context, message.pass, sh.here.id(), {}};
     },
-    [=](const context_joined& news) { shell(self).joined(news); },
+    [=](const context_joined& news) { peer_shell(self).joined(news); },
     [=](release_context& message) -> caf::result<context_released> {
-      shell sh(self);
+      peer_shell sh(self);
       if (auto context = sh.close(message.context)) return self->delegate(context, std::move(message));
       return context_released{message.context, sh.here.id()};
     },
-    [=](status_atom) { return shell(self).status(); },
+    [=](status_atom) { return peer_shell(self).status(); },
     [=](find_atom, const std::string& name) -> caf::result<caf::strong_actor_ptr> {
-      auto& here = shell(self).here;
+      auto& here = peer_shell(self).here;
       if (auto found = here.published(name)) return found;
       return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
     },
     [=](const membership_actor& who) { self->state.membership = who; },
     [=](close_atom, const context_id& id, const context_actor& actor) {
-      shell(self).close(id);
+      peer_shell(self).close(id);
       self->send(actor, close_atom::value);
     },
-    [=](outgoing_call_ptr& job) { shell(self).call(job); },
+    [=](outgoing_call_ptr& job) { peer_shell(self).call(job); },
     [=](outgoing_joint_ptr& joint) {
-      if (auto context = shell(self).find_or_open(joint->context, joint->to); context.record)
+      if (auto context = peer_shell(self).find_or_open(joint->context, joint->to); context.record)
         context.record->add(std::move(joint->send), joint->to, std::move(joint->recordings));
     },
     [=](incoming_call_ptr& job) {
-      shell sh(self);
+      peer_shell sh(self);
       if (job->owner)
         sh.run(std::move(job));
       else
@@ -290,15 +290,15 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     },
     [=](free_atom, const call_worker_actor& worker) {
       self->state.pool.idle(worker);
-      shell(self).start_calls();
+      peer_shell(self).start_calls();
     },
     [=](blocked_atom) {
       self->state.pool.blocked();
-      shell(self).start_calls();
+      peer_shell(self).start_calls();
     },
     [=](resumed_atom) { self->state.pool.resumed(); },
     [=](peer_up& news) { self->state.here->directory().add(news.who, std::move(news.face)); },
-    [=](peer_down& news) { shell(self).went_down(news); },
+    [=](peer_down& news) { peer_shell(self).went_down(news); },
   };
 }
 

@@ -73,12 +73,22 @@ function(_troupe_test_flags target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
 endfunction()
 
+# Half of a small unit's time is what it includes, whose templates and inline functions each unit
+# compiles again: so many sources are compiled as one. What is in an anonymous namespace is then
+# in an included file, of which GCC warns.
+function(_troupe_unity target batch)
+  if(TROUPE_UNITY AND batch GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # troupe_add_library(<name> [SHARED] [NO_INSTALL] SOURCES <file>... [PROTOS <file.proto>...]
-#                    [DEPENDS <target>...] [PCH torch|caf|nn|none])
+#                    [DEPENDS <target>...] [PCH torch|caf|nn|none] [UNITY <sources in a unit>])
 # makes target troupe_<name>, alias troupe::<name>, and installs it. A proto becomes
 # <troupe/<folder>/generated/<file>.pb.h>. PCH is caf where not given.
 function(troupe_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED;NO_INSTALL" "PCH" "SOURCES;PROTOS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED;NO_INSTALL" "PCH;UNITY" "SOURCES;PROTOS;DEPENDS")
   _troupe_check_arguments(${name})
   set(target troupe_${name})
   if(arg_SHARED)
@@ -100,6 +110,7 @@ function(troupe_add_library name)
     set(arg_PCH caf)
   endif()
   _troupe_precompile(${target} ${arg_PCH})
+  _troupe_unity(${target} "${arg_UNITY}")
   if(NOT arg_NO_INSTALL)
     install(TARGETS ${target} EXPORT troupeTargets)
   endif()
@@ -118,7 +129,7 @@ function(_troupe_generate_protobuf target)
       DEPENDS "${proto}" VERBATIM)
     list(APPEND headers "${folder}/${stem}.pb.h")
     set_source_files_properties("${folder}/${stem}.pb.cc" PROPERTIES
-      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -w)
+      SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -w)
     target_sources(${target} PRIVATE "${folder}/${stem}.pb.cc" "${folder}/${stem}.pb.h")
   endforeach()
   # As a system folder: the generated code's warnings are not ours to mend.
@@ -130,11 +141,12 @@ function(_troupe_generate_protobuf target)
     FILES_MATCHING PATTERN "*.pb.h")
 endfunction()
 
-# troupe_add_program(<name> SOURCES <file>... [DEPENDS <target>...] [PCH <flavour>] [INSTALL])
+# troupe_add_program(<name> SOURCES <file>... [DEPENDS <target>...] [PCH <flavour>] [INSTALL]
+#                    [UNITY <sources in a unit>])
 # makes the executable <name> in the calling folder's build folder. PCH is nn where not given.
 # A program under tests/ is built with the tests, one under bench/ with the benchmarks.
 function(troupe_add_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "PCH" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "PCH;UNITY" "SOURCES;DEPENDS")
   _troupe_check_arguments(${name})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
@@ -142,6 +154,7 @@ function(troupe_add_program name)
     set(arg_PCH nn)
   endif()
   _troupe_precompile(${name} ${arg_PCH})
+  _troupe_unity(${name} "${arg_UNITY}")
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   if(folder MATCHES "^tests")
     add_dependencies(tests ${name})
@@ -174,12 +187,9 @@ function(troupe_add_test name)
       "expected engine, actor, cluster or timed")
   endif()
   add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:troupe_test_main>)
-  # Half of a small unit's time is what it includes: a few are compiled as one. What is in an
-  # anonymous namespace is then in an included file, of which GCC warns.
-  list(LENGTH arg_SOURCES units)
-  if(units GREATER 1)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  list(LENGTH arg_SOURCES sources)
+  if(sources GREATER 1)
+    _troupe_unity(${name} 5)
   endif()
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} Boost::unit_test_framework)
   target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK

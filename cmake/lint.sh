@@ -17,7 +17,7 @@ git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' |
   xargs -r clang-format --dry-run -Werror
 [ -n "${1:-}" ] || exit 0
 
-cmake --preset release -B build/lint -DTROUPE_PCH=OFF -DTROUPE_CCACHE=OFF >/dev/null
+cmake --preset release -B build/lint -DTROUPE_PCH=OFF -DTROUPE_UNITY=OFF -DTROUPE_CCACHE=OFF >/dev/null
 cmake --build build/lint --target generated >/dev/null
 { git diff --name-only --diff-filter=d main -- '*.cpp'; git ls-files -o --exclude-standard -- '*.cpp'; } |
   sort -u | xargs -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint

@@ -63,7 +63,7 @@ void run_generate(const generate_options& options) {
   print("\n");
 }
 
-constexpr const char* examples = R"(The same checkpoint, prompt, temperature and seed give the same text.
+constexpr const char* generate_examples = R"(The same checkpoint, prompt, temperature and seed give the same text.
 
 Example:
   troupe generate --prompt "You may copy" --length 500 --temperature 0.6)";
@@ -84,7 +84,7 @@ void add_generate_command(CLI::App& app) {
   command->add_option("--seed", options->how.seed, "Of what is drawn")
     ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
     ->capture_default_str();
-  command->footer(examples);
+  command->footer(generate_examples);
   command->callback([options] { run_generate(*options); });
 }
 

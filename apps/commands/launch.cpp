@@ -146,7 +146,7 @@ void run_launch(const launch_options& options) {
   nodes.stop();
 }
 
-constexpr const char* examples = R"(The file lists the nodes; all but the name may be left out:
+constexpr const char* launch_examples = R"(The file lists the nodes; all but the name may be left out:
   {"nodes": [{"name": "stage1", "host": "127.0.0.1", "port": 4001, "workers": 1, "threads": 1},
              {"name": "stage2"}]}
 
@@ -161,7 +161,7 @@ void add_launch_command(CLI::App& app) {
   command->option_defaults()->always_capture_default();
   command->add_option("FILE", options->file, "The cluster file (JSON)")->required();
   command->add_option("--deadline-ms", options->deadline_ms, "Until every node has to be up")->check(CLI::Range(1, 86'400'000));
-  command->footer(examples);
+  command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });
 }
 

@@ -26,7 +26,7 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr auto time_to_leave = std::chrono::milliseconds(1200);
+constexpr auto longest_leave = std::chrono::milliseconds(1200);
 constexpr int longest_join_ms =
   10'000;  // a node that is being started is up sooner, and nobody likes to watch a mistake for longer
 
@@ -69,7 +69,7 @@ class stay {
  public:
   void on_signal() {
     if (!joined_) _exit(0);
-    leave_at_latest_in(time_to_leave);
+    leave_at_latest_in(longest_leave);
   }
   void joined() { joined_ = true; }
 
@@ -111,7 +111,7 @@ void run_node(const node_options& options) {
   self.stop();
 }
 
-constexpr const char* examples = R"(A node listens on loopback unless --host names another address.
+constexpr const char* node_examples = R"(A node listens on loopback unless --host names another address.
 
 Example: two nodes that know each other
   troupe node --name stage1 --port 4001
@@ -142,7 +142,7 @@ void add_node_command(CLI::App& app) {
   command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")->check(node_name());
   command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
   command->add_flag("--trace", options->trace, "Record spans from the start");
-  command->footer(examples);
+  command->footer(node_examples);
   command->callback([options] { run_node(*options); });
 }
 

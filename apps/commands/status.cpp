@@ -111,7 +111,7 @@ void show_status(const status_options& options) {
   }
 }
 
-constexpr const char* examples =
+constexpr const char* status_examples =
   R"(Messages are calls, results and what passes send; bytes are those of their tensors. Contexts of a peer are
 those that it opened. The node answers also while all its workers compute.
 
@@ -134,7 +134,7 @@ void add_status_command(CLI::App& app) {
     ->check(CLI::Range(0.0, 86'400.0));
   command->add_option("--deadline-ms", options->deadline_ms, "How long to wait for an answer")
     ->check(CLI::Range(1, 86'400'000));
-  command->footer(examples);
+  command->footer(status_examples);
   command->callback([options] { show_status(*options); });
 }
 

@@ -19,7 +19,7 @@ constexpr auto largest = std::numeric_limits<double>::max();
 
 constexpr const char* at_least_1 = "at least 1";
 
-constexpr const char* examples = R"(The text is cut into blocks of 2,000 characters; every tenth is for validation.
+constexpr const char* train_examples = R"(The text is cut into blocks of 2,000 characters; every tenth is for validation.
 With --steps a run can be repeated bit for bit; with --seconds the learning rate follows the clock.
 
 Examples:
@@ -91,7 +91,7 @@ void add_train_command(CLI::App& app) {
   auto options = std::make_shared<charlm::train_options>();
   auto* command = app.add_subcommand("train", "Train a language model whose layers are spread over processes");
   add_options(*command, *options);
-  command->footer(examples);
+  command->footer(train_examples);
   command->callback([options, command] {
     for (const auto* option : command->get_options())
       if (option->count() > 0) options->given.insert(option->get_single_name());

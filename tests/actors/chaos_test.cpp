@@ -10,7 +10,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -19,12 +18,9 @@
 #include <thread>
 #include <vector>
 
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/status_client.hpp>
 #include <troupe/troupe.hpp>
 
-#include "actors/loopback_nodes.hpp"
-#include "actors/node_processes.hpp"
+#include "actors/process_cluster.hpp"
 
 using namespace std::chrono_literals;
 
@@ -153,20 +149,18 @@ struct outcome {
 
 class chaos {
  public:
-  chaos(troupe::test::nursery& processes, std::uint64_t seed) : processes_(processes), random_(seed) {
+  chaos(troupe::test::nursery& processes, std::uint64_t seed)
+      : random_(seed), cluster_(processes, chaos_settings("driver"), workers) {
     at::set_num_threads(1);
-    add_functions(driver_);
-    for (const auto& name : workers) start(name);
-  }
-  ~chaos() {
-    for (const auto& [name, pid] : pids_) kill(pid, SIGKILL);
+    add_functions(cluster_.driver());
   }
 
   const counts& result() const { return counts_; }
 
   /// Two passes at once, and what befalls them.
   void round() {
-    meet();
+    const auto missing = cluster_.meet();
+    BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
     const auto next = draw();
     std::vector<std::thread> threads;
     std::vector<outcome> outcomes(2);
@@ -181,7 +175,7 @@ class chaos {
         ++counts_.hangs;
         std::fprintf(stderr, "chaos: a pass hangs: %s\n", next.text().c_str());
         lock.unlock();
-        for (const auto& [name, pid] : pids_) kill(pid, SIGKILL);
+        for (const auto& name : workers) cluster_.signal(name, SIGKILL);
       }
     }
     for (auto& each : threads) each.join();
@@ -190,28 +184,6 @@ class chaos {
   }
 
  private:
-  void start(const std::string& name) { pids_[name] = processes_.start(name, driver_.port()); }
-
-  /// Waits until every node knows every other one.
-  void meet() {
-    for (const auto& name : workers) {
-      const auto until = clock_type::now() + 10s;
-      while (!knows_all(name)) BOOST_REQUIRE_MESSAGE(clock_type::now() < until, name << " does not come up");
-      member_of(name);
-    }
-  }
-
-  bool knows_all(const std::string& name) {
-    try {
-      std::size_t up = 0;
-      for (const auto& each : driver_.peer(name, 10s).status(1s).peers)
-        if (each.up && (each.who.id == driver_.id() || driver_.actors().directory().face(each.who.id))) ++up;
-      return up == workers.size();
-    } catch (const troupe::error&) {
-      return false;
-    }
-  }
-
   fault draw() {
     fault next;
     const auto dice = random_() % 100;
@@ -237,9 +209,9 @@ class chaos {
   void run(const std::string& from, std::uint64_t seed, outcome& result) {
     try {
       if (from == "driver")
-        run_pass(driver_, seed);
+        run_pass(cluster_.driver(), seed);
       else
-        driver_.peer(from, detection).call("pass", {}, {{"seed", static_cast<std::int64_t>(seed)}}).get();
+        cluster_.driver().peer(from, detection).call("pass", {}, {{"seed", static_cast<std::int64_t>(seed)}}).get();
     } catch (const troupe::error& problem) {
       result.failure = problem;
     } catch (const std::exception& problem) {
@@ -263,15 +235,15 @@ class chaos {
       case fault::kind::none:
         break;
       case fault::kind::kill:
-        kill(pids_.at(next.on[0]), SIGKILL);
+        cluster_.signal(next.on[0], SIGKILL);
         break;
       case fault::kind::freeze:
-        kill(pids_.at(next.on[0]), SIGSTOP);
+        cluster_.signal(next.on[0], SIGSTOP);
         break;
       case fault::kind::blink:
-        kill(pids_.at(next.on[0]), SIGSTOP);
+        cluster_.signal(next.on[0], SIGSTOP);
         wait_until(struck + heartbeat / 2);
-        kill(pids_.at(next.on[0]), SIGCONT);
+        cluster_.signal(next.on[0], SIGCONT);
         break;
       case fault::kind::cut:
         cut(next.on[0], next.on[1]);
@@ -282,17 +254,12 @@ class chaos {
   }
 
   void cut(const std::string& one, const std::string& other) {
-    const auto port = other == "driver" ? driver_.port() : member_of(other).port;
+    auto& driver = cluster_.driver();
+    const auto port = other == "driver" ? driver.port() : cluster_.address(other).port;
     if (one == "driver")
       troupe::test::cut_connections_to(port);
     else
-      driver_.peer(one).call("cut", {}, {{"port", static_cast<std::int64_t>(port)}});
-  }
-
-  troupe::member member_of(const std::string& name) {
-    for (const auto& each : driver_.actors().directory().members())
-      if (each.name == name) addresses_[name] = each;
-    return addresses_.at(name);
+      driver.peer(one).call("cut", {}, {{"port", static_cast<std::int64_t>(port)}});
   }
 
   void judge(const outcome& how, const fault& next, clock_type::time_point struck) {
@@ -327,51 +294,24 @@ class chaos {
 
   /// Counts what is left of the passes on every node that lives, then gives those that are gone for the others a successor.
   void clean_up(const fault& next) {
-    if (next.what == fault::kind::freeze) kill(pids_.at(next.on[0]), SIGCONT);
-    if (!troupe::test::becomes_idle(driver_)) leaked(next, "driver", driver_.status());
+    if (next.what == fault::kind::freeze) cluster_.signal(next.on[0], SIGCONT);
+    count_leak(next, "driver", cluster_.left_on_driver());
     for (const auto& name : workers)
-      if (next.what != fault::kind::kill || name != next.on[0]) check_idle(name, next);
+      if (next.what != fault::kind::kill || name != next.on[0]) count_leak(next, name, cluster_.left_on(name));
     for (const auto& name : workers) {
-      const bool lost = !driver_.actors().directory().face(member_of(name).id);
       const bool befallen = next.what != fault::kind::none && next.what != fault::kind::blink && name == next.on[0];
-      if (!lost && !befallen) continue;
-      kill(pids_.at(name), SIGKILL);
-      while (driver_.actors().directory().face(member_of(name).id)) wait_until(clock_type::now() + 1ms);
-      start(name);
+      if (befallen || !cluster_.is_up(name)) cluster_.replace(name);
     }
   }
 
-  void check_idle(const std::string& name, const fault& next) {
-    const auto at = member_of(name);
-    try {
-      if (driver_.actors().directory().face(at.id)) {
-        auto there = driver_.peer(name);
-        if (!troupe::test::becomes_idle(there)) leaked(next, name, there.status(1s));
-        return;
-      }
-    } catch (const troupe::error&) {  // it went down meanwhile, in the eyes of the driver
-    }
-    try {
-      troupe::status_client outside(at.host, at.port, 5s);
-      const auto until = clock_type::now() + 5s;
-      auto status = outside.ask(5s);
-      while (!troupe::test::is_idle(status) && clock_type::now() < until) status = outside.ask(5s);
-      if (!troupe::test::is_idle(status)) leaked(next, name, status);
-    } catch (const troupe::error& problem) {
-      leaked(next, name + " (" + problem.what() + ")", {});
-    }
-  }
-
-  void leaked(const fault& next, const std::string& where, const troupe::node_status& status) {
+  void count_leak(const fault& next, const std::string& where, const std::string& left) {
+    if (left.empty()) return;
     ++counts_.leaks;
-    std::fprintf(stderr, "chaos: left on %s after %s: %s\n", where.c_str(), next.text().c_str(), to_string(status).c_str());
+    std::fprintf(stderr, "chaos: left on %s after %s: %s\n", where.c_str(), next.text().c_str(), left.c_str());
   }
 
-  troupe::test::nursery& processes_;
   std::mt19937_64 random_;
-  troupe::node driver_{chaos_settings("driver")};
-  std::map<std::string, pid_t> pids_;
-  std::map<std::string, troupe::member> addresses_;
+  troupe::test::process_cluster cluster_;
   counts counts_;
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -385,16 +325,24 @@ std::uint64_t argument(const std::string& name, std::uint64_t otherwise) {
   return otherwise;
 }
 
+// Made while there is one thread.
+struct chaos_nursery {
+  chaos_nursery() { processes = &own; }
+  troupe::test::nursery own{be_worker};
+  static inline troupe::test::nursery* processes = nullptr;
+};
+
 }  // namespace
 
+BOOST_TEST_GLOBAL_FIXTURE(chaos_nursery);
+
 BOOST_AUTO_TEST_CASE(no_pass_hangs_lies_or_leaks_whatever_happens_to_its_nodes) {
-  troupe::test::nursery processes(be_worker);  // while there is one thread
   const auto passes = argument("--passes", 200);
   const auto seed = argument("--seed", std::random_device{}());
   std::printf("chaos: --passes %llu --seed %llu\n", static_cast<unsigned long long>(passes),
               static_cast<unsigned long long>(seed));
   std::fflush(stdout);
-  chaos play(processes, seed);
+  chaos play(*chaos_nursery::processes, seed);
   for (std::uint64_t i = 0; i < passes; i += 2) play.round();
   const auto& all = play.result();
   std::printf(

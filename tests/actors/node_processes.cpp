@@ -3,14 +3,19 @@
 
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace troupe::test {
@@ -78,16 +83,73 @@ pid_t nursery::start(const std::string& name, std::uint16_t port) {
   return child;
 }
 
-void cut_connections_to(std::uint16_t port) {
+shared_signal::shared_signal() {
+  void* place = mmap(nullptr, sizeof(sem_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (place == MAP_FAILED) throw std::runtime_error("shared_signal: no shared memory");
+  shared_ = static_cast<sem_t*>(place);
+  reset();
+}
+
+shared_signal::~shared_signal() { munmap(shared_, sizeof(sem_t)); }
+
+void shared_signal::reset() { sem_init(shared_, 1, 0); }
+
+void shared_signal::give() { sem_post(shared_); }
+
+void shared_signal::take() {
+  while (sem_wait(shared_) != 0 && errno == EINTR) {
+  }
+}
+
+bool shared_signal::take_within(std::chrono::seconds patience) {
+  timespec until{};
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += patience.count();
+  int problem = 0;
+  while ((problem = sem_timedwait(shared_, &until)) != 0 && errno == EINTR) {
+  }
+  return problem == 0;
+}
+
+namespace {
+
+/// Cuts the connections whose other end `chosen` is true for.
+template <class Choice>
+void cut_if(Choice chosen) {
   std::vector<int> open;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
     open.push_back(std::stoi(each.path().filename()));
   for (const int each : open) {
     sockaddr_in other{};
     socklen_t size = sizeof other;
-    if (getpeername(each, reinterpret_cast<sockaddr*>(&other), &size) == 0 && other.sin_family == AF_INET &&
-        ntohs(other.sin_port) == port)
+    if (getpeername(each, reinterpret_cast<sockaddr*>(&other), &size) == 0 && other.sin_family == AF_INET && chosen(other))
       shutdown(each, SHUT_RDWR);
+  }
+}
+
+bool is_stopped(const std::filesystem::path& thread) {
+  std::ifstream in(thread / "stat");
+  std::string line;
+  std::getline(in, line);
+  return line.find(") T ") != std::string::npos;
+}
+
+}  // namespace
+
+void cut_connections_to(std::uint16_t port) {
+  cut_if([port](const sockaddr_in& other) { return ntohs(other.sin_port) == port; });
+}
+
+void cut_connections() {
+  cut_if([](const sockaddr_in&) { return true; });
+}
+
+void freeze(pid_t pid) {
+  kill(pid, SIGSTOP);
+  const auto threads = "/proc/" + std::to_string(pid) + "/task";
+  for (bool all = false; !all; std::this_thread::yield()) {
+    all = true;
+    for (const auto& each : std::filesystem::directory_iterator(threads)) all = all && is_stopped(each.path());
   }
 }
 

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What happens to a node, in which phase of forward or backward, and how near to the driver: every cell of that table with real
+// processes. The driver calls "b", which calls "c".
+#include <boost/test/unit_test.hpp>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <troupe/troupe.hpp>
+
+#include "actors/process_cluster.hpp"
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(failure_table)
+
+namespace {
+
+using troupe::test::shared_signal;
+using steady = std::chrono::steady_clock;
+
+constexpr auto heartbeat = 80ms;
+constexpr auto detection = 4 * heartbeat;  // three missed ones, and up to one until the first of them
+constexpr auto busy_machine = 600ms;       // less than an abort without an answer takes
+
+enum class fault { killed, frozen, cut_off, cut_off_from_its_caller };
+enum class victim { a_peer_of_the_driver, a_peer_of_another_node };
+enum class phase {
+  while_a_call_runs_on_it,
+  between_forward_and_backward,
+  before_its_part_of_backward,
+  while_its_function_runs_in_backward
+};
+
+struct cell {
+  fault what;
+  victim whom;
+  phase when;
+
+  std::string text() const {
+    constexpr const char* faults[] = {"killed", "frozen", "cut_off", "cut_off_from_its_caller"};
+    constexpr const char* victims[] = {"a_peer_of_the_driver", "a_peer_of_another_node"};
+    constexpr const char* phases[] = {"while_a_call_runs_on_it", "between_forward_and_backward", "before_its_part_of_backward",
+                                      "while_its_function_runs_in_backward"};
+    return std::string(victims[static_cast<int>(whom)]) + "_" + faults[static_cast<int>(what)] + "_" +
+           phases[static_cast<int>(when)];
+  }
+  bool direct() const { return whom == victim::a_peer_of_the_driver; }
+  std::string name() const { return direct() ? "b" : "c"; }
+  std::string caller() const { return direct() ? "driver" : "b"; }
+  std::string bystander() const { return direct() ? "c" : "b"; }
+  bool lives_on() const { return what != fault::killed; }
+};
+
+troupe::settings settings_of(const std::string& name) {
+  troupe::settings result;
+  result.name = name;
+  result.heartbeat = heartbeat;
+  result.workers = 2;
+  result.deadline = 20s;  // no deadline hides what should have been noticed
+  return result;
+}
+
+/// Cuts connections of another process, which serves.
+class remote_scissors {
+ public:
+  remote_scissors() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) throw std::runtime_error("remote_scissors: no pipe");
+  }
+  ~remote_scissors() {
+    for (const int each : ends_) close(each);
+  }
+  remote_scissors(const remote_scissors&) = delete;
+  remote_scissors& operator=(const remote_scissors&) = delete;
+
+  /// The connections to whoever listens at `port`; 0: all. Returns when they are cut.
+  void cut(std::uint16_t port) {
+    BOOST_REQUIRE(write(ends_[1], &port, sizeof port) == sizeof port);
+    BOOST_REQUIRE(done_.take_within(10s));
+  }
+  void serve() {
+    for (std::uint16_t port = 0; read(ends_[0], &port, sizeof port) == sizeof port; done_.give())
+      port == 0 ? troupe::test::cut_connections() : troupe::test::cut_connections_to(port);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+  shared_signal done_;
+};
+
+/// What the processes share. Made while there is one, with one thread.
+struct company_of_three {
+  company_of_three() { here = this; }
+
+  /// Waits, in a call or a backward hook, until the test lets it go on.
+  void hold() {
+    reached.give();
+    opened.take();
+  }
+
+  void add_functions(troupe::node& node) {
+    node.functions().add("go", [this](troupe::call_arguments& arguments) {
+      auto values = arguments.values;
+      const auto holds = [&](const char* when) {
+        return troupe::get<std::string>(values, "where") == arguments.here.name() &&
+               troupe::get<std::string>(values, "when") == when;
+      };
+      auto y = arguments.tensors.at(0) * torch::full({2}, 2.0);
+      if (const auto next = troupe::get<std::string>(values, "next"); !next.empty()) {
+        values["next"] = std::string{};
+        y = arguments.here.peer(next).call("go", {y}, values).get().tensors.at(0);
+      }
+      if (holds("forward")) hold();
+      y = y * torch::full({2}, 2.0);
+      if (holds("backward")) y.register_hook([this](const at::Tensor&) { hold(); });
+      return troupe::call_reply{{y}};
+    });
+  }
+
+  void be_process(const std::string& name, std::uint16_t port) {
+    try {
+      at::set_num_threads(1);
+      troupe::node node(settings_of(name));
+      add_functions(node);
+      node.join("127.0.0.1", port, 10s);
+      scissors.at(name).serve();
+    } catch (const std::exception& problem) {
+      std::fprintf(stderr, "failure table: process %s: %s\n", name.c_str(), problem.what());
+    }
+  }
+
+  static inline company_of_three* here = nullptr;
+  shared_signal reached;
+  shared_signal opened;
+  std::map<std::string, remote_scissors> scissors = [] {
+    std::map<std::string, remote_scissors> both;
+    both["b"];
+    both["c"];
+    return both;
+  }();
+  troupe::test::nursery processes{[this](const std::string& name, std::uint16_t port) { be_process(name, port); }};
+};
+
+/// Plays the cells one after another: every one finds three nodes that know each other, and leaves the two that nothing befell.
+class table {
+ public:
+  table() { at::set_num_threads(1); }
+
+  void play(const cell& now) {
+    shared.reached.reset();
+    shared.opened.reset();
+    const auto missing = cluster.meet();
+    BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
+    const auto before = driver.status();
+    {
+      troupe::context first(driver);
+      check_error(now, fail(first, now));
+      BOOST_TEST(drops_its_parts(driver));
+      BOOST_TEST(drops_its_parts(driver.peer(now.bystander())));
+      check_pass(first, now.bystander());
+    }
+    {
+      troupe::context next(driver);
+      check_pass(next, now.bystander());
+    }
+    check_rest(now);
+    const auto after = driver.status();
+    BOOST_TEST(after.passes_failed - before.passes_failed == (now.when == phase::while_a_call_runs_on_it ? 0u : 1u));
+    BOOST_TEST(after.passes_completed - before.passes_completed == 2u);
+    cluster.replace(now.name());
+  }
+
+ private:
+  /// Forward and backward through "b" and "c", one of which it befalls: the error that they end with.
+  std::optional<troupe::error> fail(troupe::context& context, const cell& now) {
+    const bool early = now.when == phase::before_its_part_of_backward;
+    const bool holds = now.when != phase::between_forward_and_backward && !(early && now.direct());
+    const std::string when = now.when == phase::while_a_call_runs_on_it ? "forward" : "backward";
+    const auto where = !holds ? std::string{} : early ? now.caller() : now.name();
+    std::optional<troupe::error> end;
+    try {
+      auto reply = driver.peer("b").call("go", {x}, {{"next", "c"}, {"where", where}, {"when", when}});
+      if (now.when == phase::while_a_call_runs_on_it) strike_when_reached(now);
+      auto y = reply.get().tensors.at(0);
+      if (now.when == phase::between_forward_and_backward) strike(now);
+      if (early && now.direct()) y.register_hook([&](const at::Tensor&) { strike(now); });
+      auto pass = context.backward({y.sum()});
+      if (holds) strike_when_reached(now);
+      if (holds && early) shared.opened.give();
+      pass.get();
+    } catch (const troupe::error& problem) {
+      end = problem;
+    }
+    over = steady::now();
+    return end;
+  }
+
+  void strike_when_reached(const cell& now) {
+    BOOST_REQUIRE(shared.reached.take_within(10s));
+    strike(now);
+  }
+
+  void strike(const cell& now) {
+    switch (now.what) {
+      case fault::killed:
+        cluster.signal(now.name(), SIGKILL);
+        break;
+      case fault::frozen:
+        troupe::test::freeze(cluster.pid(now.name()));
+        break;
+      case fault::cut_off:
+        shared.scissors.at(now.name()).cut(0);
+        break;
+      case fault::cut_off_from_its_caller:
+        cut(now.name(), now.caller());
+        cut(now.caller(), now.name());
+        shared.opened.give();  // it works on, and is asked to stop
+        break;
+    }
+    struck = steady::now();
+  }
+
+  void cut(const std::string& one, const std::string& other) {
+    const auto port = other == "driver" ? driver.port() : cluster.address(other).port;
+    one == "driver" ? troupe::test::cut_connections_to(port) : shared.scissors.at(one).cut(port);
+  }
+
+  void check_error(const cell& now, const std::optional<troupe::error>& end) {
+    BOOST_REQUIRE(end.has_value());
+    const std::string text = end->what();
+    const bool link = now.what == fault::cut_off_from_its_caller;  // either end may say so first
+    const bool named =
+      text.find("'" + now.name() + "'") != text.npos || (link && text.find("'" + now.caller() + "'") != text.npos);
+    BOOST_TEST((end->code() == troupe::errc::peer_down && named), text);
+    // Who dies or is cut off is down at once, before a heartbeat can tell.
+    const auto most = now.what == fault::frozen ? detection + busy_machine : 3 * heartbeat;
+    BOOST_TEST((over - struck < most), (over - struck) / 1ms << " ms: " << text);
+  }
+
+  template <class Node>
+  bool drops_its_parts(const Node& who) {
+    const auto until = steady::now() + busy_machine;
+    while (who.status().pass_parts > 0)
+      if (steady::now() > until) return false;
+    return true;
+  }
+
+  void check_pass(troupe::context& context, const std::string& through) {
+    auto y = driver.peer(through).call("go", {x}, {{"next", ""}, {"where", ""}, {"when", ""}}).get().tensors.at(0);
+    context.backward({y.sum()}).get();
+    BOOST_TEST(at::equal(context.gradient(x), torch::full({2}, 4.0)));
+  }
+
+  /// Nothing is left of contexts, passes and calls: on those that nothing befell, and on who lives but was given up.
+  void check_rest(const cell& now) {
+    if (now.what == fault::frozen) cluster.signal(now.name(), SIGCONT);
+    shared.opened.give();
+    BOOST_TEST(cluster.left_on_driver() == "");
+    BOOST_TEST(cluster.left_on(now.bystander()) == "");
+    if (now.lives_on()) BOOST_TEST(cluster.left_on(now.name()) == "");
+  }
+
+  company_of_three& shared = *company_of_three::here;
+  troupe::test::process_cluster cluster{shared.processes, settings_of("driver"), {"b", "c"}};
+  troupe::node& driver = cluster.driver();
+  at::Tensor x = torch::ones({2}, torch::requires_grad());
+  steady::time_point struck;
+  steady::time_point over;
+};
+
+std::unique_ptr<table> playing;
+
+struct with_table {
+  with_table() { playing = std::make_unique<table>(); }
+  ~with_table() { playing = nullptr; }
+};
+
+}  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(company_of_three);
+
+BOOST_AUTO_TEST_SUITE(cells, *boost::unit_test::fixture<with_table>())
+
+namespace {
+
+// Each cell is a test case of its name.
+const bool cells_are_known = [] {
+  auto& suite = boost::unit_test::framework::current_auto_test_suite();
+  for (const auto what : {fault::killed, fault::frozen, fault::cut_off, fault::cut_off_from_its_caller})
+    for (const auto whom : {victim::a_peer_of_the_driver, victim::a_peer_of_another_node})
+      for (const auto when : {phase::while_a_call_runs_on_it, phase::between_forward_and_backward,
+                              phase::before_its_part_of_backward, phase::while_its_function_runs_in_backward}) {
+        const cell now{what, whom, when};
+        suite.add(boost::unit_test::make_test_case([now] { playing->play(now); }, now.text(), __FILE__, __LINE__));
+      }
+  return true;
+}();
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE_END()

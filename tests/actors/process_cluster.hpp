@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/node.hpp>
+#include <troupe/messages/messages.hpp>
+
+#include "actors/node_processes.hpp"
+
+namespace troupe::test {
+
+/// A node of this process, the driver, and others in processes of their own that have joined it.
+class process_cluster {
+ public:
+  process_cluster(nursery& processes, settings of_driver, std::vector<std::string> names);
+  ~process_cluster();  // kills them
+  process_cluster(const process_cluster&) = delete;
+  process_cluster& operator=(const process_cluster&) = delete;
+
+  node& driver() noexcept { return driver_; }
+  const std::vector<std::string>& names() const noexcept { return names_; }
+  pid_t pid(const std::string& name) const { return pids_.at(name); }
+  void signal(const std::string& name, int what) const;
+
+  /// Waits until every node knows every other one; the name of one that does not come up within ten seconds, or none.
+  std::string meet();
+  /// The node as the driver knows it, or knew it last.
+  member address(const std::string& name);
+  /// The driver takes it for up.
+  bool is_up(const std::string& name);
+
+  /// What is still there of contexts, passes and calls after five seconds, as text; empty: nothing. A node that the driver takes for
+  /// down is asked from outside.
+  std::string left_on_driver();
+  std::string left_on(const std::string& name);
+
+  /// Kills the node, waits until the driver knows, and starts its successor.
+  void replace(const std::string& name);
+
+ private:
+  bool knows_all(const std::string& name);
+  bool is_up(node_id id);
+
+  nursery& processes_;
+  node driver_;
+  std::vector<std::string> names_;
+  std::map<std::string, pid_t> pids_;
+  std::map<std::string, member> addresses_;
+};
+
+}  // namespace troupe::test

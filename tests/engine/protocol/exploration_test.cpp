@@ -95,6 +95,17 @@ graph partly_used() {
   return g.root(loss).connect(loss, used).connect(used, shared).connect(shared, leaf).unused(shared);
 }
 
+/// 0 calls 1 and 2; 1 is used in part, and of 2 nothing, so that sends of 0 and 1 wait and 2 never hears of the pass.
+graph not_used() {
+  graph g(3);
+  const auto loss = g.function(0);
+  const auto used = g.function(1);
+  const auto shared = g.function(1);
+  const auto forgotten = g.function(2);
+  const auto leaf = g.function(0);
+  return g.root(loss).connect(loss, used).connect(used, leaf).unused(shared).unused(forgotten).connect(forgotten, leaf);
+}
+
 std::vector<graph> small_graphs() { return {nested_with_an_unused_result(), diamond(), partly_used()}; }
 
 }  // namespace
@@ -129,6 +140,21 @@ BOOST_AUTO_TEST_CASE(every_pass_ends_and_leaves_nothing_when_two_things_go_wrong
       explore(g, allowed, 1);
 }
 
+// IN-4: where nothing goes wrong, and where anything may once.
+BOOST_AUTO_TEST_CASE(fast_passes_succeed_where_all_is_used_and_else_fail_in_every_order_and_leave_nothing) {
+  for (const auto& g : {diamond(), nested_with_an_unused_result(), partly_used(), not_used()}) {
+    const bool used = g.waiting_undropped() == 0;
+    const auto all = explore(g, {.fast = true}, 2);
+    BOOST_TEST(all.succeeded == (used ? 2 * all.ends : 0));
+    BOOST_TEST(all.failed == (used ? 0 : 2 * all.ends));
+    for (const auto& allowed :
+         {troubles{.losses = 1, .fast = true}, troubles{.crashes = 1, .fast = true}, troubles{.cuts = 1, .fast = true},
+          troubles{.deadlines = 1, .fast = true}, troubles{.releases = 1, .fast = true}, troubles{.throwing = 1, .fast = true},
+          troubles{.strangers = true, .fast = true}})
+      BOOST_TEST(explore(g, allowed, 1).ends > 0u);
+  }
+}
+
 // Larger ones: 2 to 5 nodes, up to 24 functions, two passes, several troubles at once. TROUPE_RANDOM_ORDERS asks for more of
 // them.
 BOOST_AUTO_TEST_CASE(random_orders_of_larger_passes_end_and_leave_nothing) {
@@ -152,6 +178,7 @@ BOOST_AUTO_TEST_CASE(random_orders_of_larger_passes_end_and_leave_nothing) {
                    .strangers = some() != 0};
         if (some() != 0) allowed.throwing = static_cast<std::uint8_t>(random() % g.home.size());
       }
+      allowed.fast = seed % 5 == 4;
       world now(g, allowed, 2);
       std::string wrong;
       while (wrong.empty() && now.take_any(random))

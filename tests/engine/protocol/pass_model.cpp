@@ -70,6 +70,30 @@ std::vector<bool> graph::reached() const {
   return result;
 }
 
+std::vector<bool> graph::run_undropped() const {
+  const auto from = reached();
+  auto owed_still = owed();
+  for (const auto& root : roots) --owed_still[root];
+  std::vector<bool> result(home.size());
+  for (std::size_t f = 0; f < home.size(); ++f) {  // edges lead to higher numbers
+    result[f] = owed_still[f] == 0 && from[f];
+    for (const auto& each : next[f]) owed_still[each.to] = as_byte(owed_still[each.to] - (result[f] ? 1U : 0U));
+  }
+  return result;
+}
+
+std::uint8_t graph::waiting_undropped() const {
+  const auto run = run_undropped();
+  std::vector<bool> given(sends.size());
+  for (std::size_t f = 0; f < home.size(); ++f)
+    for (const auto& each : next[f])
+      if (each.send != none && run[f]) given[each.send] = true;
+  std::uint8_t begun = bit(0);
+  std::uint8_t waiting = 0;
+  for (std::size_t i = 0; i < sends.size(); ++i) (given[i] ? begun : waiting) |= bit(sends[i].node);
+  return begun & waiting;
+}
+
 std::vector<std::uint8_t> graph::owed() const {
   std::vector<std::uint8_t> result(home.size());
   std::vector<bool> planned(home.size());
@@ -144,7 +168,7 @@ void world::start_pass() {
   std::set<node_id> participants;
   for (std::uint8_t n = 0; n < graph_->nodes; ++n)
     if (!left_.strangers && (nodes_[0].gone & bit(n)) == 0) participants.insert(id_of_node(n));
-  next.lead.emplace(id_of_node(0), std::move(participants));
+  next.lead.emplace(id_of_node(0), std::move(participants), !left_.fast);
   started_.push_back(std::move(next));
   begin(0, number);
   started_.back().parts[0].roots_due = true;
@@ -275,8 +299,10 @@ std::vector<message_id> world::walk(std::vector<std::uint8_t> from) const {
 void world::act(std::uint8_t number, protocol::initiator::steps steps) {
   auto& now = started_[number];
   const auto unreachable = [&](std::uint8_t who) { return who != 0 && (nodes_[0].gone & bit(who)) != 0; };
+  if (!steps.unused.empty()) found_unused(number, steps.unused);
   if (steps.walk_roots) {
     if (std::exchange(now.discovered, true)) wrong_ = "a second discovery in one pass";
+    if (left_.fast) wrong_ = "a discovery in fast mode";
     act(0, number, now.parts[0].protocol->walk(protocol::walk_from::roots));
   }
   for (auto& [who, sends] : steps.discover) {
@@ -299,6 +325,23 @@ void world::act(std::uint8_t number, protocol::initiator::steps steps) {
   if (steps.complete) ended(number);
 }
 
+// All that is used has run, and the nodes named are those that wait for nothing.
+void world::found_unused(std::uint8_t number, const std::vector<node_id>& on) {
+  auto& now = started_[number];
+  std::uint8_t named = 0;
+  for (const auto who : on) named |= bit(number_of(who));
+  if (named != graph_->waiting_undropped()) wrong_ = "other nodes are named than those with unused sends";
+  check_runs(now, graph_->run_undropped());
+  now.unused = true;
+  act(number, now.lead->failed(id_of_node(0), errc::misuse, ""));
+}
+
+void world::check_runs(const pass& now, const std::vector<bool>& expected) {
+  for (std::size_t f = 0; f < expected.size(); ++f)
+    if (now.runs[f] != (expected[f] ? 1 : 0))
+      wrong_ = "all has come home, and function " + std::to_string(f) + " ran " + std::to_string(now.runs[f]) + " times";
+}
+
 void world::ended(std::uint8_t number) {
   auto& now = started_[number];
   if (now.lead->result()) {
@@ -313,10 +356,8 @@ void world::ended(std::uint8_t number) {
       mine.protocol.reset();
   } else {
     ++succeeded_;
-    const auto reached = graph_->reached();
-    for (std::size_t f = 0; f < reached.size(); ++f)
-      if (now.runs[f] != (reached[f] ? 1 : 0))
-        wrong_ = "the pass succeeds, and function " + std::to_string(f) + " ran " + std::to_string(now.runs[f]) + " times";
+    check_runs(now, graph_->reached());
+    if (left_.fast && graph_->waiting_undropped() != 0) wrong_ = "a pass in fast mode succeeds with an unused send";
   }
   post({.what = kind::next_pass, .pass = number});
 }
@@ -642,7 +683,7 @@ std::uint64_t world::hash() const {
          << left_early_;
   for (const auto& each : nodes_) result << each.dead << each.released << each.current << each.gone << each.cut;
   for (const auto& now : started_) {
-    result << now.lossy << now.vanished << now.discovered << now.lead.has_value();
+    result << now.lossy << now.vanished << now.discovered << now.unused << now.lead.has_value();
     if (now.lead) add_fields(result, now.lead->state());
     if (now.lead && now.lossy) result << protocol::is_whole(weight_of(now));
     for (const auto& mine : now.parts) add_part(result, mine);
@@ -672,7 +713,7 @@ std::string world::wrong_now() const {
   for (const auto& now : started_) {
     if (!now.lossy && left_.throwing == graph::none && now.lead && !now.lead->result() && !protocol::is_whole(weight_of(now)))
       return "weight is lost or made";
-    if (!now.lossy && now.lead && now.lead->result() && left_.throwing == graph::none)
+    if (!now.lossy && !now.unused && now.lead && now.lead->result() && left_.throwing == graph::none)
       return "the pass fails without a cause: " + now.lead->result()->text;
   }
   return {};

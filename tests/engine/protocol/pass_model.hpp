@@ -42,6 +42,10 @@ struct graph {
 
   /// Functions that gradients reach from the roots.
   std::vector<bool> reached() const;
+  /// Functions that run while nothing is dropped: none that waits, itself or by way of others, for a send that gets no gradient.
+  std::vector<bool> run_undropped() const;
+  /// Nodes that have then begun, node 0 among them, and have a send that waits, as bits.
+  std::uint8_t waiting_undropped() const;
   /// Gradients that each function waits for when a pass begins.
   std::vector<std::uint8_t> owed() const;
 };
@@ -58,6 +62,7 @@ struct troubles {
   std::uint8_t releases = 0;            // the scope is left during a pass
   std::uint8_t throwing = graph::none;  // this function, in the first pass
   bool strangers = false;               // the initiator knows of no participant when a pass starts
+  bool fast = false;                    // no trouble: passes in fast mode
 };
 
 enum class kind : std::uint8_t {
@@ -121,6 +126,7 @@ struct pass {
   bool lossy = false;     // something went wrong: weight of it may be lost
   bool vanished = false;  // a message was lost without anybody knowing: only a deadline can end the pass
   bool discovered = false;
+  bool unused = false;  // fast mode met unused sends
 };
 
 /// What can happen next: something in the bag, by its place, or something from outside.
@@ -174,6 +180,8 @@ class world {
   part* task_of(std::uint8_t node, std::uint8_t number);
   void begin(std::uint8_t node, std::uint8_t number);
   void start_pass();
+  void found_unused(std::uint8_t number, const std::vector<node_id>& on);
+  void check_runs(const pass& now, const std::vector<bool>& expected);
   void ended(std::uint8_t number);
   void check_abort(std::uint8_t number);
   void heard(std::uint8_t node, std::uint8_t about);

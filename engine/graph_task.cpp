@@ -192,6 +192,15 @@ void graph_task::implementation::note_producers() {
     std::fill_n(producers.begin() + vertex.first_edge, vertex.edge_count, i);
   }
   last_producer.resize(graph.vertices.size(), plan::none);
+  if (sums) {  // in serial order; what is dropped leads nowhere
+    sums->on_sum([this](std::uint32_t edge, std::uint64_t from) {
+      last_producer[graph.edges[edge].vertex] = producers[edge];
+      program_place place = settings.recorder->place_of(order->key(*graph.vertices[producers[edge]].function));
+      place.insert(place.end(), {recording_order::last - 1, edge - graph.vertices[producers[edge]].first_edge});
+      settings.recorder->note(from, std::move(place));
+    });
+    return;
+  }
   const auto runs_later = [this](std::uint32_t a, std::uint32_t b) {
     const plan::vertex& x = graph.vertices[a];
     const plan::vertex& y = graph.vertices[b];
@@ -202,13 +211,6 @@ void graph_task::implementation::note_producers() {
       std::uint32_t& last = last_producer[to];
       last = last == plan::none || runs_later(producers[edge], last) ? producers[edge] : last;
     }
-  }
-  if (sums) {
-    sums->on_sum([this](std::uint32_t edge, std::uint64_t from) {
-      program_place place = settings.recorder->place_of(order->key(*graph.vertices[producers[edge]].function));
-      place.insert(place.end(), {recording_order::last - 1, edge - graph.vertices[producers[edge]].first_edge});
-      settings.recorder->note(from, std::move(place));
-    });
   }
 }
 

@@ -113,7 +113,7 @@ struct graph_task::implementation {
   graph_task_settings settings;
   std::optional<recording_order> order;
   std::vector<std::uint32_t> producers;      // of each edge: the function that it comes from. Empty: nothing is noted
-  std::vector<std::uint32_t> last_producer;  // of each vertex: the last to run of those that lead to it
+  std::vector<std::uint32_t> last_producer;  // of each vertex: the last to run of those whose gradients it gets
   std::optional<serial_sums> sums;
   std::unique_ptr<stream_order> streams;  // null: all on the CPU
   std::vector<at::Tensor> captures;

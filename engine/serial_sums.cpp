@@ -58,7 +58,7 @@ void serial_sums::settle(std::uint32_t slot, at::Tensor& buffer) {
     const std::uint64_t from = after_sum_ ? at::sequence_number::peek() : 0;
     accumulate(buffer, std::move(held_[next]));
     held_[next].reset();
-    if (after_sum_) {
+    if (after_sum_ && state_[next] == held) {
       after_sum_(edge_[next], from);
     }
   }

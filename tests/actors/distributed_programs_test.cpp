@@ -211,11 +211,13 @@ BOOST_AUTO_TEST_SUITE(distributed_programs)
 BOOST_AUTO_TEST_CASE(have_the_bits_of_one_process) {
   const auto* asked = std::getenv("TROUPE_RANDOM_PROGRAMS");
   const std::uint64_t programs = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 2000;
+  std::vector<std::uint64_t> seeds{4136};  // a leaf's gradient is recorded, and of its sources one is dropped
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) seeds.push_back(seed);
   stage play;
   std::size_t calls = 0;
   std::size_t defined = 0;
   std::size_t undefined = 0;
-  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+  for (const auto seed : seeds) {
     const program what(seed, 2 + seed % 4);
     const auto expected = play.in_one_process(what);
     tensors found;

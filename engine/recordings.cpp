@@ -105,8 +105,11 @@ program_place pass_recorder::place_of(const program_place& key) const {
 
 void pass_recorder::note(std::uint64_t from, program_place place) {
   const std::uint64_t to = at::sequence_number::peek();
-  if (to > from) {
-    made.push_back({at::RecordFunction::currentThreadId(), from, to, std::move(place), {}});
+  const std::uint64_t thread = at::RecordFunction::currentThreadId();
+  // A step may record nothing but a sum, which has its own place already.
+  const bool known = !made.empty() && made.back().thread == thread && made.back().from == from && made.back().to == to;
+  if (to > from && !known) {
+    made.push_back({thread, from, to, std::move(place), {}});
   }
 }
 

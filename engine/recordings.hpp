@@ -62,7 +62,7 @@ struct pass_recorder {
   /// The place for what is recorded while the function of that key runs.
   program_place place_of(const program_place& key) const;
 
-  /// Notes what this thread has recorded since sequence number `from`, if anything.
+  /// Notes what this thread has recorded since sequence number `from`, if anything. Parts that were noted before keep their places.
   void note(std::uint64_t from, program_place place);
 };
 

@@ -99,4 +99,19 @@ BOOST_AUTO_TEST_CASE(of_recordings_within_one_another_the_inner_one_counts) {
   BOOST_TEST(order.find(function_of(second))->place.size() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_pass_noted_as_a_part_keeps_its_place_in_a_step_of_nothing_else) {
+  const auto leaf = at::ones({1}).requires_grad_();
+  pass_recorder pass;
+  const auto from = recording_from_now({}).from;
+  const auto sum = leaf + leaf;
+  pass.note(from, {1});
+  pass.note(from, {2});
+  pass.note(recording_from_now({}).from, {3});  // nothing since
+  BOOST_REQUIRE(pass.made.size() == 1U);
+  BOOST_TEST(pass.made[0].place == program_place{1});
+  const auto more = sum * 2;
+  pass.note(from, {4});
+  BOOST_TEST(pass.made.size() == 2U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

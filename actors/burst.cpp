@@ -39,18 +39,15 @@ class gradient_outlet : public engine::outlet {
     if (work_->create_graph) join(message, gradients, to);
     auto staged = transfers_.stage.to_host(std::move(gradients));
     peers_.sent(to, staged.tensors);
-    for (auto& gradient : staged.tensors)
-      if (gradient.defined()) {
-        check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
-        gradient = travelling_form(gradient.detach());
-      }
+    for (const auto& gradient : staged.tensors)
+      if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
     if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
-    message.gradients = std::move(staged.tensors);
+    message.gradients = travelling_forms(staged.tensors);
     message.carried = more ? protocol::split(work_->carried) : last_purse();
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
-    send(caf::actor_cast<peer_actor>(face), std::move(message), std::move(staged));
+    send(to, caf::actor_cast<peer_actor>(face), std::move(message), std::move(staged));
   }
 
   /// Tells the context what was recorded since it was told last, and the send of gradients that lead back to it.
@@ -71,11 +68,15 @@ class gradient_outlet : public engine::outlet {
   }
 
   // Weight and news that a message carries count as under way while its elements are: it may go later than others.
-  void send(peer_actor to, propagate_gradients message, devices::staged arriving) {
-    if (arriving.events.empty()) return caf::anon_send(to, std::move(message));
+  void send(node_id id, peer_actor to, propagate_gradients message, devices::staged arriving) {
+    const bool large = outgoing_pieces::any_large(message.gradients);
+    if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
+    auto leaving = std::make_shared<outgoing_gradients>(outgoing_gradients{id, std::move(message)});
+    if (arriving.events.empty()) return caf::anon_send(company_.face(), std::move(leaving));
     auto initiator = caf::actor_cast<peer_actor>(peers_.face(work_->context.node));
-    auto sent_on = [to, initiator, here = here_, message = std::move(message)](std::exception_ptr failure) {
-      if (!failure) return caf::anon_send(to, message);
+    auto sent_on = [face = company_.face(), initiator, here = here_, leaving](std::exception_ptr failure) {
+      if (!failure) return caf::anon_send(face, leaving);
+      const auto& message = leaving->message;
       auto text =
         "backward on node '" + message.from + "' failed: gradients could not be copied from their device: " + text_of(failure);
       if (initiator)

@@ -73,6 +73,13 @@ struct outgoing_joint {
 };
 using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 
+/// Gradients whose elements are to leave in pieces.
+struct outgoing_gradients {
+  node_id to;
+  propagate_gradients message;
+};
+using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
+
 /// Somebody waits for a context's gradients. Dropped unanswered, it fails.
 struct gradients_wish {
   future<gradients_ptr> result;
@@ -87,4 +94,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pass_history_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::incoming_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_joint_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::outgoing_gradients_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradients_wish_ptr)

@@ -130,12 +130,9 @@ company::packed company::pack(context_id context, std::vector<at::Tensor> tensor
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
   if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);
-  payload.tensors.reserve(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
     if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
-    const auto& tensor = staged.tensors[i];
-    payload.tensors.push_back(tensor.defined() ? travelling_form(tensor.detach()) : tensor);
-  }
+  payload.tensors = travelling_forms(staged.tensors);
   payload.devices = staged.devices;
   result.arriving = std::move(staged);
   return result;

@@ -62,6 +62,8 @@ class company {
   function_table& functions() noexcept { return functions_; }
   object_store& objects() noexcept { return *objects_; }
   peer_directory& directory() noexcept { return directory_; }
+  /// Pre: networked.
+  arriving_tensors& arriving() noexcept { return config_->arriving(); }
   activity& counts() noexcept { return counts_; }
   std::int64_t uptime_ns() const noexcept { return steady_ns() - started_ns_; }
   trace_recorder& recorder() noexcept { return recorder_; }

@@ -13,6 +13,7 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
+#include <troupe/actors/ship.hpp>
 #include <troupe/actors/timed_request.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/inspect.hpp>
@@ -114,6 +115,24 @@ struct peer_shell {
     auto face = here.directory().face(job->to);
     if (!face) return here.fail_call(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
+    auto& payload = job->request.payload;
+    if (!goes_ahead(here, job->to, payload.tensors)) return request(job, job->deadline);
+    job->expiry = here.deadlines().set(job->deadline, [me = caf::actor_cast<caf::weak_actor_ptr>(peer_actor{self}), job] {
+      if (auto strong = me.lock()) caf::anon_send(caf::actor_cast<peer_actor>(strong), deadline_atom::value, job);
+    });
+    ship(self, job->to, payload.tensors, payload.ahead, [s = self, job] {
+      peer_shell sh(s);
+      if (job->ended) return call_off(sh.here, job->to, job->request.payload.ahead);
+      sh.here.deadlines().call_off(job->expiry);
+      const std::chrono::nanoseconds waited(steady_ns() - job->begin_ns);
+      sh.request(job, std::max(std::chrono::duration_cast<std::chrono::milliseconds>(job->deadline - waited),
+                               std::chrono::milliseconds(1)));
+    });
+  }
+
+  void request(const outgoing_call_ptr& job, std::chrono::milliseconds limit) {
+    auto face = here.directory().face(job->to);
+    if (!face) return;  // its peer_down is on its way, and fails the call
     auto answered = [s = self, job](call_result& result) {
       peer_shell sh(s);
       if (!sh.ended(job)) return;
@@ -124,8 +143,7 @@ struct peer_shell {
       peer_shell sh(s);
       if (sh.ended(job)) sh.here.fail_call(*job, to_exception(reason));
     };
-    timed_request(self, here, caf::actor_cast<peer_actor>(face), job->deadline, job->expiry, job->request)
-      .then(answered, failed);
+    timed_request(self, here, caf::actor_cast<peer_actor>(face), limit, job->expiry, job->request).then(answered, failed);
     job->request.payload.tensors.clear();
   }
 
@@ -157,16 +175,35 @@ struct peer_shell {
     }
   }
 
-  void call_done(incoming_call& job) {
-    if (job.failure)
-      job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
-    else
-      job.promise.deliver(std::move(job.result));
+  void call_done(const incoming_call_ptr& job) {
+    if (job->failure) {
+      job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
+      return;
+    }
+    auto deliver = [job] { job->promise.deliver(std::move(job->result)); };
+    auto& payload = job->result.payload;
+    const auto caller = job->request.payload.message.node;
+    goes_ahead(here, caller, payload.tensors) ? ship(self, caller, payload.tensors, payload.ahead, deliver) : deliver();
+  }
+
+  void gradients_leave(const outgoing_gradients_ptr& what) {
+    auto send = [s = self, what] {
+      if (const auto face = peer_shell(s).here.directory().face(what->to))
+        caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(what->message));
+    };
+    auto& message = what->message;
+    goes_ahead(here, what->to, message.gradients) ? ship(self, what->to, message.gradients, message.ahead, send) : send();
+  }
+
+  void piece_came(const tensor_piece& piece) {
+    if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
   }
 
   void went_down(peer_down& news) {
     auto id = news.who.id;
     here.directory().remove(id);
+    state.leaving.erase(id);
+    if (here.networked()) here.arriving().drop(id);
     std::unordered_set<outgoing_call_ptr> lost;
     for (const auto& [context, calls] : state.calls)
       for (const auto& job : calls)
@@ -271,12 +308,18 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       if (auto found = here.published(name)) return found;
       return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
     },
+    [=](const tensor_piece& piece) { peer_shell(self).piece_came(piece); },
     [=](const membership_actor& who) { self->state.membership = who; },
     [=](close_atom, const context_id& id, const context_actor& actor) {
       peer_shell(self).close(id);
       self->send(actor, close_atom::value);
     },
     [=](outgoing_call_ptr& job) { peer_shell(self).call(job); },
+    [=](deadline_atom, const outgoing_call_ptr& job) {
+      peer_shell sh(self);
+      if (sh.ended(job)) sh.here.fail_call(*job, error(errc::deadline_passed, "its tensors did not leave in time"));
+    },
+    [=](const outgoing_gradients_ptr& what) { peer_shell(self).gradients_leave(what); },
     [=](outgoing_joint_ptr& joint) {
       if (auto context = peer_shell(self).find_or_open(joint->context, joint->to); context.record)
         context.record->add(std::move(joint->send), joint->to, std::move(joint->recordings));
@@ -286,7 +329,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       if (job->owner)
         sh.run(std::move(job));
       else
-        sh.call_done(*job);
+        sh.call_done(job);
     },
     [=](free_atom, const call_worker_actor& worker) {
       self->state.pool.idle(worker);

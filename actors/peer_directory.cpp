@@ -61,6 +61,11 @@ caf::strong_actor_ptr peer_directory::face(const std::string& name) const {
   return found == ids_.end() ? nullptr : up_.at(found->second).face;
 }
 
+bool peer_directory::is_down(node_id id) const {
+  std::lock_guard lock(mutex_);
+  return down_.contains(id);
+}
+
 std::string peer_directory::name(node_id id) const {
   std::lock_guard lock(mutex_);
   auto found = names_.find(id);

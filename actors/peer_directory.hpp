@@ -34,6 +34,8 @@ class peer_directory {
   /// The node's face; null if it is not up.
   caf::strong_actor_ptr face(node_id id) const;
   caf::strong_actor_ptr face(const std::string& name) const;
+  /// Whether it was up and is not any more.
+  bool is_down(node_id id) const;
   /// Its name, also after it went down; its number if it was never up.
   std::string name(node_id id) const;
   std::vector<member> members() const;

@@ -3,6 +3,8 @@
 
 #include <caf/actor_system_config.hpp>
 
+#include <troupe/messages/arriving_tensors.hpp>
+
 namespace troupe {
 
 struct settings;
@@ -10,7 +12,7 @@ struct settings;
 /// How troupe sets up CAF: every message type registered, one network thread, and no file or command line read.
 ///   SC-1  nothing but these constructors decides: no caf-application.ini of the working folder, no option of the program.
 ///   SC-2  a live connection is never cut for silence: heartbeats between nodes are membership's.
-class system_config : public caf::actor_system_config {
+class system_config : public caf::actor_system_config, public takes_tensors {
  public:
   /// Chooses the deterministic scheduler (caf::scheduler::test_coordinator) and leaves the network out.
   struct for_tests {};

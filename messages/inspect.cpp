@@ -7,6 +7,7 @@
 #include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
 
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/framing.hpp>
 #include <troupe/messages/tensor_codec.hpp>
@@ -35,6 +36,15 @@ auto& tensors_in(T& x) {
     return x.gradients;
   } else {
     return x.tensors;
+  }
+}
+
+template <class T>
+auto& ahead_of(T& x) {
+  if constexpr (requires { x.payload; }) {
+    return x.payload.ahead;
+  } else {
+    return x.ahead;
   }
 }
 
@@ -98,6 +108,11 @@ caf::error write(caf::serializer& sink, const T& x) {
   if constexpr (has_tensors<T>) {
     if (!tensors_in(x).empty()) {
       payload = describe_tensors(tensors_in(x), *header->mutable_tensors(), forms);
+      payload -= leave_out(ahead_of(x), *header->mutable_tensors(), forms);
+    }
+  } else if constexpr (std::same_as<T, tensor_piece>) {
+    if (x.elements.defined()) {
+      payload = forms.emplace_back(x.elements).nbytes();
     }
   }
   std::size_t bytes = header->ByteSizeLong();
@@ -160,8 +175,16 @@ caf::error read(caf::deserializer& any_source, T& x) {
     if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) {
       return malformed<T>(bad);
     }
+    ahead_of(x) = {};
     if (auto failed = read_tensors(described, *source, tensors_in(x))) {
       return failed;
+    }
+  } else if constexpr (std::same_as<T, tensor_piece>) {
+    x.elements.reset();
+    auto* arriving = arriving_at(*source);
+    if (complaint bad = arriving != nullptr ? arriving->add(x, source->remainder().first(payload))
+                                            : "this actor system takes no tensors in pieces") {
+      return malformed<T>(bad);
     }
   }
   source->skip(payload - claimed);
@@ -225,6 +248,7 @@ TROUPE_TRAVELS(context_joined)
 TROUPE_TRAVELS(release_context)
 TROUPE_TRAVELS(context_released)
 TROUPE_TRAVELS(node_status)
+TROUPE_TRAVELS(tensor_piece)
 
 #undef TROUPE_TRAVELS
 

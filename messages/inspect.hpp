@@ -15,7 +15,8 @@
 ///   WI-2  sizes are checked before anything is allocated: at most 48 bytes for a byte of header, elements once,
 ///   WI-3  header fields and payload that this version does not know are passed over,
 ///   WI-4  what is read equals what was sent, bit for bit, the strides of dense tensors included,
-///   WI-5  nothing is written of a message with a tensor that can't travel (see check_can_travel).
+///   WI-5  nothing is written of a message with a tensor that can't travel (see check_can_travel),
+///   WI-6  elements that came ahead of a message, in pieces, are those of one tensor of it (see arriving_tensors).
 namespace troupe {
 
 template <class T, class... Ts>
@@ -26,7 +27,7 @@ template <class T>
 concept travelling =
   one_of<T, autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
          call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-         pass_aborted, context_joined, release_context, context_released, node_status>;
+         pass_aborted, context_joined, release_context, context_released, node_status, tensor_piece>;
 
 template <travelling T>
 caf::error write_message(caf::serializer& sink, const T& x) noexcept;

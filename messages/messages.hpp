@@ -17,6 +17,23 @@
 /// In one process none of them is serialised. Tensors in a message are immutable once it is sent.
 namespace troupe {
 
+/// What left ahead of a message, in pieces (see tensor_piece): for each part of its tensors (a sparse one has two, indices and
+/// values) the number of the transfer, or 0 where the elements come with the message. Empty: all do. Empty once it was read.
+struct sent_ahead {
+  node_id from;
+  std::vector<std::uint64_t> transfers;
+};
+
+/// A piece of the elements of a large tensor, to a node that will get the message with that tensor. Numbers ascend, pieces
+/// follow each other; whoever read it has handed the elements on (see arriving_tensors).
+struct tensor_piece {
+  node_id from;
+  std::uint64_t transfer = 0;
+  std::uint64_t total = 0;   // bytes of all elements; 0: the transfer is called off
+  std::uint64_t offset = 0;  // of this piece, in bytes
+  at::Tensor elements;       // its bytes; undefined once it was read
+};
+
 /// Tensors that join the graphs of two nodes. They travel detached; `requires_grad` says which of them the receiver
 /// attaches to a recv_backward. Without a context no graph is joined.
 struct autograd_message {
@@ -26,6 +43,7 @@ struct autograd_message {
   std::vector<bool> requires_grad;   // as long as `tensors`, or empty: none does
   std::vector<c10::Device> devices;  // the same: where each was, and is to be put. Empty: on the CPU, where all travel
   program_place place;               // where what the receiver does with them stands; of a reply none
+  sent_ahead ahead;                  // of `tensors`
 };
 
 /// First message on a connection: who I am and where others reach me.
@@ -103,6 +121,7 @@ struct propagate_gradients {
   message_id joint;                 // names the send behind the gradients that require grad
   std::vector<bool> requires_grad;  // as long as `gradients`, or empty: none does
   program_place place;              // of the pass; empty unless it creates a graph
+  sent_ahead ahead;                 // of `gradients`
 };
 
 /// A participant has nothing left to run for now: it hands its purse to the initiator.

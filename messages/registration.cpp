@@ -42,7 +42,8 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<context_joined>("troupe.joined")
     .add_message_type<release_context>("troupe.rel")
     .add_message_type<context_released>("troupe.reld")
-    .add_message_type<node_status>("troupe.status");
+    .add_message_type<node_status>("troupe.status")
+    .add_message_type<tensor_piece>("troupe.piece");
   config.add_error_category(caf::detail::error_factory<errc>::category, render);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/_indices.h>
@@ -12,10 +13,12 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
+#include <c10/core/impl/COW.h>
 #include <caf/deserializer.hpp>
 #include <caf/serializer.hpp>
 
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 static_assert(std::endian::native == std::endian::little, "elements travel as little-endian bytes");
@@ -98,13 +101,18 @@ struct cursor {
   int stride = 0;       // into strides
   int sparse = 0;       // into coalesced
   int sparse_size = 0;  // into sparse_sizes
+  // when reading: what came ahead, by number of transfer
+  c10::SmallVector<std::pair<std::uint64_t, c10::Storage>, 2> came;
 };
+
+// The transfer that brought a part's elements; 0: they follow the header.
+std::uint64_t transfer_of(const wire::Tensors& header, int part) { return part < header.ahead_size() ? header.ahead(part) : 0; }
 
 using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
 
-// Checks one strided part and moves on. `index` counts all tensors, for the text.
+// Checks one strided part and moves on; `bytes` are those that follow the header. `index` counts all tensors, for the text.
 std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   auto dtype = dtype_of(header.dtypes(at.part));
   if (!dtype) {
@@ -137,7 +145,9 @@ std::string check_part(const wire::Tensors& header, int index, cursor& at, std::
     at.stride += ndim;
   }
   at.size += ndim;
-  ++at.part;
+  if (transfer_of(header, at.part++) != 0) {
+    bytes = 0;
+  }
   return {};
 }
 
@@ -206,9 +216,47 @@ bool holds_only_bools(const at::Tensor& tensor) {
   return seen <= 1;
 }
 
+at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
+  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                  c10::scalarTypeToTypeMeta(dtype));
+}
+
+// Another storage with the same elements, which are copied when one of the two is written to.
+c10::Storage twin_of(const c10::Storage& storage) {
+  return c10::Storage(c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl()));
+}
+
+// The elements that came ahead, as a tensor that has no shape yet; undefined if they did not come.
+at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
+  const auto transfer = header.ahead(at.part);
+  const auto bytes = header.payloads(at.part);
+  c10::Storage storage;
+  for (const auto& [number, elements] : at.came) {
+    if (number == transfer && elements.nbytes() == bytes) {
+      storage = twin_of(elements);
+    }
+  }
+  if (!storage) {
+    if (auto* arriving = arriving_at(source)) {
+      storage = arriving->take({header.ahead_from()}, transfer, bytes);
+    }
+    if (storage) {
+      at.came.emplace_back(transfer, storage);
+    }
+  }
+  return storage ? tensor_over(std::move(storage), dtype) : at::Tensor{};
+}
+
 // Reads one strided part and moves on.
 caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
   auto dtype = *dtype_of(header.dtypes(at.part));
+  const bool ahead = transfer_of(header, at.part) != 0;
+  if (ahead) {
+    to = take_ahead(header, source, at, dtype);
+    if (!to.defined()) {
+      return make_error(errc::malformed_message, at_tensor(index, "should have come ahead of the message, and did not"));
+    }
+  }
   std::uint32_t shape = header.shapes(at.part++);
   auto ndim = static_cast<int>(shape & dimensions_mask);
   auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
@@ -216,11 +264,12 @@ caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int
   if ((shape & strides_flag) != 0) {
     auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
     at.stride += ndim;
-    to = at::detail::empty_strided_cpu(sizes, strides, dtype);
+    ahead ? to.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides)
+          : void(to = at::detail::empty_strided_cpu(sizes, strides, dtype));
   } else {
-    to = at::detail::empty_cpu(sizes, dtype);
+    ahead ? to.unsafeGetTensorImpl()->set_sizes_contiguous(sizes) : void(to = at::detail::empty_cpu(sizes, dtype));
   }
-  if (to.nbytes() != 0) {
+  if (!ahead && to.nbytes() != 0) {
     if (auto failed = source.apply_raw(to.nbytes(), to.mutable_data_ptr())) {
       return failed;
     }
@@ -290,6 +339,21 @@ at::Tensor travelling_form(const at::Tensor& tensor) {
   return tensor.detach().view(same_size(tensor)).clone(at::MemoryFormat::Contiguous).view(tensor.scalar_type());
 }
 
+std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> forms;
+  forms.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    const auto seen = tensors.begin() + static_cast<std::ptrdiff_t>(forms.size());
+    const auto twin = std::find_if(tensors.begin(), seen, [&](const at::Tensor& other) { return other.is_same(tensor); });
+    if (twin != seen) {
+      forms.push_back(forms[static_cast<std::size_t>(twin - tensors.begin())]);
+    } else {
+      forms.push_back(tensor.defined() ? travelling_form(tensor.detach()) : tensor);
+    }
+  }
+  return forms;
+}
+
 std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -316,6 +380,34 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
   return total;
 }
 
+std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_tensors& forms) {
+  if (ahead.transfers.empty()) {
+    return 0;
+  }
+  if (ahead.transfers.size() != forms.size()) {
+    throw error(errc::misuse, "a message has " + std::to_string(forms.size()) + " parts of tensors, and says of " +
+                                std::to_string(ahead.transfers.size()) + " whether they left ahead of it");
+  }
+  std::uint64_t bytes = 0;
+  to.set_ahead_from(ahead.from.value);
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    to.add_ahead(ahead.transfers[i]);
+    if (ahead.transfers[i] != 0) {
+      bytes += std::exchange(forms[i], at::Tensor{}).nbytes();
+    }
+  }
+  return bytes;
+}
+
+at::Tensor bytes_of(const at::Tensor& form, std::uint64_t offset, std::uint64_t bytes) {
+  at::Tensor result = tensor_over(form.storage(), at::kByte);
+  auto* to = result.unsafeGetTensorImpl();
+  to->set_storage_offset(form.storage_offset() * static_cast<std::int64_t>(form.element_size()) +
+                         static_cast<std::int64_t>(offset));
+  to->set_sizes_contiguous({static_cast<std::int64_t>(bytes)});
+  return result;
+}
+
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed) {
   claimed = 0;
   int parts = 0;
@@ -330,6 +422,10 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
     return "the header speaks of " + std::to_string(parts) + " defined tensors or their parts, but has " +
            std::to_string(header.dtypes_size()) + " dtypes, " + std::to_string(header.shapes_size()) + " shapes and " +
            std::to_string(header.payloads_size()) + " payloads";
+  }
+  if (header.ahead_size() != 0 && header.ahead_size() != parts) {
+    return "the header speaks of " + std::to_string(parts) + " defined tensors or their parts, and says of " +
+           std::to_string(header.ahead_size()) + " whether they came ahead of it";
   }
   cursor at;
   for (int i = 0; i < header.kinds_size(); ++i) {
@@ -373,7 +469,7 @@ caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, 
 
 caf::error write_tensors(const travelling_tensors& forms, caf::serializer& sink) {
   for (const at::Tensor& tensor : forms) {
-    if (tensor.nbytes() != 0) {
+    if (tensor.defined() && tensor.nbytes() != 0) {
       // the serializer takes a pointer to non-const, but only reads
       if (auto failed = sink.apply_raw(tensor.nbytes(), const_cast<void*>(tensor.const_data_ptr()))) {
         return failed;

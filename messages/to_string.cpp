@@ -197,6 +197,14 @@ std::string show(const node_status& x) {
     .field("peers", static_cast<std::uint64_t>(x.peers.size()))
     .done();
 }
+std::string show(const tensor_piece& x) {
+  return printer{"tensor_piece"}
+    .field("from", x.from)
+    .field("transfer", x.transfer)
+    .field("total", x.total)
+    .field("offset", x.offset)
+    .done();
+}
 
 }  // namespace
 
@@ -227,5 +235,6 @@ template std::string to_string(const context_joined&);
 template std::string to_string(const release_context&);
 template std::string to_string(const context_released&);
 template std::string to_string(const node_status&);
+template std::string to_string(const tensor_piece&);
 
 }  // namespace troupe

@@ -268,4 +268,19 @@ complaint from_wire(const wire::ContextReleased& from, context_released& x) {
   return nullptr;
 }
 
+void to_wire(const tensor_piece& x, wire::TensorPiece& to) {
+  to.set_from(x.from.value);
+  to.set_transfer(x.transfer);
+  to.set_total(x.total);
+  to.set_offset(x.offset);
+}
+
+complaint from_wire(const wire::TensorPiece& from, tensor_piece& x) {
+  x.from.value = from.from();
+  x.transfer = from.transfer();
+  x.total = from.total();
+  x.offset = from.offset();
+  return nullptr;
+}
+
 }  // namespace troupe

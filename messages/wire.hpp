@@ -56,6 +56,8 @@ template <>
 struct header_of<context_released> : std::type_identity<wire::ContextReleased> {};
 template <>
 struct header_of<node_status> : std::type_identity<wire::NodeStatus> {};
+template <>
+struct header_of<tensor_piece> : std::type_identity<wire::TensorPiece> {};
 
 template <class T>
 using header_t = typename header_of<T>::type;
@@ -83,6 +85,7 @@ void to_wire(const context_joined& x, wire::ContextJoined& to);
 void to_wire(const release_context& x, wire::ReleaseContext& to);
 void to_wire(const context_released& x, wire::ContextReleased& to);
 void to_wire(const node_status& x, wire::NodeStatus& to);
+void to_wire(const tensor_piece& x, wire::TensorPiece& to);
 
 /// Takes what a header says; null, or what is wrong with it.
 using complaint = const char*;
@@ -108,5 +111,6 @@ complaint from_wire(const wire::ContextJoined& from, context_joined& x);
 complaint from_wire(const wire::ReleaseContext& from, release_context& x);
 complaint from_wire(const wire::ContextReleased& from, context_released& x);
 complaint from_wire(const wire::NodeStatus& from, node_status& x);
+complaint from_wire(const wire::TensorPiece& from, tensor_piece& x);
 
 }  // namespace troupe

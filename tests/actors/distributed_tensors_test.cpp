@@ -5,7 +5,11 @@
 #include <torch/torch.h>
 
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
 
+#include <troupe/actors/company.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 #include <troupe/troupe.hpp>
 
@@ -59,6 +63,14 @@ struct two_nodes {
       if (!at::equal(before, t.at(1).detach())) throw std::runtime_error("expected tensors that share nothing here");
       return troupe::call_reply{{(t.at(0).detach() - 1) * t.at(1) + t.at(0).sum() * 0, t.at(2) * t.at(3)}};
     });
+    b.functions().add("large", [](troupe::call_arguments& arguments) {
+      const auto& t = arguments.tensors;
+      return troupe::call_reply{{t.at(0) * t.at(2) + t.at(1).sum(), t.at(3) * t.at(3)}};
+    });
+    b.functions().add("write", [](troupe::call_arguments& arguments) {
+      arguments.tensors.at(0).add_(1);
+      return troupe::call_reply{arguments.tensors};
+    });
     troupe::add_module_type(b, "embedding", [](const auto& values) { return std::make_shared<embedding>(values); });
     a.join("127.0.0.1", b.port());
   }
@@ -68,6 +80,13 @@ struct two_nodes {
 };
 
 at::Tensor bits(const at::Tensor& x) { return x.detach().contiguous().view(at::kByte); }
+
+/// Waits until no piece is left there that came ahead of its message.
+bool nothing_arrives(troupe::node& where) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (where.actors().arriving().bytes() != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  return where.actors().arriving().bytes() == 0;
+}
 
 }  // namespace
 
@@ -138,6 +157,59 @@ BOOST_AUTO_TEST_CASE(tensors_and_gradients_of_every_dtype_cross_nodes_bit_for_bi
     }
   }
   BOOST_TEST(with_gradient >= 7U);
+}
+
+BOOST_AUTO_TEST_CASE(tensors_of_many_pieces_and_their_gradients_cross_nodes_as_small_ones_do) {
+  const auto run = [](const at::Tensor& x, const auto& combine) {
+    const tensors y = combine({x.t(), x.narrow(0, 1, 500).expand({3, 500, 700}), x, x});
+    return y.at(0).sum() + (y.at(1) * at::arange(700.)).sum();
+  };
+  auto x = at::rand({700, 700}).requires_grad_();  // gradients of 2 to 4 MiB, one of them expanded
+  troupe::context pass(a);
+  pass.backward({run(x, [&](tensors t) { return a.peer("b").call("large", std::move(t)).get().tensors; })}).get();
+  auto expected = x.detach().clone().requires_grad_();
+  run(expected, [](const tensors& t) { return tensors{t[0] * t[2] + t[1].sum(), t[3] * t[3]}; }).backward();
+  BOOST_TEST(at::equal(pass.gradient(x), expected.grad()));
+  BOOST_TEST(b.actors().arriving().bytes() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_large_tensor_that_is_sent_twice_arrives_apart) {
+  const auto x = at::arange(1 << 20);
+  const auto y = a.peer("b").call("write", {x, x}).get().tensors;
+  BOOST_TEST(at::equal(y.at(0), x + 1));
+  BOOST_TEST(at::equal(y.at(1), x));
+}
+
+BOOST_AUTO_TEST_CASE(small_calls_get_through_between_the_pieces_of_large_ones) {
+  std::mutex mutex;
+  std::string order;
+  b.functions().add("note", [&](troupe::call_arguments& arguments) {
+    std::lock_guard lock(mutex);
+    order += std::to_string(arguments.tensors.at(0).numel()) + " ";
+    return troupe::call_reply{};
+  });
+  auto large = a.peer("b").call("note", {at::zeros({16 << 20}, at::kByte)});
+  auto small = a.peer("b").call("note", {at::zeros({1})});
+  small.get();
+  large.get();
+  BOOST_TEST(order == "1 16777216 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_call_whose_deadline_passes_before_its_tensors_have_left_leaves_none_of_them) {
+  BOOST_CHECK_EXCEPTION(
+    a.peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)}, {}, {}, std::chrono::milliseconds(2)).get(), troupe::error,
+    [](const troupe::error& reason) { return reason.code() == troupe::errc::deadline_passed; });
+  BOOST_TEST(nothing_arrives(b));
+  BOOST_TEST(a.peer("b").call("echo", {at::ones({1})}).get().tensors.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_node_that_stops_while_its_tensors_leave_nothing_stays) {
+  auto c = std::make_unique<troupe::node>(troupe::test::named_settings("c"));
+  c->join("127.0.0.1", b.port());
+  auto lost = c->peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)});
+  while (b.actors().arriving().bytes() == 0) std::this_thread::yield();
+  c.reset();
+  BOOST_TEST(nothing_arrives(b));
 }
 
 BOOST_AUTO_TEST_CASE(tensors_that_share_storage_arrive_apart_and_their_gradients_meet) {

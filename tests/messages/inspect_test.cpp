@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(messages_one_after_another_are_told_apart, T, test
   T second = testing::make<T>(random);
   BOOST_REQUIRE(!testing::encode(wire, first));
   BOOST_REQUIRE(!testing::encode(wire, second));
-  caf::binary_deserializer source{static_cast<caf::execution_unit*>(nullptr), wire};
+  caf::binary_deserializer source{testing::reading_system(), wire};
   T a;
   T b;
   BOOST_REQUIRE(!source(a, b));

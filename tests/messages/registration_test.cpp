@@ -13,7 +13,7 @@ using namespace troupe;
 
 namespace {
 
-struct config : caf::actor_system_config {
+struct config : caf::actor_system_config, takes_tensors {
   config() {
     set("scheduler.policy", caf::atom("testing"));
     troupe::add_message_types(*this);  // the base class has one too
@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_travels_under_its_name, T, testing::
 BOOST_AUTO_TEST_CASE(names_on_the_wire_stay) {
   config settings;
   for (const char* name :
-       {"autograd", "hello", "member", "welcome", "beat",  "seen",   "bye",    "call", "result", "grads", "quiet",
-        "failed",   "disc",  "discd",  "prune",   "abort", "abortd", "joined", "rel",  "reld",   "status"}) {
+       {"autograd", "hello", "member", "welcome", "beat",  "seen",   "bye",    "call", "result", "grads",  "quiet",
+        "failed",   "disc",  "discd",  "prune",   "abort", "abortd", "joined", "rel",  "reld",   "status", "piece"}) {
     BOOST_TEST(settings.value_factories_by_name.count(std::string{"troupe."} + name) == 1u, name);
   }
 }

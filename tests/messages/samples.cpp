@@ -7,6 +7,8 @@
 #include <limits>
 
 #include <ATen/ATen.h>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 
 namespace troupe::testing {
 
@@ -185,12 +187,37 @@ void fill(generator& random, std::vector<c10::Device>& x) {
   }
 }
 
+tensor_piece whole_transfer(generator& random, node_id from, std::uint64_t number) {
+  auto elements = filled(random, {static_cast<std::int64_t>(arriving_tensors::least_bytes + random() % 100)}, at::kByte);
+  return {from, number, elements.nbytes(), 0, elements};
+}
+
 void fill(generator& random, std::vector<bool>& x) {
   x.resize(16);
   for (auto&& bit : x) {
     bit = make<bool>(random);
   }
 }
+
+namespace {
+
+struct reading_config : caf::actor_system_config, takes_tensors {
+  reading_config() { set("scheduler.policy", caf::atom("testing")); }
+};
+
+reading_config& config() {
+  static auto* only = new reading_config;  // with its system it outlives all that was read there
+  return *only;
+}
+
+}  // namespace
+
+caf::actor_system& reading_system() {
+  static auto* only = new caf::actor_system{config()};
+  return *only;
+}
+
+arriving_tensors& arrived() { return config().arriving(); }
 
 bytes framed(const std::string& header, std::size_t payload) {
   bytes wire(12 + header.size() + payload);

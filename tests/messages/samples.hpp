@@ -9,6 +9,7 @@
 #include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
 
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/inspect.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -22,7 +23,7 @@ using bytes = std::vector<char>;
 using message_types =
   std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
              call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-             pass_aborted, context_joined, release_context, context_released, node_status>;
+             pass_aborted, context_joined, release_context, context_released, node_status, tensor_piece>;
 
 /// Every dtype that travels.
 const std::vector<at::ScalarType>& travelling_dtypes();
@@ -84,8 +85,9 @@ auto members(is<purse> auto& x) {
   auto& [a, b, c] = x;
   return std::tie(a, b, c);
 }
+// What left ahead of a message is not known any more once it was read.
 auto members(is<autograd_message> auto& x) {
-  auto& [a, b, c, d, e, f] = x;
+  auto& [a, b, c, d, e, f, ahead] = x;
   return std::tie(a, b, c, d, e, f);
 }
 auto members(is<hello> auto& x) {
@@ -121,8 +123,12 @@ auto members(is<call_result> auto& x) {
   return std::tie(a, b, c, d);
 }
 auto members(is<propagate_gradients> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k] = x;
+  auto& [a, b, c, d, e, f, g, h, i, j, k, ahead] = x;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+}
+auto members(is<tensor_piece> auto& x) {
+  auto& [a, b, c, d, elements] = x;
+  return std::tie(a, b, c, d);
 }
 auto members(is<participant_quiet> auto& x) {
   auto& [a, b, c, d] = x;
@@ -193,6 +199,9 @@ void fill(generator& random, std::vector<c10::Device>& x);
 template <class T>
 void fill(generator& random, std::vector<T>& xs);
 
+/// A transfer that is one piece.
+tensor_piece whole_transfer(generator& random, node_id from, std::uint64_t number);
+
 template <has_members T>
 void fill(generator& random, T& x) {
   std::apply([&](auto&... parts) { (fill(random, parts), ...); }, members(x));
@@ -203,6 +212,8 @@ void fill(generator& random, T& x) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.gradients.size());
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
+  } else if constexpr (std::same_as<T, tensor_piece>) {
+    x = whole_transfer(random, x.from, x.transfer);
   } else if constexpr (std::same_as<T, purse>) {
     x.weight = {static_cast<std::uint32_t>(random() % 3), static_cast<std::uint32_t>(3 + random() % 100)};
     x.weight.resize(1 + random() % 2);
@@ -272,10 +283,14 @@ bytes encoded(T& x) {
 /// A message of this header and so many zero bytes of payload, whoever wrote the header.
 bytes framed(const std::string& header, std::size_t payload = 0);
 
-/// Reads as CAF does; `left` is what was not read.
+/// A system that takes tensors in pieces, and what came there.
+caf::actor_system& reading_system();
+arriving_tensors& arrived();
+
+/// Reads as CAF does, there; `left` is what was not read.
 template <class T>
 caf::error decode(const bytes& from, T& x, std::size_t* left = nullptr) {
-  caf::binary_deserializer source{static_cast<caf::execution_unit*>(nullptr), from.data(), from.size()};
+  caf::binary_deserializer source{reading_system(), from.data(), from.size()};
   auto failed = source(x);
   if (left != nullptr) {
     *left = source.remaining();

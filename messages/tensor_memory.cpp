@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/tensor_memory.hpp>
+
+#include <sys/mman.h>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <c10/core/CPUAllocator.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t front_bytes = 64;  // of a block, ahead of the elements: keeps their alignment
+constexpr std::size_t page_bytes = 4096;
+
+}  // namespace
+
+// Lies in the front of its memory.
+struct tensor_memory::block {
+  std::size_t bytes;  // of all, the front included
+  std::shared_ptr<free_list> home;
+
+  static block* map(std::size_t bytes) {
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw std::bad_alloc{};
+    }
+    return new (memory) block{bytes, nullptr};
+  }
+
+  void unmap() noexcept {
+    const std::size_t all = bytes;
+    this->~block();
+    ::munmap(this, all);
+  }
+};
+
+tensor_memory::free_list::~free_list() {
+  for (block* each : blocks_) {
+    each->unmap();
+  }
+}
+
+tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept {
+  std::lock_guard lock(mutex_);
+  for (auto at = blocks_.rbegin(); at != blocks_.rend(); ++at) {
+    if ((*at)->bytes >= bytes && (*at)->bytes <= bytes + bytes / 4) {
+      block* found = *at;
+      blocks_.erase(std::next(at).base());
+      bytes_ -= found->bytes;
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+void tensor_memory::free_list::give(block* freed) noexcept {
+  std::vector<block*> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    blocks_.push_back(freed);
+    bytes_ += freed->bytes;
+    while (bytes_ > kept_bytes) {
+      bytes_ -= blocks_.front()->bytes;
+      dropped.push_back(blocks_.front());
+      blocks_.pop_front();
+    }
+  }
+  for (block* each : dropped) {
+    each->unmap();
+  }
+}
+
+std::size_t tensor_memory::free_list::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+std::size_t tensor_memory::kept() const { return free_->bytes(); }
+
+void tensor_memory::release(void* elements) noexcept {
+  auto* freed = reinterpret_cast<block*>(static_cast<char*>(elements) - front_bytes);
+  const auto home = std::exchange(freed->home, nullptr);  // a free block keeps nothing alive
+  home->give(freed);
+}
+
+c10::Storage tensor_memory::make(std::uint64_t bytes) {
+  static_assert(sizeof(block) <= front_bytes);
+  const std::size_t all = (bytes + front_bytes + page_bytes - 1) / page_bytes * page_bytes;
+  if (all < bytes) {
+    throw std::bad_alloc{};
+  }
+  block* from = free_->take(all);
+  if (from == nullptr) {
+    from = block::map(all);
+  }
+  from->home = free_;
+  void* elements = reinterpret_cast<char*>(from) + front_bytes;
+  return c10::Storage(c10::Storage::use_byte_size_t(), static_cast<std::int64_t>(bytes),
+                      c10::DataPtr(elements, elements, &release, c10::Device(c10::kCPU)), c10::GetCPUAllocator(),
+                      /*resizable=*/true);
+}
+
+}  // namespace troupe

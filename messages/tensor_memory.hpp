@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include <c10/core/Storage.h>
+
+namespace troupe {
+
+/// Memory for tensors that arrive. A block that was freed is used again: its pages are there, those of a fresh one would have to
+/// be zeroed by the system, which takes as long as filling it.
+///   TM-1  a block takes no memory before something is written to it.
+///   TM-2  at most `kept_bytes` of free blocks are kept, the last ones freed; none once the memory and all its storages are gone.
+class tensor_memory {
+ public:
+  static constexpr std::size_t kept_bytes = std::size_t{64} << 20;
+
+  tensor_memory() : free_(std::make_shared<free_list>()) {}
+
+  /// A storage of so many bytes, not zeroed, aligned as libtorch's; may outlive this. Throws std::bad_alloc.
+  c10::Storage make(std::uint64_t bytes);
+  /// Bytes of the blocks that are free and kept.
+  std::size_t kept() const;
+
+ private:
+  struct block;
+  class free_list {
+   public:
+    ~free_list();
+    block* take(std::size_t bytes) noexcept;
+    void give(block* freed) noexcept;
+    std::size_t bytes() const;
+
+   private:
+    mutable std::mutex mutex_;
+    std::deque<block*> blocks_;  // the last one freed is last
+    std::size_t bytes_ = 0;
+  };
+
+  static void release(void* elements) noexcept;
+
+  std::shared_ptr<free_list> free_;
+};
+
+}  // namespace troupe

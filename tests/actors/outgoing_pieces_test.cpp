@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+
+#include <troupe/actors/outgoing_pieces.hpp>
+
+using troupe::outgoing_pieces;
+using troupe::tensor_piece;
+
+namespace {
+
+constexpr auto piece = static_cast<std::int64_t>(outgoing_pieces::piece_bytes);
+
+at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
+
+/// Takes what may leave: pieces as "number:offset+bytes", messages as what they append.
+struct leaving {
+  outgoing_pieces all;
+  std::uint64_t last = 0;
+  std::string log;
+
+  troupe::sent_ahead add(const std::vector<at::Tensor>& tensors, const std::string& name) {
+    troupe::sent_ahead ahead{{5}, {}};
+    all.add(tensors, ahead, last, [this, name] { log += name + " "; });
+    return ahead;
+  }
+  std::string next() {
+    log.clear();
+    while (auto step = all.next()) {
+      if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step)) {
+        (*send)();
+        continue;
+      }
+      const auto& each = std::get<tensor_piece>(*step);
+      log += std::to_string(each.transfer) + ":" + std::to_string(each.offset / outgoing_pieces::piece_bytes) + "+" +
+             std::to_string(each.elements.nbytes() / outgoing_pieces::piece_bytes) + " ";
+      BOOST_TEST(each.from.value == 5u);
+    }
+    return log;
+  }
+  std::string after(int taken) {
+    for (; taken > 0; --taken) all.taken();
+    return next();
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(outgoing)
+
+BOOST_AUTO_TEST_CASE(pieces_leave_a_few_at_a_time_and_the_message_with_the_last) {  // OP-1, OP-2
+  leaving to;
+  const auto ahead = to.add({bytes(5 * piece), bytes(10), bytes(2 * piece)}, "message");
+  BOOST_TEST(ahead.transfers == (std::vector<std::uint64_t>{1, 0, 2}), boost::test_tools::per_element());
+  BOOST_TEST(to.next() == "1:0+1 1:1+1 1:2+1 1:3+1 ");
+  BOOST_TEST(to.next() == "");
+  BOOST_TEST(to.after(1) == "1:4+1 ");
+  BOOST_TEST(to.after(3) == "2:0+1 2:1+1 message ");
+  BOOST_TEST(!to.all.empty());
+  BOOST_TEST(to.after(3) == "");
+  BOOST_TEST(to.all.empty());
+}
+
+BOOST_AUTO_TEST_CASE(messages_leave_in_the_order_in_which_they_were_added) {  // OP-1
+  leaving to;
+  to.add({bytes(3 * piece)}, "first");
+  const auto ahead = to.add({bytes(2 * piece)}, "second");
+  BOOST_TEST(ahead.transfers == (std::vector<std::uint64_t>{2}), boost::test_tools::per_element());
+  to.add({bytes(1)}, "third");
+  BOOST_TEST(to.next() == "1:0+1 1:1+1 1:2+1 first 2:0+1 ");
+  BOOST_TEST(to.after(1) == "2:1+1 second third ");
+}
+
+BOOST_AUTO_TEST_CASE(the_last_piece_is_what_is_left_and_offsets_begin_anew) {
+  outgoing_pieces all;
+  troupe::sent_ahead ahead{{5}, {}};
+  std::uint64_t last = 0;
+  const auto even = at::arange(2 * (piece / 8) + 3, at::kLong).reshape({-1, 1});
+  const auto strided = at::arange(piece / 2, at::kInt).reshape({2, piece / 4}).t();
+  all.add({even.narrow(0, 1, even.size(0) - 1), strided}, ahead, last, [] {});
+  std::vector<tensor_piece> pieces;
+  while (auto step = all.next())
+    if (auto* each = std::get_if<tensor_piece>(&*step)) pieces.push_back(std::move(*each));
+  all.taken();
+  while (auto step = all.next())
+    if (auto* each = std::get_if<tensor_piece>(&*step)) pieces.push_back(std::move(*each));
+  BOOST_REQUIRE(pieces.size() == 5U);
+  BOOST_TEST(pieces[0].total == even.nbytes() - 8);
+  BOOST_TEST(pieces[0].elements.view(at::kLong)[0].item<std::int64_t>() == 1);
+  BOOST_TEST(pieces[2].elements.nbytes() == 16U);
+  BOOST_TEST(pieces[2].elements.view(at::kLong)[1].item<std::int64_t>() == even.size(0) - 1);
+  BOOST_TEST(pieces[3].offset == 0U);
+  BOOST_TEST(pieces[4].elements.view(at::kInt)[0].item<int>() == piece / 4);  // as they lie in memory
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_that_is_there_twice_leaves_once) {  // OP-3
+  leaving to;
+  const auto x = bytes(2 * piece);
+  const auto ahead = to.add({x, x, bytes(2 * piece), x.view(at::kInt)}, "message");
+  BOOST_TEST(ahead.transfers == (std::vector<std::uint64_t>{1, 1, 2, 1}), boost::test_tools::per_element());
+  BOOST_TEST(to.next() == "1:0+1 1:1+1 2:0+1 2:1+1 message ");
+}
+
+BOOST_AUTO_TEST_CASE(small_tensors_are_not_large) {
+  BOOST_TEST(!outgoing_pieces::any_large({bytes(2 * piece - 1), at::Tensor(), bytes(2 * piece - 1)}));
+  BOOST_TEST(outgoing_pieces::any_large({bytes(1), bytes(2 * piece)}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <unistd.h>
+#include <cstring>
+#include <fstream>
+
+#include <ATen/ATen.h>
+
+#include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/tensor_codec.hpp>
+
+#include "samples.hpp"
+
+using namespace troupe;
+using testing::bytes;
+
+namespace {
+
+constexpr node_id a{7};
+constexpr node_id b{8};
+constexpr std::uint64_t page = arriving_tensors::least_bytes;
+
+/// Adds bytes [offset, offset + size) of a transfer whose byte i is i % 251; what is wrong with that.
+std::string add(arriving_tensors& to, node_id from, std::uint64_t number, std::uint64_t total, std::uint64_t offset,
+                std::uint64_t size) {
+  bytes elements(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    elements[i] = static_cast<char>((offset + i) % 251);
+  }
+  const char* bad = to.add({from, number, total, offset, {}}, caf::as_bytes(caf::make_span(elements)));
+  return bad != nullptr ? bad : "";
+}
+
+bool counts_up(const c10::Storage& elements, std::uint64_t total) {
+  const auto* at = static_cast<const unsigned char*>(elements.data());
+  for (std::uint64_t i = 0; i < total; ++i) {
+    if (at[i] != i % 251) {
+      return false;
+    }
+  }
+  return elements.nbytes() == total;
+}
+
+std::int64_t resident_kib() {
+  std::ifstream status("/proc/self/statm");
+  std::int64_t total = 0;
+  std::int64_t resident = 0;
+  status >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/// Sends the parts of the message's tensors ahead of it, one after another, in pieces of so many bytes: all, or those chosen.
+template <class Message>
+void send_ahead(Message& message, std::vector<at::Tensor>& tensors, std::uint64_t first, std::uint64_t piece = 5000) {
+  wire::Tensors unused;
+  travelling_tensors forms;
+  describe_tensors(tensors, unused, forms);
+  message.ahead.from = a;
+  for (const auto& form : forms) {
+    if (form.nbytes() < page) {
+      message.ahead.transfers.push_back(0);
+      continue;
+    }
+    message.ahead.transfers.push_back(first);
+    for (std::uint64_t at = 0; at < form.nbytes(); at += piece) {
+      tensor_piece each{a, first, form.nbytes(), at, bytes_of(form, at, std::min(piece, form.nbytes() - at))};
+      BOOST_REQUIRE(!testing::decode(testing::encoded(each), each));
+    }
+    ++first;
+  }
+}
+
+std::string why_not_read(const bytes& wire) {
+  autograd_message message;
+  return caf::to_string(testing::decode(wire, message));
+}
+
+/// A message with one float tensor of 2,000 elements that is said to have left ahead as transfer 5.
+bytes one_ahead() {
+  autograd_message message;
+  message.tensors = {at::arange(2000.)};
+  message.ahead = {a, {5}};
+  return testing::encoded(message);
+}
+
+bytes changed(const bytes& wire, const std::function<void(wire::Tensors&)>& change) {
+  std::uint32_t size = 0;
+  std::memcpy(&size, wire.data(), 4);
+  wire::Autograd header;
+  BOOST_REQUIRE(header.ParseFromArray(wire.data() + 12, static_cast<int>(size)));
+  change(*header.mutable_tensors());
+  return testing::framed(header.SerializeAsString());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(arriving)
+
+BOOST_AUTO_TEST_CASE(pieces_in_their_order_are_the_elements) {  // AT-2
+  arriving_tensors all;
+  const std::uint64_t total = 3 * page + 17;
+  BOOST_TEST(add(all, a, 1, total, 0, page) == "");
+  BOOST_TEST(add(all, b, 1, total, 0, 2 * page) == "");  // of another sender
+  BOOST_TEST(add(all, a, 1, total, page, 2 * page) == "");
+  BOOST_TEST(add(all, a, 1, total, 3 * page, 17) == "");
+  BOOST_TEST(all.bytes() == total + 2 * page);
+  BOOST_TEST(counts_up(all.take(a, 1, total), total));
+  BOOST_TEST(!all.take(a, 1, total));  // over
+  BOOST_TEST(!all.take(b, 1, total));  // not whole
+  BOOST_TEST(all.bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_piece_that_does_not_fit_ends_its_transfer) {  // AT-3
+  struct {
+    std::uint64_t total, offset, size;
+    const char* why;
+  } const bad[] = {{2 * page, 0, page, ""},  // begins anew; the next one does not go on
+                   {4 * page, 2 * page, page, "does not go on"},
+                   {5 * page, page, page, "does not go on"},
+                   {4 * page, page, 3 * page + 1, "beyond the end"},
+                   {4 * page, ~std::uint64_t{0}, 8, "beyond the end"},
+                   {4 * page, page, page - 1, "smaller than a page"},
+                   {4 * page, page, 0, "smaller than a page"},
+                   {page - 1, 0, page - 1, "too small"},
+                   {~std::uint64_t{0}, 0, page, "too large"},
+                   {0, 0, 1, "calls a transfer off brings"}};
+  for (const auto& each : bad) {
+    arriving_tensors all;
+    BOOST_TEST(add(all, a, 1, 4 * page, 0, page) == "");
+    const auto why = add(all, a, 1, each.total, each.offset, each.size);
+    BOOST_TEST((each.why[0] == '\0' ? why.empty() : why.find(each.why) != std::string::npos), why);
+    BOOST_TEST(!add(all, a, 1, 4 * page, page, page).empty());
+    BOOST_TEST(all.bytes() == 0u, why);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_that_is_begun_anew_called_off_or_of_a_node_that_is_gone_leaves_nothing) {
+  arriving_tensors all;
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{4}, ~std::uint64_t{0}}) {
+    BOOST_TEST(add(all, a, number, 2 * page, 0, page) == "");
+    BOOST_TEST(add(all, a, number, 3 * page, 0, page) == "");
+    BOOST_TEST(add(all, b, number, 2 * page, 0, page) == "");
+  }
+  BOOST_TEST(all.bytes() == 6 * page);
+  BOOST_TEST(add(all, b, 4, 0, 0, 0) == "");
+  BOOST_TEST(all.bytes() == 5 * page);
+  all.drop(a);
+  BOOST_TEST(all.bytes() == 2 * page);
+  all.drop(b);
+  BOOST_TEST(all.bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1, TM-1
+  arriving_tensors all;
+  const auto before = resident_kib();
+  for (std::uint64_t number = 0; number < 10; ++number) {
+    BOOST_TEST(add(all, a, number, std::uint64_t{1} << 30, 0, page) == "");
+  }
+  BOOST_TEST(resident_kib() - before < 4096);
+}
+
+BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
+  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+  auto memory = std::make_unique<tensor_memory>();
+  auto first = memory->make(5 * mebibyte);
+  const void* was = first.data();
+  BOOST_TEST(reinterpret_cast<std::uintptr_t>(was) % 64 == 0u);
+  first = {};
+  BOOST_TEST(memory->kept() > 5 * mebibyte);
+  BOOST_TEST(memory->make(7 * mebibyte).data() != was);  // too small for that
+  BOOST_TEST(memory->make(3 * mebibyte).data() != was);  // a waste for that
+  auto second = memory->make(5 * mebibyte - 100);
+  BOOST_TEST(second.data() == was);
+  std::vector<c10::Storage> many;
+  for (int i = 0; i < 30; ++i) {
+    many.push_back(memory->make(4 * mebibyte));
+  }
+  many.clear();
+  BOOST_TEST(memory->kept() <= tensor_memory::kept_bytes);
+  BOOST_TEST(memory->kept() > tensor_memory::kept_bytes / 2);
+  memory.reset();  // a storage may outlive it
+  std::memset(second.mutable_data(), 1, second.nbytes());
+}
+
+BOOST_AUTO_TEST_CASE(a_message_whose_tensors_came_ahead_is_read_as_one_whose_tensors_did_not) {  // WI-6
+  testing::generator random{5};
+  auto sparse = at::sparse_coo_tensor(at::arange(2000).reshape({1, 2000}), at::rand({2000, 2}), {2000, 2});
+  autograd_message message;
+  message.tensors = {at::rand({50, 40}),       at::rand({3}), at::Tensor(),
+                     at::rand({60, 70}).t(),   sparse,        at::rand({4, 30, 40}).narrow(0, 1, 2),
+                     at::arange(9000) % 2 == 0};
+  const auto before = testing::arrived().bytes();
+  for (const std::uint64_t piece : {4096, 5000, 1 << 20}) {
+    auto sent = message;
+    send_ahead(sent, sent.tensors, 100, piece);
+    BOOST_TEST(testing::encoded(sent).size() < 1000u);
+    autograd_message came;
+    const auto failed = testing::decode(testing::encoded(sent), came);
+    BOOST_REQUIRE_MESSAGE(!failed, caf::to_string(failed));
+    BOOST_TEST(testing::same(message, came));
+    BOOST_TEST(came.tensors[3].strides() == message.tensors[3].strides());
+    BOOST_TEST(came.ahead.transfers.empty());
+    BOOST_TEST(testing::arrived().bytes() == before);
+    came.tensors[0].resize_({100, 400});  // its memory is like any other
+  }
+  propagate_gradients gradients;
+  gradients.carried.weight = {0};
+  gradients.gradients = {at::rand({3000})};
+  const auto expected = gradients.gradients[0];
+  send_ahead(gradients, gradients.gradients, 200);
+  propagate_gradients came;
+  BOOST_REQUIRE(!testing::decode(testing::encoded(gradients), came));
+  BOOST_TEST(at::equal(came.gradients.at(0), expected));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_that_came_as_one_transfer_are_apart) {  // WI-6
+  autograd_message message;
+  message.tensors = {at::arange(3000.), at::arange(3000.), at::arange(3000.)};
+  auto first = std::vector<at::Tensor>{message.tensors[0]};
+  send_ahead(message, first, 300);
+  message.ahead.transfers = {300, 300, 300};
+  autograd_message came;
+  BOOST_REQUIRE(!testing::decode(testing::encoded(message), came));
+  came.tensors[1].add_(1);
+  came.tensors[0].mul_(2);
+  BOOST_TEST(at::equal(came.tensors[0], at::arange(3000.) * 2));
+  BOOST_TEST(at::equal(came.tensors[1], at::arange(3000.) + 1));
+  BOOST_TEST(at::equal(came.tensors[2], at::arange(3000.)));
+}
+
+BOOST_AUTO_TEST_CASE(a_message_whose_tensors_should_have_come_ahead_and_did_not_is_refused) {
+  testing::generator random{6};
+  const auto wire = one_ahead();
+  const auto before = testing::arrived().bytes();
+  BOOST_TEST(why_not_read(wire).find("should have come ahead of the message, and did not") != std::string::npos);
+  auto piece = testing::whole_transfer(random, a, 5);  // of another size
+  BOOST_REQUIRE(!testing::decode(testing::encoded(piece), piece));
+  BOOST_TEST(why_not_read(wire).find("did not") != std::string::npos);
+  BOOST_TEST(testing::arrived().bytes() == before);
+  tensor_piece half{a, 5, 8000, 0, at::zeros({5000}, at::kByte)};
+  BOOST_REQUIRE(!testing::decode(testing::encoded(half), half));
+  BOOST_TEST(why_not_read(wire).find("did not") != std::string::npos);
+  for (const std::uint64_t size : {0, 2}) {
+    const auto bad = changed(wire, [&](auto& t) { t.mutable_ahead()->Resize(static_cast<int>(size), 5); });
+    const auto why = why_not_read(bad);
+    BOOST_TEST(why.find(size == 0 ? "the message has only 0 left" : "says of 2 whether they came ahead") != std::string::npos,
+               why);
+  }
+  for (const auto& change : std::vector<std::function<void(wire::Tensors&)>>{
+         [](auto& t) { t.set_ahead_from(8); }, [](auto& t) { t.set_ahead(0, 6); },
+         [](auto& t) { t.set_sizes(0, 2001), t.set_payloads(0, 8004); }, [](auto& t) { t.set_sizes(0, 2001); }}) {
+    tensor_piece whole{a, 5, 8000, 0, at::zeros({8000}, at::kByte)};
+    BOOST_REQUIRE(!testing::decode(testing::encoded(whole), whole));
+    BOOST_TEST(!why_not_read(changed(wire, change)).empty());
+    BOOST_TEST(why_not_read(changed(wire, change)) != "none");
+    testing::arrived().drop(a);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(who_says_of_too_few_tensors_that_they_left_ahead_writes_nothing) {
+  autograd_message message;
+  message.tensors = {at::zeros({2}), at::zeros({2})};
+  message.ahead = {a, {1}};
+  bytes wire;
+  BOOST_TEST(caf::to_string(testing::encode(wire, message)).find("has 2 parts") != std::string::npos);
+  BOOST_TEST(wire.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -57,6 +57,10 @@ tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept
 }
 
 void tensor_memory::free_list::give(block* freed) noexcept {
+  if (freed->bytes > kept_bytes) {  // else it would take the place of all others and not stay either
+    freed->unmap();
+    return;
+  }
   std::vector<block*> dropped;
   {
     std::lock_guard lock(mutex_);

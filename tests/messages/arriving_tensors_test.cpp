@@ -179,6 +179,9 @@ BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
   many.clear();
   BOOST_TEST(memory->kept() <= tensor_memory::kept_bytes);
   BOOST_TEST(memory->kept() > tensor_memory::kept_bytes / 2);
+  const auto kept = memory->kept();
+  memory->make(tensor_memory::kept_bytes + 1);  // displaces none
+  BOOST_TEST(memory->kept() == kept);
   memory.reset();  // a storage may outlive it
   std::memset(second.mutable_data(), 1, second.nbytes());
 }

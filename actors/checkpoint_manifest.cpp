@@ -13,6 +13,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <troupe/actors/generated/checkpoint.pb.h>
+#include <troupe/actors/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -121,7 +122,7 @@ const part_entry& checkpoint_manifest::part(const std::string& node) const {
   std::string names;
   for (const auto& one : parts) {
     if (one.node == node) return one;
-    names += (names.empty() ? "'" : ", '") + one.node + "'";
+    add_quoted(names, one.node);
   }
   throw error(errc::function_failed,
               "the checkpoint has no part of node '" + node + "'; it has " + (names.empty() ? "none" : names));

@@ -201,11 +201,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
       });
     },
     [=](incoming_call_ptr& job) { context_shell(self).prepare(std::move(job)); },
-    [=](ended_atom, pass_number number, bool succeeded) {
-      context_shell sh(self);
-      sh.state.record->end(number, succeeded);
-      if (!succeeded) sh.forget(number);
-    },
+    [=](failed_atom, pass_number number) { context_shell(self).forget(number); },
     [=](peer_down& news) {
       context_shell sh(self);
       sh.state.record->left(news.who.id);

@@ -55,7 +55,7 @@ using context_actor = caf::typed_actor<
   caf::reacts_to<gradients_wish_ptr>,                      // the same
   caf::replies_to<pass_history_ptr>::with<gradients_ptr>,  // the same, now that this is known
   caf::reacts_to<incoming_call_ptr>,                       // is to have the gradients, then goes to `peer` to run
-  caf::reacts_to<ended_atom, pass_number, bool>,           // the graph task: a pass started here is over
+  caf::reacts_to<failed_atom, pass_number>,                // the graph task: a pass started here has failed
   caf::reacts_to<peer_down>,
   caf::reacts_to<close_atom>,  // the scope is left here: release everywhere
   // from other nodes, by way of `peer`

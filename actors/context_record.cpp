@@ -60,7 +60,7 @@ std::optional<context_record::start> context_record::follow(pass_number number) 
   if (number <= current_) return std::nullopt;
   current_ = number;
   has_gradients_ = ungathered_ = true;
-  return start{current_, sends_, {}, recordings_};
+  return start{current_, sends_, {}, {}};
 }
 
 void context_record::hand_over(pass_number number, caf::strong_actor_ptr task) {

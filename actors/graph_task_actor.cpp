@@ -16,6 +16,7 @@
 #include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/operator_log.hpp>
 #include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/quoted_names.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -97,7 +98,7 @@ struct pass_shell {
 
   std::string names_of(const std::vector<node_id>& nodes) const {
     std::string names;
-    for (auto who : nodes) names += (names.empty() ? "node '" : ", '") + here.directory().name(who) + "'";
+    for (auto who : nodes) add_quoted(names, here.directory().name(who));
     return names;
   }
 
@@ -114,7 +115,7 @@ struct pass_shell {
                          terms.create_graph});
     if (!steps.unused.empty())
       lead_failed(here.id(), errc::misuse,
-                  "fast mode counts on every send being used, and results of calls went unused: functions of " +
+                  "fast mode counts on every send being used, and results of calls went unused: functions of node " +
                     names_of(steps.unused) + " wait for gradients that will not come; smart mode takes care of that");
     for (auto who : steps.abort) ask_abort(who);
     if (state.lead->aborting() && !steps.abort.empty())
@@ -176,7 +177,7 @@ struct pass_shell {
   void complete() {
     const auto& failure = state.lead->result();
     here.deadlines().call_off(state.expiry);
-    self->send(caf::actor_cast<context_actor>(terms.owner), ended_atom::value, terms.pass, !failure);
+    if (failure) self->send(caf::actor_cast<context_actor>(terms.owner), failed_atom::value, terms.pass);
     terms.outcome->end(!failure);
     auto result = terms.outcome->result();
     if (failure)
@@ -396,11 +397,9 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
       pass_shell sh(self);
       if (!sh.state.lead || sh.state.lead->complete() || !sh.terms.outcome->take_over()) return;
       if (sh.state.lead->aborting()) return sh.act(sh.state.lead->abort_timeout());
-      std::string nodes;
-      for (auto who : sh.state.lead->unsettled()) nodes += (nodes.empty() ? "'" : ", '") + sh.here.directory().name(who) + "'";
       sh.lead_failed(sh.here.id(), errc::deadline_passed,
                      "backward was not complete within its deadline of " + seconds_text(sh.terms.deadline) +
-                       "; not known to be done with it: " + nodes);
+                       "; not known to be done with it: " + sh.names_of(sh.state.lead->unsettled()));
     },
     [=](close_atom) {
       pass_shell sh(self);

@@ -50,7 +50,7 @@ struct pass_terms {
   bool create_graph = false;
   program_place place;  // with create_graph: of the pass
   std::unique_ptr<pass_task> task;
-  caf::strong_actor_ptr owner;  // the context actor: told (ended_atom, pass, succeeded)
+  caf::strong_actor_ptr owner;  // the context actor: told (failed_atom, pass)
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
   // the initiator's:
   std::shared_ptr<pass_outcome> outcome;      // null on other nodes

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <troupe/actors/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -11,7 +12,7 @@ at::Tensor find_parameter(module& of, const std::string& name) {
   std::string known;
   for (const auto& [each, parameter] : of.parameters()) {
     if (each == name) return parameter;
-    known += (known.empty() ? "'" : ", '") + each + "'";
+    add_quoted(known, each);
   }
   throw error(errc::misuse, "the module has no parameter '" + name + "'; it has " + (known.empty() ? "none" : known));
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <troupe/actors/local_optimizer.hpp>
+#include <troupe/actors/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -27,7 +28,7 @@ std::shared_ptr<module> object_store::make_module(const std::string& type, const
     auto found = types_.find(type);
     if (found == types_.end()) {
       std::string known;
-      for (const auto& [name, maker] : types_) known += (known.empty() ? "'" : ", '") + name + "'";
+      for (const auto& [name, maker] : types_) add_quoted(known, name);
       throw error(errc::unknown_function, "node '" + node_name_ + "' has no module type '" + type + "'; it has " +
                                             (known.empty() ? "none (register one with add_module_type)" : known));
     }

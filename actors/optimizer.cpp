@@ -11,6 +11,7 @@
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/checkpoint.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/quoted_names.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe {
@@ -42,7 +43,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
   if (const auto wanted = parts.names(); wanted != there) {
     const auto list = [](const std::set<std::string>& names) {
       std::string text;
-      for (const auto& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+      for (const auto& name : names) add_quoted(text, name);
       return text;
     };
     throw error(errc::function_failed, "the checkpoint in '" + folder + "' is of nodes " + list(there) +

@@ -11,6 +11,7 @@
 
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -58,7 +59,7 @@ class script_module : public module {
  private:
   std::string methods() const {
     std::string all;
-    for (const auto& each : script_.get_methods()) all += (all.empty() ? "'" : ", '") + each.name() + "'";
+    for (const auto& each : script_.get_methods()) add_quoted(all, each.name());
     return all.empty() ? "none" : all;
   }
 

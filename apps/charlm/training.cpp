@@ -273,7 +273,8 @@ void training::steps() {
   training_begun_ = clock::now();
   seconds_before_ = state_.seconds;
   verified_steps();
-  while (!ended()) {
+  for (std::int64_t done = 0; !ended(); ++done) {
+    driver_->set_profiling(options_.trace && done < options_.profile_steps);
     one_step();
     if (state_.step % options_.validate_every == 0 && !ended()) validate();
     if (state_.step % options_.checkpoint_every == 0 && !ended()) save();

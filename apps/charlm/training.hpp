@@ -31,6 +31,7 @@ struct train_options {
   std::uint16_t port = 0;     // of the driver
   double deadline = 60;       // of calls and passes, in seconds
   bool trace = true;
+  std::int64_t profile_steps = 1;  // after the verified ones: the trace shows their operators on all nodes
 
   /// Options that were given, by their names without dashes. What was not comes from the checkpoint of a run that is continued.
   std::set<std::string> given;

@@ -83,6 +83,11 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->check(CLI::Range(1.0, 86'400.0, "1 to 86400"))
     ->group("Cluster");
   command.add_flag("--trace,!--no-trace", options.trace, "Record what every node does, for trace.json")->group("Cluster");
+  command
+    .add_option("--profile-steps", options.profile_steps,
+                "Steps after the verified ones whose operators, on all nodes, trace.json shows")
+    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))
+    ->group("Cluster");
 }
 
 }  // namespace

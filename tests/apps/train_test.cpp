@@ -161,6 +161,7 @@ BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_a
   for (const char* span :
        {"driver request", "driver backward", "stage1 call", "stage1 backward", "stage2 call", "stage2 backward"})
     BOOST_TEST(spans[span] >= 60, span << " " << spans[span]);
+  BOOST_TEST(spans["driver operator"] >= 60, "operators of the one step that is profiled: " << spans["driver operator"]);
 
   const std::vector<std::string> generate{"generate", "--out", run.out, "--prompt", "line", "--length", "50", "--seed", "3"};
   program once(generate);

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "support/contains.hpp"
+
 namespace {
 
 using troupe::clock_estimate;
@@ -14,7 +16,7 @@ member node(std::uint64_t id, std::string name, std::uint16_t port = 0) {
   return {std::move(name), node_id{id}, "127.0.0.1", port};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using troupe::test::contains;
 
 }  // namespace
 

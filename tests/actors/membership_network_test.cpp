@@ -14,6 +14,7 @@
 
 #include "actors/membership_fixture.hpp"
 #include "actors/odd_server.hpp"
+#include "support/contains.hpp"
 
 namespace {
 
@@ -130,7 +131,7 @@ class child_node {
   std::uint16_t port_ = 0;
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using troupe::test::contains;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "actors/membership_fixture.hpp"
+#include "support/contains.hpp"
 
 namespace {
 
@@ -15,7 +16,7 @@ constexpr auto interval = fake_cluster::interval;
 
 using names = std::vector<std::string>;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using troupe::test::contains;
 
 template <class T>
 bool failed(const std::shared_ptr<test::answer<T>>& answer, errc code, const std::string& part) {

@@ -5,6 +5,8 @@
 
 #include <troupe/messages/errors.hpp>
 
+#include "support/contains.hpp"
+
 namespace {
 
 using troupe::settings;
@@ -29,7 +31,7 @@ std::string refusal(F run) {
   return {};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using troupe::test::contains;
 
 }  // namespace
 

@@ -21,6 +21,8 @@ using namespace troupe::test;
 using torch::autograd::DetectAnomalyGuard;
 using trace = std::vector<std::string>;
 
+BOOST_AUTO_TEST_SUITE(anomaly_mode)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
@@ -52,8 +54,6 @@ trace error_and_warnings(const std::function<void()>& run) {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(anomaly_mode)
 
 BOOST_AUTO_TEST_CASE(finds_a_nan_as_libtorch_does) {
   const auto run = [](const way& run_on) {

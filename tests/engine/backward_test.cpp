@@ -14,6 +14,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(backward_and_grad)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
@@ -31,8 +33,6 @@ std::string error_of(Pass pass) {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(backward_and_grad)
 
 BOOST_AUTO_TEST_CASE(a_small_expression_has_libtorchs_gradients) {
   const auto x = leaf({3, 4});

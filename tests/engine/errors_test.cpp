@@ -18,6 +18,8 @@ using namespace troupe::test;
 using torch::autograd::variable_list;
 using trace = std::vector<std::string>;
 
+BOOST_AUTO_TEST_SUITE(errors)
+
 namespace {
 
 struct my_error : std::runtime_error {
@@ -69,8 +71,6 @@ std::weak_ptr<int> watch(const at::Tensor& tensor, at::Tensor& watched) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(errors)
 
 BOOST_AUTO_TEST_CASE(an_exception_of_any_type_arrives_as_itself) {
   const auto x = leaf({2});

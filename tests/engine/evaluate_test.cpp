@@ -13,6 +13,8 @@
 
 using torch::autograd::variable_list;
 
+BOOST_AUTO_TEST_SUITE(evaluation)
+
 namespace {
 
 using body = std::function<variable_list(variable_list)>;
@@ -57,8 +59,6 @@ void same_error(at::IntArrayRef shape, const body& run, const std::string& part)
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(evaluation)
 
 BOOST_AUTO_TEST_CASE(outputs_that_do_not_fit_get_libtorchs_error_with_the_functions_name) {
   same_error(

@@ -6,6 +6,8 @@
 
 #include <troupe/engine/backward.hpp>
 
+BOOST_AUTO_TEST_SUITE(finite_differences)
+
 namespace {
 
 using function = std::function<at::Tensor(const at::Tensor&)>;
@@ -32,8 +34,6 @@ void check(const function& f) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(finite_differences)
 
 BOOST_AUTO_TEST_CASE(agree_on_a_product_that_uses_its_input_four_times) {
   check([](const at::Tensor& x) { return (at::mm(x, x.t()) * at::mm(x, x.t()).tanh()).sum(); });

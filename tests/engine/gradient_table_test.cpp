@@ -10,6 +10,8 @@
 using namespace troupe::engine;
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(gradient_tables)
+
 namespace {
 
 // What libtorch's accumulation function leaves in .grad of a like leaf after the same gradients.
@@ -37,8 +39,6 @@ at::Tensor sparse(std::int64_t row) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(gradient_tables)
 
 BOOST_AUTO_TEST_CASE(sums_have_the_bits_and_strides_of_libtorch) {
   const auto plain = at::randn({4, 3}).requires_grad_();

@@ -18,6 +18,8 @@
 using namespace troupe;
 using namespace troupe::engine;
 
+BOOST_AUTO_TEST_SUITE(graph_tasks)
+
 namespace {
 
 struct recorder final : outlet {
@@ -81,8 +83,6 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(graph_tasks)
 
 BOOST_AUTO_TEST_CASE(a_task_waits_for_its_sends_and_finishes_after_the_last) {
   gradient_table leaves;

@@ -21,6 +21,8 @@ using namespace troupe::test;
 using torch::autograd::variable_list;
 using torch::autograd::utils::LambdaPostHook;
 
+BOOST_AUTO_TEST_SUITE(hooks)
+
 namespace {
 
 using journal = std::shared_ptr<std::vector<std::string>>;
@@ -92,8 +94,6 @@ std::pair<std::vector<std::string>, at::Tensor> notes_of(Pass pass) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(hooks)
 
 BOOST_AUTO_TEST_CASE(run_in_libtorchs_order_and_see_what_libtorch_shows_them) {
   const auto [ours, our_gradient] = notes_of([](const at::Tensor& loss, auto&) { troupe::backward({loss}); });

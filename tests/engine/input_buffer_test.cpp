@@ -11,6 +11,8 @@
 using namespace troupe::engine;
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(input_buffers)
+
 namespace {
 
 at::Tensor ours(const std::vector<at::Tensor>& values) {
@@ -34,8 +36,6 @@ at::Tensor sparse(std::int64_t row) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(input_buffers)
 
 BOOST_AUTO_TEST_CASE(sum_as_libtorchs_do) {
   const auto dense = [] { return at::randn({4, 3}); };

@@ -11,6 +11,8 @@
 using namespace troupe::test;
 namespace nn = torch::nn;
 
+BOOST_AUTO_TEST_SUITE(models)
+
 namespace {
 
 template <class Loss>
@@ -30,8 +32,6 @@ void compare(const std::vector<at::Tensor>& leaves, Loss loss) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(models)
 
 BOOST_AUTO_TEST_CASE(a_multi_layer_perceptron) {
   nn::Sequential model(nn::Linear(10, 32), nn::ReLU(), nn::LayerNorm(nn::LayerNormOptions({32})), nn::Linear(32, 32),

@@ -21,6 +21,8 @@
 using namespace troupe::test;
 using trace = std::vector<std::string>;
 
+BOOST_AUTO_TEST_SUITE(nested_passes)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
@@ -41,8 +43,6 @@ at::Tensor nest(const way& run_on, const at::Tensor& from, int depth, const std:
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(nested_passes)
 
 // GT-5
 BOOST_AUTO_TEST_CASE(nest_five_thousand_deep) {

@@ -30,6 +30,8 @@
 using namespace troupe::test;
 using torch::autograd::variable_list;
 
+BOOST_AUTO_TEST_SUITE(parallel_passes)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
@@ -80,8 +82,6 @@ void run_and_meet(threads& workers, const meeting& what) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(parallel_passes)
 
 // RP-1
 BOOST_AUTO_TEST_CASE(leave_nothing_on_a_worker_after_an_error) {

@@ -30,6 +30,8 @@ using namespace troupe::engine;
 using namespace troupe::test;
 using torch::autograd::variable_list;
 
+BOOST_AUTO_TEST_SUITE(parallel_passes)
+
 namespace {
 
 // Keeps what is posted until it is asked for: no worker is free.
@@ -114,8 +116,6 @@ struct fan {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(parallel_passes)
 
 // GT-7
 BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_in_many_orderings) {

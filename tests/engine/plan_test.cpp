@@ -15,6 +15,8 @@
 
 using namespace troupe::engine;
 
+BOOST_AUTO_TEST_SUITE(plans)
+
 namespace {
 
 torch::autograd::Edge edge_of(const at::Tensor& tensor) { return torch::autograd::impl::gradient_edge(tensor); }
@@ -66,8 +68,6 @@ double on_a_small_stack(double (*run)()) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(plans)
 
 BOOST_AUTO_TEST_CASE(every_function_is_numbered_once_and_its_edges_are_counted) {
   const auto x = leaf();

@@ -15,6 +15,8 @@
 using namespace troupe;
 using namespace troupe::engine;
 
+BOOST_AUTO_TEST_SUITE(recordings)
+
 namespace {
 
 /// Calls within calls, each on a thread of its own, recorded one after another as one process would.
@@ -50,8 +52,6 @@ class call_tree {
 const torch::autograd::Node& function_of(const at::Tensor& tensor) { return *tensor.grad_fn(); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(recordings)
 
 BOOST_AUTO_TEST_CASE(functions_of_calls_are_ordered_as_in_one_process_whatever_their_threads) {  // RO-1, RO-3
   std::size_t compared = 0;

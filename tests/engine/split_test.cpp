@@ -22,6 +22,8 @@ using namespace troupe;
 using namespace troupe::engine;
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(split_graphs)
+
 namespace {
 
 struct parcel {
@@ -208,8 +210,6 @@ void compare(ranks by) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(split_graphs)
 
 // GT-1, GT-2, GT-3
 BOOST_AUTO_TEST_CASE(have_the_bits_of_the_whole_graph_whatever_arrives_when) { compare(ranks::all_zero); }

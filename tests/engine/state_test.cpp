@@ -18,6 +18,8 @@
 using namespace troupe::test;
 using trace = std::vector<std::string>;
 
+BOOST_AUTO_TEST_SUITE(state_of_a_pass)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
@@ -67,8 +69,6 @@ class recorded {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(state_of_a_pass)
 
 BOOST_AUTO_TEST_CASE(final_callbacks_run_in_order_at_the_end_also_those_of_callbacks) {
   const auto run = [](const way& run_on) {

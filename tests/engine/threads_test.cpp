@@ -27,6 +27,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(threads_and_processes)
+
 namespace {
 
 constexpr int thread_count = 8;
@@ -105,8 +107,6 @@ class gate {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(threads_and_processes)
 
 BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_graphs_of_their_own) {
   std::array<std::string, thread_count> differences;

@@ -14,6 +14,8 @@ using namespace troupe::test;
 using torch::autograd::variable_list;
 using trace = std::vector<std::string>;
 
+BOOST_AUTO_TEST_SUITE(validation)
+
 namespace {
 
 /// A scalar whose function returns `outputs` as the gradients of `leaves`.
@@ -62,8 +64,6 @@ void same(const at::Tensor& like, const at::Tensor& gradient, const std::string&
 at::Tensor sparse(at::IntArrayRef shape) { return at::ones(shape).to_sparse(); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(validation)
 
 BOOST_AUTO_TEST_CASE(of_shapes_is_libtorchs) {
   const auto two_by_three = at::zeros({2, 3});

@@ -13,6 +13,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(drop_in_errors)
+
 namespace {
 
 struct my_error : std::runtime_error {
@@ -42,8 +44,6 @@ std::vector<std::string> error_and_warnings(const std::function<void()>& run) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_errors)
 
 BOOST_AUTO_TEST_CASE(an_exception_arrives_as_itself) {
   const installed engine;

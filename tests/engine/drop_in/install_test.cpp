@@ -8,6 +8,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(drop_in_install)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
@@ -22,8 +24,6 @@ bool passes_are_troupes() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_install)
 
 BOOST_AUTO_TEST_CASE(passes_run_on_troupe_from_install_to_uninstall) {
   BOOST_TEST(!passes_are_troupes());

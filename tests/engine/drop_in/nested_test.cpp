@@ -14,6 +14,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(drop_in_nested_passes)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
@@ -32,8 +34,6 @@ at::Tensor nest(const at::Tensor& from, int depth, int& deepest, int now = 1) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_nested_passes)
 
 BOOST_AUTO_TEST_CASE(a_function_can_run_a_pass) {
   const auto run = [] {

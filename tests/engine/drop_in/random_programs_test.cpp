@@ -12,6 +12,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(drop_in_random_programs)
+
 namespace {
 
 /// What a program's pass gives: gradients or captures, the order of its functions, its error, what its hooks were shown.
@@ -58,8 +60,6 @@ std::vector<std::string> outcome_of(std::uint64_t seed, bool with_hooks) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_random_programs)
 
 BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
   at::set_num_threads(1);

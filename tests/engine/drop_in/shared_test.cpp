@@ -9,6 +9,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(drop_in_shared_library)
+
 namespace {
 
 bool passes_are_troupes() {
@@ -21,8 +23,6 @@ bool passes_are_troupes() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_shared_library)
 
 BOOST_AUTO_TEST_CASE(a_program_installs_the_engine_by_its_c_names) {
   void* const library = dlopen(std::getenv("TROUPE_SHARED"), RTLD_NOW | RTLD_LOCAL);

@@ -18,6 +18,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(drop_in_state)
+
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
@@ -50,8 +52,6 @@ std::unique_ptr<at::ObserverContext> note_operator(const at::RecordFunction& cal
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_state)
 
 BOOST_AUTO_TEST_CASE(the_first_pass_of_a_thread_calls_the_operators_of_libtorchs_and_no_others) {
   const auto run = [] {

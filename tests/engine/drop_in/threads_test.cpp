@@ -11,6 +11,8 @@
 
 using namespace troupe::test;
 
+BOOST_AUTO_TEST_SUITE(drop_in_threads)
+
 namespace {
 
 constexpr int thread_count = 8;
@@ -31,8 +33,6 @@ void on_threads(const std::function<void(int)>& run) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(drop_in_threads)
 
 BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_graphs_of_their_own) {
   const installed engine;

@@ -189,7 +189,7 @@ function(troupe_add_test name)
   add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:troupe_test_main>)
   list(LENGTH arg_SOURCES sources)
   if(sources GREATER 1)
-    _troupe_unity(${name} 8)
+    _troupe_unity(${name} 10)
   endif()
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} Boost::unit_test_framework)
   target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK

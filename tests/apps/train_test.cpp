@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(a_port_in_use_is_named) {
 BOOST_AUTO_TEST_CASE(a_node_that_is_not_there_is_named) {
   const small_run run;
   const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "far", "port": 1}, {"name": "away", "port": 2}]})");
-  check_fails(run.command({"--steps", "5", "--cluster", file}), {"127.0.0.1:1"});
+  check_fails(run.command({"--steps", "5", "--cluster", file, "--deadline", "1"}), {"127.0.0.1:1"});
   const auto without = run.folder.write("portless.json", R"({"nodes": [{"name": "far"}]})");
   check_fails(run.command({"--steps", "5", "--cluster", without}), {"portless.json", "far", "no port"});
 }

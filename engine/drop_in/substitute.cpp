@@ -194,10 +194,17 @@ class private_graph_lease {
 
 thread_local std::unique_ptr<private_graph> private_graph_lease::spare;
 
+// Inside libtorch's pass of one function, another of one function gains nothing.
+bool is_single_function(const edge_list& roots) {
+  const auto& edges = roots.front().function->next_edges();
+  return roots.size() == 1 && std::none_of(edges.begin(), edges.end(), [](const auto& edge) { return edge.is_valid(); });
+}
+
 bool is_for_libtorch(const pass_request& request) {
   return request.roots.empty() || request.roots.size() != request.gradients.size() ||
          (!request.accumulate_grad && request.inputs.empty()) || torch::autograd::AnomalyMode::is_enabled() ||
-         std::any_of(request.roots.begin(), request.roots.end(), [](const auto& root) { return !root.is_valid(); });
+         std::any_of(request.roots.begin(), request.roots.end(), [](const auto& root) { return !root.is_valid(); }) ||
+         is_single_function(request.roots);
 }
 
 }  // namespace

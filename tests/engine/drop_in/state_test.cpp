@@ -228,4 +228,16 @@ BOOST_AUTO_TEST_CASE(only_backward_warns_of_graphs_in_gradients) {
   BOOST_TEST(grad.troupe.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_pass_of_a_single_function_is_left_to_libtorch) {  // SU-3
+  const installed engine;
+  const auto x = leaf({2});
+  bool inside = false;
+  x.register_hook([&](const at::Tensor&) { inside = inside_troupe(); });
+  torch::autograd::backward({x}, {at::ones({2})});
+  BOOST_TEST(!inside);
+  torch::autograd::backward({x * 1}, {at::ones({2})});
+  BOOST_TEST(inside);
+  BOOST_TEST(at::equal(x.grad(), at::full({2}, 2.0F)));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

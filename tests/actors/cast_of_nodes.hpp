@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/troupe.hpp>
+
+namespace troupe::test {
+
+constexpr int orders = 300;
+
+/// A driver "a" and workers "b" and "c", each with a weight, which know each other.
+struct cast {
+  explicit cast(std::uint64_t seed) : random(seed) {
+    for (auto name : {"a", "b", "c"}) {
+      troupe::settings options;
+      options.name = name;
+      options.deadline = std::chrono::hours(1);
+      nodes.emplace(name, std::make_unique<troupe::node>(std::move(options), system));
+    }
+    for (auto& [one, x] : nodes)
+      for (auto& [other, y] : nodes)
+        if (one != other) x->actors().introduce(y->actors());
+    for (auto& [name, here] : nodes) {
+      weights.emplace(name, torch::full({2}, 2.0, torch::requires_grad()));
+      here->functions().add("times_weight", [w = weights.at(name)](troupe::call_arguments& arguments) {
+        return troupe::call_reply{{arguments.tensors.at(0) * w}};
+      });
+      here->functions().add("gathered", [w = weights.at(name)](troupe::call_arguments& arguments) {
+        return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(w) : at::Tensor{}}};
+      });
+      here->functions().add("refuse_backward", [](troupe::call_arguments& arguments) {
+        auto x = arguments.tensors.at(0) * 2;
+        x.register_hook([](at::Tensor) -> at::Tensor { throw std::runtime_error("hook refuses"); });
+        return troupe::call_reply{{x}};
+      });
+    }
+    run();
+  }
+
+  ~cast() {
+    for (auto& [name, here] : nodes) here->stop();
+    run();
+    nodes.clear();
+    run();
+  }
+
+  /// Runs everything that is due, one actor at a time in a drawn order.
+  void run() {
+    while (step()) {
+    }
+  }
+
+  bool step() {
+    auto& jobs = scheduler().jobs;
+    if (jobs.empty()) return false;
+    std::swap(jobs.front(), jobs[random() % jobs.size()]);
+    return scheduler().try_run_once();
+  }
+
+  at::Tensor call(const std::string& to, const std::string& function, const at::Tensor& x) {
+    auto reply = peer(to).call(function, {x});
+    run();
+    return reply.get().tensors.at(0);
+  }
+
+  using replies = std::shared_ptr<std::vector<troupe::future<troupe::call_reply>>>;
+
+  /// Gives `via` a function that calls `to` and does not wait for the answer.
+  replies hand_on(const std::string& via, const std::string& to) {
+    auto kept = std::make_shared<replies::element_type>();
+    node(via).functions().add("hand_on", [this, to, kept](troupe::call_arguments& arguments) {
+      kept->push_back(troupe::peer(arguments.here, to, node(to).id()).call("times_weight", {arguments.tensors.at(0)}));
+      return troupe::call_reply{};
+    });
+    return kept;
+  }
+
+  /// `who` takes `other` for down.
+  void tell_down(const std::string& who, const std::string& other) {
+    caf::anon_send(node(who).actors().face(), troupe::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
+  }
+
+  troupe::peer peer(const std::string& name) { return {node("a"), name, node(name).id()}; }
+
+  at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
+    caf::scoped_actor self{system};
+    auto request = self->request(node("a").actors().context(pass.id()), caf::infinite, troupe::take_atom::value);
+    run();
+    at::Tensor result;
+    request.receive(
+      [&](const troupe::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
+      [](const caf::error& reason) { BOOST_FAIL("the context does not answer: " << troupe::to_exception(reason).what()); });
+    return result;
+  }
+
+  troupe::node& node(const std::string& name) { return *nodes.at(name); }
+  caf::scheduler::test_coordinator& scheduler() { return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()); }
+
+  std::mt19937_64 random;
+  troupe::system_config config{troupe::system_config::for_tests{}};
+  caf::actor_system system{config};
+  std::map<std::string, std::unique_ptr<troupe::node>> nodes;
+  std::map<std::string, at::Tensor> weights;
+};
+
+inline bool same(const at::Tensor& x, const at::Tensor& y) { return x.defined() && y.defined() && at::equal(x, y); }
+
+inline at::Tensor input() { return torch::tensor({1.0, 3.0}, torch::requires_grad()); }
+
+}  // namespace troupe::test

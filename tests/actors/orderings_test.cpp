@@ -335,6 +335,38 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_are_not_handed_out_before_it_is_complet
   BOOST_TEST(early < orders);
 }
 
+// PO-1: a failure crosses the last burst.
+BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_counts_in_every_order) {
+  int failed = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    auto x = input();
+    troupe::context pass(play.node("a"));
+    auto y = play.call("b", "times_weight", play.call("b", "times_weight", x));
+    auto result = pass.backward({y.sum()});
+    if (seed % 2 == 0)  // the moment after its end
+      while (!result.ready()) BOOST_REQUIRE(play.step());
+    else
+      for (auto steps = play.random() % 30; steps > 0; --steps) play.step();
+    play.tell_down("a", "b");
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    bool succeeded = true;
+    try {
+      result.get();
+    } catch (const troupe::error&) {
+      succeeded = false;
+      ++failed;
+    }
+    BOOST_REQUIRE(play.gradient(pass, x).defined() == succeeded);
+    const auto& counts = play.node("a").actors().counts();
+    BOOST_REQUIRE(counts.passes_completed == (succeeded ? 1u : 0u));
+    BOOST_REQUIRE(counts.passes_failed == (succeeded ? 0u : 1u));
+  }
+  BOOST_TEST(failed > 0);
+  BOOST_TEST(failed < orders / 2);
+}
+
 // CO-2, CR-1
 BOOST_AUTO_TEST_CASE(a_second_pass_is_refused_while_one_runs_and_runs_after_it) {
   cast play(1);

@@ -2,24 +2,18 @@
 #include <unistd.h>
 #include <algorithm>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
 #include "distributed_rows.hpp"
-#include "other_process.hpp"
-#include "peers/torch_rpc.hpp"
 #include "report.hpp"
-#include "tcp_floor.hpp"
-#include "troupe_rpc.hpp"
+#include "turns.hpp"
 
 using namespace troupe::bench;
 
@@ -27,13 +21,11 @@ namespace {
 
 constexpr const char* what_it_does =
   "Measures calls and distributed backward passes between processes on loopback, on PyTorch's own TensorPipe agent and "
-  "distributed engine and on troupe, in turns, and prints a table of medians: ratio is PyTorch's time by troupe's, floor a "
-  "bare TCP "
-  "ping-pong of as many bytes and round trips. Rows that PyTorch has no counterpart for show troupe's own figures: "
-  "smart_over_fast "
-  "fast mode's time by smart mode's, nodes_* the cost of a node by that of one of two, contexts_* MiB. Also writes "
-  "distributed.json "
-  "and distributed.txt.";
+  "distributed engine and on troupe, and prints a table of medians: ratio is PyTorch's time by troupe's, floor a bare TCP "
+  "ping-pong of as many bytes and round trips. The three take turns, each in processes that exist during its turns alone. Rows "
+  "that PyTorch has no counterpart for show troupe's own figures: smart_over_fast fast mode's time by smart mode's, nodes_* "
+  "the "
+  "cost of a node by that of one of two, contexts_* MiB. Also writes distributed.json and distributed.txt.";
 constexpr const char* example = "Example: distributed_bench --only small_call backward_4 --out out/bench";
 
 /// A folder of this run alone, gone at the end.
@@ -41,48 +33,62 @@ struct own_folder {
   own_folder() : path(std::filesystem::temp_directory_path() / ("troupe_bench_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path);
   }
-  ~own_folder() { remove(); }
-  void remove() {
+  ~own_folder() {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
   }
   std::filesystem::path path;
 };
 
+/// Runs of all turns together.
+void add(times& all, times more) {
+  all.resize(more.size());
+  for (std::size_t i = 0; i < more.size(); ++i) all[i].insert(all[i].end(), more[i].begin(), more[i].end());
+}
+
+row row_of(const definition& each, const std::vector<double>& torch, const std::vector<double>& troupe,
+           const std::vector<double>& floor) {
+  row result{.name = each.name, .unit = each.unit, .bar = each.bar, .at_most = each.at_most};
+  if (each.alone) {
+    result.value = {troupe[0], troupe[1], 0};
+    result.ratio = troupe[2];
+  } else {
+    result.value = {median(torch), median(troupe), floor.empty() ? 0 : median(floor)};
+    result.ratio = result.value.peer / result.value.troupe;
+  }
+  return result;
+}
+
 void run(const std::vector<definition>& chosen, bool quick, const std::string& folder) {
-  own_folder meeting;
-  const auto file = (meeting.path / "store").string();
-  std::vector<std::unique_ptr<other_process>> torch;
-  std::vector<std::unique_ptr<other_process>> troupe;
-  for (int place = 1; place < chain_length; ++place) {
-    torch.push_back(std::make_unique<other_process>([&](int stop, const auto&) { serve_torch(file, place, stop); }));
-    troupe.push_back(std::make_unique<other_process>([place](int stop, const auto& tell) { serve_troupe(place, tell, stop); }));
-  }
-  other_process echo([](int, const auto& tell) { serve_echo(tell); });
-  at::set_num_threads(1);
-  for (const auto& each : torch) each->watch("PyTorch", [&] { meeting.remove(); });
-  for (const auto& each : troupe) each->watch("troupe", [&] { meeting.remove(); });
-  std::vector<std::uint16_t> ports;
-  for (const auto& each : troupe) ports.push_back(each->told());
-  auto ours = make_troupe_driver(ports);
-  auto theirs = make_torch_driver(file);
-  const auto end_torch = [&] {  // PyTorch's agents end together
-    for (const auto& each : torch) each->stop();
-    theirs.reset();
+  const own_folder mine;
+  std::vector<definition> both;
+  std::vector<definition> alone;
+  for (const auto& each : chosen) (each.alone ? alone : both).push_back(each);
+  const int sweeps = quick || both.empty() ? 1 : 5;
+  times torch;
+  times ours;
+  times floor;
+  int turns = 0;
+  const auto turn = [&](side who, const std::vector<definition>& rows) {
+    return take_turn(who, rows, quick ? 0 : 1.0 / sweeps, quick, mine.path / std::to_string(turns++));
   };
-  auto floor = std::make_unique<tcp_floor>(echo.told());
-  std::vector<row> all;
-  try {
-    for (const auto& each : chosen) {
-      std::fprintf(stderr, "%s\n", each.name.c_str());
-      all.push_back(each.measure({*theirs, *ours, *floor, ports.front(), quick}));
-    }
-  } catch (...) {
-    end_torch();
-    throw;
+  for (int sweep = 1; sweep <= sweeps && !both.empty(); ++sweep) {
+    std::fprintf(stderr, "-- sweep %d of %d: PyTorch, troupe, floor\n", sweep, sweeps);
+    add(torch, turn(side::torch, both));
+    add(ours, turn(side::troupe, both));
+    add(floor, turn(side::floor, both));
   }
-  end_torch();
-  floor.reset();  // ends the one that echoes
+  times own;
+  if (!alone.empty()) {
+    std::fprintf(stderr, "-- rows of troupe alone\n");
+    own = turn(side::troupe, alone);
+  }
+  std::vector<row> all;
+  for (std::size_t i = 0, shared = 0, single = 0; i < chosen.size(); ++i)
+    if (chosen[i].alone)
+      all.push_back(row_of(chosen[i], {}, own[single++], {}));
+    else
+      all.push_back(row_of(chosen[i], torch[shared], ours[shared], floor[shared])), ++shared;
   std::printf("%s", table_of(all).c_str());
   std::fflush(stdout);
   write_report(folder, "distributed", all);

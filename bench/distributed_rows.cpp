@@ -23,8 +23,6 @@ double seconds_of(Run&& run) {
   return seconds(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// One run of a row: returns the seconds of what the row measures.
-using timed_run = std::function<double()>;
 using driven_run = std::function<double(round_trips&)>;
 
 at::Tensor leaf(std::int64_t elements = 1) { return at::ones({elements}).requires_grad_(); }
@@ -96,78 +94,45 @@ driven_run large_tensor(std::int64_t mebibytes) {
   };
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// Medians of runs in turns, a few at a time, so that what else the machine does meets all.
-std::vector<double> medians(const std::vector<timed_run>& all, int runs) {
-  constexpr int turn = 10;
-  std::vector<std::vector<double>> taken(all.size());
-  for (int done = 0; done < runs; done += turn)
-    for (std::size_t who = 0; who < all.size(); ++who)
-      for (int i = done == 0 ? -2 : 0; i < std::min(turn, runs - done); ++i)  // the first ones warm up
-        if (const auto time = all[who](); i >= 0) taken[who].push_back(time);
-  std::vector<double> result;
-  for (auto& each : taken) result.push_back(median(std::move(each)) * 1e6);
-  return result;
-}
-
-struct wire {
-  int trips = 0;  // round trips that the row can't do without; 0: no floor
-  std::size_t bytes = 200;
-};
-
 definition beside(std::string name, double bar, int runs, driven_run run, wire least = {}) {
-  auto measure = [=](const contestants& all) {
-    std::vector<timed_run> each{[&] { return run(all.peer); }, [&] { return run(all.troupe); }};
-    if (least.trips > 0) each.push_back([&] { return all.floor.seconds(least.trips, least.bytes); });
-    const auto taken = medians(each, all.quick ? 2 : runs);
-    row result{.name = name, .unit = "us", .value = {taken[0], taken[1], taken.size() > 2 ? taken[2] : 0}, .bar = bar};
-    result.ratio = taken[0] / taken[1];
-    return result;
-  };
-  return {name, measure};
+  return {.name = std::move(name), .bar = bar, .runs = runs, .run = std::move(run), .least = least};
 }
 
 /// troupe's fast mode has the column of PyTorch, which knows nothing else; the ratio is of fast mode's time by smart mode's.
 definition smart_over_fast() {
-  auto measure = [](const contestants& all) {
-    const auto fast = backward_over(4, true);
-    const auto smart = backward_over(4);
-    const auto taken = medians({[&] { return fast(all.troupe); }, [&] { return smart(all.troupe); }}, all.quick ? 2 : 1000);
-    row result{.name = "smart_over_fast", .unit = "us", .value = {taken[0], taken[1], 0}, .bar = 0.95};
-    result.ratio = taken[0] / taken[1];
-    return result;
+  auto measure = [](round_trips& troupe, std::uint16_t, bool quick) {
+    const auto fast_run = backward_over(4, true);
+    const auto smart_run = backward_over(4);
+    std::vector<double> fast;
+    std::vector<double> smart;
+    for (int i = quick ? 2 : 1000; i > 0; --i) {
+      fast.push_back(fast_run(troupe));
+      smart.push_back(smart_run(troupe));
+    }
+    const results taken{median(std::move(fast)), median(std::move(smart)), 0};
+    return figures{taken, taken.peer / taken.troupe};
   };
-  return {"smart_over_fast", measure};
+  return {.name = "smart_over_fast", .bar = 0.95, .alone = measure};
 }
 
 /// A node's share of a forward and backward through so many in one process, by that where there are two.
 definition nodes(int count) {
-  auto name = "nodes_" + std::to_string(count);
-  auto measure = [=](const contestants& all) {
+  auto measure = [=](round_trips&, std::uint16_t, bool quick) {
     static double of_two = 0;
-    const int runs = all.quick ? 2 : 200;
+    const int runs = quick ? 2 : 200;
     if (of_two == 0) of_two = cost_of_nodes(2, runs);
     const auto cost = count == 2 ? of_two : cost_of_nodes(count, runs);
-    row result{.name = name, .unit = "us/node", .value = {0, cost, 0}, .bar = 1.2, .at_most = true};
-    result.ratio = cost / of_two;
-    return result;
+    return figures{{0, cost, 0}, cost / of_two};
   };
-  return {name, measure};
+  return {.name = "nodes_" + std::to_string(count), .unit = "us/node", .bar = 1.2, .at_most = true, .alone = measure};
 }
 
 definition contexts() {
-  auto measure = [](const contestants& all) {
-    const auto grown = all.quick ? contexts_memory(all.troupe_port, 20, 60) : contexts_memory(all.troupe_port, 1000, 100'000);
-    row result{.name = "contexts_100000", .unit = "KiB more", .value = {0, grown, 0}, .bar = 1, .at_most = true};
-    result.ratio = grown / 1024;
-    return result;
+  auto measure = [](round_trips&, std::uint16_t port, bool quick) {
+    const auto grown = quick ? contexts_memory(port, 20, 60) : contexts_memory(port, 1000, 100'000);
+    return figures{{0, grown, 0}, grown / 1024};
   };
-  return {"contexts_100000", measure};
+  return {.name = "contexts_100000", .unit = "KiB more", .bar = 1, .at_most = true, .alone = measure};
 }
 
 }  // namespace
@@ -187,6 +152,12 @@ std::vector<definition> distributed_rows() {
   for (const int count : {2, 4, 8, 16, 32, 64}) all.push_back(nodes(count));
   all.push_back(contexts());
   return all;
+}
+
+double median(std::vector<double> runs) {
+  const auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+  std::nth_element(runs.begin(), middle, runs.end());
+  return *middle * 1e6;
 }
 
 }  // namespace troupe::bench

@@ -13,7 +13,7 @@ namespace troupe::bench {
 struct row {
   std::string name;
   std::string unit;
-  results value;
+  results value{};
   double ratio = 0;
   double bar = 0;        // what the ratio should be: at least, or
   bool at_most = false;  // at most this

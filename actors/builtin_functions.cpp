@@ -52,16 +52,35 @@ const engine::gradient_table& gradients_of(const call_arguments& arguments) {
   return arguments.gradients == nullptr ? none : *arguments.gradients;
 }
 
+void refuse_if_down(call_arguments& arguments, node_id who) {
+  const auto& known = arguments.here.actors().directory();
+  if (known.is_down(who))
+    throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
+}
+
+/// Gives the object to its owner, unless that went down while its call waited: nobody would ever drop it.
+template <class Object>
+object_id give(object_store& objects, call_arguments& arguments, node_id owner, std::shared_ptr<Object> object) {
+  const auto id = objects.add(owner, std::move(object));
+  try {
+    refuse_if_down(arguments, owner);
+  } catch (...) {
+    objects.drop(id, owner);
+    throw;
+  }
+  return id;
+}
+
 call_reply create(object_store& objects, call_arguments& arguments) {
   auto type = take_text(arguments.values, value_names::type);
   const auto owner = take_owner(arguments.values);
-  const auto id = objects.add(owner, objects.make_module(type, arguments.values));
+  const auto id = give(objects, arguments, owner, objects.make_module(type, arguments.values));
   return {{}, {{value_names::object, to_attribute(id.number)}}};
 }
 
 call_reply create_script(object_store& objects, call_arguments& arguments) {
   const auto owner = take_owner(arguments.values);
-  const auto id = objects.add(owner, load_script(arguments.tensors.at(0)));
+  const auto id = give(objects, arguments, owner, load_script(arguments.tensors.at(0)));
   return {{}, {{value_names::object, to_attribute(id.number)}}};
 }
 
@@ -73,6 +92,7 @@ call_reply drop(object_store& objects, call_arguments& arguments) {
 call_reply lend(object_store& objects, call_arguments& arguments) {
   const auto from = take_owner(arguments.values);
   const node_id to{number_from(arguments.values, value_names::to)};
+  refuse_if_down(arguments, to);
   return {{}, {{value_names::ticket, to_attribute(objects.lend(arguments.target, from, to))}}};
 }
 
@@ -88,7 +108,7 @@ call_reply select(object_store& objects, call_arguments& arguments) {
   for (std::size_t i = 0; arguments.values.contains(std::to_string(i)); ++i)
     names.push_back(get<std::string>(arguments.values, std::to_string(i)));
   auto part = std::make_shared<module_selection>(objects.find_module(arguments.target), names);
-  return {{}, {{value_names::object, to_attribute(objects.add(owner, std::move(part)).number)}}};
+  return {{}, {{value_names::object, to_attribute(give<module>(objects, arguments, owner, std::move(part)).number)}}};
 }
 
 call_reply parameter(object_store& objects, call_arguments& arguments) {
@@ -161,7 +181,7 @@ call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
   call_reply reply;
   for (std::size_t i = 0; i < made->counts().size(); ++i)
     reply.values.emplace("count." + std::to_string(i), static_cast<std::int64_t>(made->counts()[i]));
-  reply.values[value_names::object] = to_attribute(objects.add(owner, std::move(made)).number);
+  reply.values[value_names::object] = to_attribute(give(objects, arguments, owner, std::move(made)).number);
   return reply;
 }
 

@@ -29,6 +29,10 @@ class gradient_outlet : public engine::outlet {
   void bind(burst& work) { work_ = &work; }
 
   void emit(const engine::recv_backward& from, std::vector<at::Tensor> gradients, bool more) override {
+    if (from.context != work_->context)
+      throw error(errc::misuse, "the graph leads to a call that was made in another context, " + to_string(from.context) +
+                                  "; this pass is one of " + to_string(work_->context) +
+                                  ": make the call again in this context, or detach what came of it");
     auto to = from.message.node;
     auto face = peers_.face(to);
     if (!face) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
@@ -141,6 +145,8 @@ error describe(const std::exception& reason, const burst& work, const std::strin
                                 : "backward on node '" + node + "' failed in " + function + ": ";
   const auto* known = dynamic_cast<const error*>(&reason);
   auto text = text_of(reason);
+  if (text.find("backward through the graph a second time") != std::string::npos)
+    text += " (In a context: with backward_options::keep_graph.)";
   if (work.state->task) text += origin(*work.state->task, text);
   return error(known != nullptr ? known->code() : errc::function_failed, where + text);
 }

@@ -26,7 +26,7 @@ namespace troupe {
 
 using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 
-/// A call on its way to another node.
+/// A call on its way to another node. Dropped unanswered, it fails.
 struct outgoing_call {
   node_id to;
   std::string label;  // see label_of
@@ -41,6 +41,9 @@ struct outgoing_call {
   bool ended = false;                        // answered or failed
   std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
+  ~outgoing_call() {
+    if (!ended) reply.set_error(error(errc::stopping, "call of '" + label + "' failed: this node has stopped"));
+  }
 };
 using outgoing_call_ptr = std::shared_ptr<outgoing_call>;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,11 @@ class call_scope {
     current_ = this;
   }
   ~call_scope() { current_ = outer_; }
+  /// For a scope that ends on another thread than it began on: it stays, empty, where its thread will look for it.
+  static void leave_behind(std::unique_ptr<call_scope> scope) {
+    scope->context_ = {};
+    static_cast<void>(scope.release());
+  }
   call_scope(const call_scope&) = delete;
   call_scope& operator=(const call_scope&) = delete;
 

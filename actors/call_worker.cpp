@@ -59,6 +59,7 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
 }  // namespace
 
 void run_call(incoming_call& job, company& here) {
+  const company::own_thread own(here);
   auto& request = job.request;
   const auto begin = steady_ns();
   ++here.counts().calls_run;

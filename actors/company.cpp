@@ -84,7 +84,12 @@ company::~company() { stop(); }
 void company::stop() {
   {
     std::lock_guard lock(mutex_);
-    if (std::exchange(stopped_, true)) return;
+    if (stopped_) return;
+    detail::continuation_scope::refuse_to_wait();
+    if (own_thread::of(*this))
+      throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name() +
+                                  "', which would wait for itself; let another thread stop the node");
+    stopped_ = true;
     notify_ = nullptr;
   }
   objects_->close();
@@ -114,11 +119,12 @@ void company::stop() {
   if (networked()) self->wait_for(all);
   deadlines_.stop();
   directory_.clear();
-  face_ = nullptr;
-  membership_ = nullptr;
-  continuation_ = nullptr;
   recorder_ = {};
-  tracer_ = nullptr;
+}
+
+void company::check_running() const {
+  std::lock_guard lock(mutex_);
+  if (stopped_) throw error(errc::stopping, "node '" + name() + "' has stopped");
 }
 
 company::packed company::pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what) {
@@ -169,8 +175,8 @@ std::vector<company::open_context> company::all_contexts() const {
 }
 
 error company::no_context(const context_id& id) const {
-  return error(errc::unknown_context,
-               "node '" + name() + "' does not know " + to_string(id) + ": it was released, or its node is down");
+  return error(errc::unknown_context, "node '" + name() + "' does not know " + to_string(id) +
+                                        ": it was released, or its node is down or was never met");
 }
 
 void company::close_context(const context_id& id) {
@@ -307,7 +313,13 @@ void company::tell_peer_down(const peer_down& news) {
     std::lock_guard lock(mutex_);
     notify = notify_;
   }
-  if (notify) notify(news.who.name, news.reason);
+  if (!notify) return;
+  const detail::continuation_scope no_waiting;
+  try {
+    notify(news.who.name, news.reason);
+  } catch (const std::exception& problem) {
+    detail::report_lost_exception("the handler of on_peer_down", problem.what());
+  }
 }
 
 }  // namespace troupe

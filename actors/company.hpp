@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <caf/actor_system.hpp>
@@ -46,7 +47,10 @@ class company {
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();
 
+  /// Throws troupe::error (misuse) on a thread that it would have to wait for: of a call, a burst or a continuation.
   void stop();
+  /// Throws troupe::error (stopping) after stop().
+  void check_running() const;
 
   node& handle() noexcept { return handle_; }
   node_id id() const noexcept { return id_; }
@@ -112,6 +116,20 @@ class company {
 
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
   void witness(std::uint64_t number) noexcept;
+
+  /// While it lives, the thread runs a call or a burst of the node.
+  class own_thread {
+   public:
+    explicit own_thread(const company& of) noexcept : outer_(std::exchange(current_, &of)) {}
+    ~own_thread() { current_ = outer_; }
+    own_thread(const own_thread&) = delete;
+    own_thread& operator=(const own_thread&) = delete;
+    static bool of(const company& which) noexcept { return current_ == &which; }
+
+   private:
+    static inline thread_local const company* current_ = nullptr;
+    const company* outer_;
+  };
 
   /// Tells this node that another one on the same system is up.
   void introduce(company& other);

@@ -31,11 +31,16 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
   if (!root.requires_grad())
     refuse("backward: root ", index, " of shape ", root.sizes(),
            " does not require grad: nothing leads from it to a parameter");
+  const auto dtype = root.scalar_type();
   if (given.empty() || !given[index].defined()) {
     if (root.numel() != 1)
       refuse("backward: root ", index, " has shape ", root.sizes(), "; without a gradient for it a root has one element");
+    if (root.is_complex()) refuse("backward: root ", index, " is ", dtype, "; without a gradient for it a root is real");
     return at::ones_like(root);
   }
+  if (given[index].is_complex() != root.is_complex())
+    refuse("backward: root ", index, " is ", dtype, ", its gradient ", given[index].scalar_type(),
+           "; either both are complex or none is");
   if (given[index].sizes() != root.sizes())
     refuse("backward: the gradient of root ", index, " has shape ", given[index].sizes(), ", expected ", root.sizes());
   return given[index];
@@ -51,6 +56,7 @@ struct context::parts {
 context::context(node& here) : here_(&here) {
   if (auto open = call_scope::context())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
+  here.actors().check_running();
   auto made = here.actors().make_context();
   id_ = made.record->id();
   parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
@@ -58,6 +64,7 @@ context::context(node& here) : here_(&here) {
 }
 
 context::~context() {
+  if (std::this_thread::get_id() != made_by_) call_scope::leave_behind(std::move(scope_));
   scope_.reset();
   here_->actors().close_context(id_);
 }
@@ -82,6 +89,7 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   job->fast = options.mode == pass_mode::fast;
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;
+  here_->actors().check_running();
   start_pass(here_->actors(), parts_->record, parts_->actor, job);
   return result;
 }
@@ -97,6 +105,8 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
     throw error(reason.code(), std::string("the context's gradients: ") + reason.what());
   }
 }
+
+bool context::running() const { return parts_->record->running(); }
 
 at::Tensor context::gradient(const at::Tensor& leaf) const { return gradients()->find(leaf); }
 

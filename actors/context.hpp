@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +24,7 @@ class gradient_table;
 /// What a pass does about results of calls that nothing uses. Both give the same gradients where all are used.
 enum class pass_mode {
   smart,  // finds them once all else is done, and goes on without them
-  fast,   // counts on there being none: fails once all else is done, without looking
+  fast,   // counts on there being none in the whole context, earlier passes included: fails once all else is done
 };
 
 /// How a backward pass runs.
@@ -53,7 +54,10 @@ class context {
   /// what happens in the pass fails the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});
 
-  /// The gradients gathered on this node so far. After a pass with create_graph they have a graph, which leads over all nodes.
+  /// A pass that was begun and is not over yet.
+  bool running() const;
+
+  /// The gradients gathered on this node so far, by passes that are over. After a pass with create_graph they have a graph, which leads over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
   /// The gradient of a leaf of this node; undefined if it got none.
@@ -66,6 +70,7 @@ class context {
   struct parts;
   node* here_;
   context_id id_;
+  std::thread::id made_by_ = std::this_thread::get_id();
   std::unique_ptr<parts> parts_;
   std::unique_ptr<call_scope> scope_;
 };

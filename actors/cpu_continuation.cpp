@@ -10,7 +10,10 @@ namespace troupe {
 
 cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer, company* here) {
   return {
-    [=](burst_ptr& work, const graph_task_actor& owner) { run_and_return(*here, std::move(work), owner); },
+    [=](burst_ptr& work, const graph_task_actor& owner) {
+      const company::own_thread own(*here);
+      run_and_return(*here, std::move(work), owner);
+    },
     [=](merge_atom, const gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
       try {
         c10::AutoGradMode record(more->has_graph());

@@ -21,7 +21,8 @@ function function_table::find(const std::string& name) const {
     if (auto place = functions_.find(name); place != functions_.end()) return place->second;
   }
   std::string there;
-  for (const auto& known : names()) there += (there.empty() ? "" : ", ") + known;
+  for (const auto& known : names())
+    if (!known.starts_with("troupe.")) there += (there.empty() ? "" : ", ") + known;
   throw error(errc::unknown_function,
               "no function '" + name + "' is registered; there are: " + (there.empty() ? "none" : there));
 }

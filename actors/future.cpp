@@ -24,7 +24,8 @@ int& continuation_scope::depth() noexcept {
 void continuation_scope::refuse_to_wait() {
   if (depth() > 0)
     throw error(errc::misuse,
-                "a continuation waits for a result: it would block the thread that brings results. Inside then(), "
+                "a continuation waits for a result: it would block the thread that brings results. Inside then() and "
+                "on_peer_down(), "
                 "start calls and add continuations to them, or wait on another thread");
 }
 

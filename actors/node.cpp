@@ -22,7 +22,6 @@ constexpr std::chrono::seconds collect_deadline{30};
 
 node_status status_of(caf::actor_system& system, const peer_actor& who, std::chrono::milliseconds deadline) {
   detail::continuation_scope::refuse_to_wait();
-  if (!who) throw error(errc::stopping, "the status of a node: it has stopped");
   caf::scoped_actor self{system};
   node_status result;
   self->request(who, deadline, status_atom::value)
@@ -107,6 +106,8 @@ void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
 object_store& node::objects() noexcept { return company_->objects(); }
 
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
+  company_->check_running();
+  detail::continuation_scope::refuse_to_wait();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
   caf::scoped_actor self{company_->system()};
   std::string result;
@@ -122,6 +123,11 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
 
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
+  company_->check_running();
+  if (detail::continuation_scope::active()) {  // it can't wait, and mostly need not
+    if (const auto known = company_->directory().find(name)) return troupe::peer(*this, name, *known);
+    detail::continuation_scope::refuse_to_wait();
+  }
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
   caf::scoped_actor self{company_->system()};
   std::optional<troupe::peer> result;
@@ -139,7 +145,10 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
 
 troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
-node_status node::status() const { return status_of(company_->system(), company_->face(), options().deadline); }
+node_status node::status() const {
+  company_->check_running();
+  return status_of(company_->system(), company_->face(), options().deadline);
+}
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
@@ -161,6 +170,8 @@ void node::set_tracing(bool on) { company_->recorder().enable(on); }
 void node::set_profiling(bool on) { company_->recorder().profile(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
+  company_->check_running();
+  detail::continuation_scope::refuse_to_wait();
   caf::scoped_actor self{company_->system()};
   std::vector<node_trace> nodes{{name(), 0, {}}};
   self->request(company_->tracer(), collect_deadline, collect_atom::value)
@@ -182,6 +193,7 @@ void node::stop() { company_->stop(); }
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   auto& here = here_->actors();
+  here.check_running();
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
   return status_of(here.system(), caf::actor_cast<peer_actor>(face), deadline.value_or(here.options().deadline));
@@ -189,6 +201,8 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   auto& here = here_->actors();
+  here.check_running();
+  detail::continuation_scope::refuse_to_wait();
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
   caf::scoped_actor self{here.system()};

@@ -38,7 +38,9 @@ class peer {
   node_id id() const noexcept { return id_; }
   node& here() const noexcept { return *here_; }
 
-  /// Runs the registered function there. Inside a troupe::context of the calling thread the call joins that context.
+  /// Runs the registered function there. Inside a troupe::context of the calling thread the call joins that context. The
+  /// elements of the tensors are read after this returns: leave them as they are until the future is complete. A call of this
+  /// very node gets the tensors themselves.
   /// The future fails with troupe::error (peer_down, deadline_passed, unknown_function, function_failed ...).
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
@@ -91,7 +93,8 @@ class node {
   /// Connects to the node at host:port; returns its name. Blocks up to the deadline; throws troupe::error.
   std::string join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline = {});
 
-  /// The node of that name; waits until it is known, at most until the deadline; throws troupe::error (unknown_peer).
+  /// The node of that name; waits until it is known, at most until the deadline; throws troupe::error (unknown_peer). A
+  /// continuation (future::then) gets those that are known, as it can't wait.
   troupe::peer peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline = {});
 
   /// This node as a peer of itself.
@@ -104,7 +107,8 @@ class node {
   /// Names of the peers that are up.
   std::vector<std::string> peers() const;
 
-  /// Calls `notify(name, reason)` on a thread of the node when a peer goes down or says farewell.
+  /// Calls `notify(name, reason)` when a peer goes down or says farewell, on the thread that brings results: like a continuation
+  /// (future::then) it can't wait. What it throws goes to stderr.
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
 
   /// Records a finished span (steady clock, nanoseconds) when tracing is on.
@@ -121,7 +125,8 @@ class node {
   /// The spans of all nodes named, as a Chrome/Perfetto trace (JSON), one row a node, on this node's clock.
   std::string collect_trace(const std::vector<std::string>& peers);
 
-  /// Says farewell and stops the actors; the destructor does the same. Idempotent.
+  /// Says farewell and stops the actors; the destructor does the same. Calls that wait fail. Idempotent. Throws troupe::error
+  /// (misuse) inside a call or a hook that runs on this node, and in a continuation: it would wait for itself.
   void stop();
 
   company& actors() noexcept { return *company_; }

@@ -85,6 +85,14 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
     });
 }
 
+/// With a pass under way some nodes would step with its gradients and others without.
+void require_settled(const context& pass, const char* who) {
+  require_current(pass, who);
+  if (pass.running())
+    throw error(errc::misuse,
+                std::string(who) + ": a backward pass of the context is still running; wait for its future (get) first");
+}
+
 }  // namespace
 
 struct optimizer::implementation {
@@ -151,12 +159,12 @@ optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_
 optimizer::~optimizer() = default;
 
 std::optional<double> optimizer::step(const context& pass, std::optional<double> clip_norm) {
-  require_current(pass, "optimizer::step");
+  require_settled(pass, "optimizer::step");
   return implementation_->step(pass.gradients().get(), clip_norm);
 }
 
 void optimizer::gather(const context& pass) {
-  require_current(pass, "optimizer::gather");
+  require_settled(pass, "optimizer::gather");
   auto& parts = implementation_->parts;
   implementation_->forgetting([&] {
     parts.everywhere(

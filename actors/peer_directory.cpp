@@ -61,6 +61,12 @@ caf::strong_actor_ptr peer_directory::face(const std::string& name) const {
   return found == ids_.end() ? nullptr : up_.at(found->second).face;
 }
 
+std::optional<node_id> peer_directory::find(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  auto found = ids_.find(name);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
 bool peer_directory::is_down(node_id id) const {
   std::lock_guard lock(mutex_);
   return down_.contains(id);

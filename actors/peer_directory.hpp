@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -34,6 +35,8 @@ class peer_directory {
   /// The node's face; null if it is not up.
   caf::strong_actor_ptr face(node_id id) const;
   caf::strong_actor_ptr face(const std::string& name) const;
+  /// Who has that name and is up.
+  std::optional<node_id> find(const std::string& name) const;
   /// Whether it was up and is not any more.
   bool is_down(node_id id) const;
   /// Its name, also after it went down; its number if it was never up.

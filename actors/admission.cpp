@@ -16,6 +16,7 @@ using join_ptr = std::shared_ptr<join_task>;
 
 constexpr nanoseconds retry_pause{100'000'000};
 constexpr nanoseconds shortest_greeting{1'000'000'000};
+constexpr nanoseconds longest_meeting{10'000'000'000};
 constexpr nanoseconds mesh_patience{300'000'000};  // of nodes that another one has just named as up
 
 // One node that a join has to reach.
@@ -51,7 +52,7 @@ welcome make_welcome(Self self) {
 
 template <class Self>
 void finish(Self self, const join_ptr& task) {
-  if (self->state.joins.erase(task) == 0) return;
+  if (self->state.joins.erase(task) == 0 || !task->promise.pending()) return;
   if (task->failure)
     task->promise.deliver(task->failure);
   else
@@ -67,6 +68,16 @@ void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
 
 template <class Self>
 void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first);
+
+// Greets those that another node knows and this one does not.
+template <class Self>
+void meet(Self self, const join_ptr& task, const std::vector<member>& others) {
+  auto& table = self->state.table;
+  for (const auto& other : others) {
+    const bool needed = other.id != table.self().id && table.find(other.id) == nullptr && table.gone(other.id) == nullptr;
+    if (needed && task->met.insert(other.id).second) dial(self, task, other.host, other.port, false);
+  }
+}
 
 template <class Self>
 void welcomed(Self self, const target& to, const welcome& answer, const caf::strong_actor_ptr& face) {
@@ -92,11 +103,7 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
   }
   if (to.first) to.task->first = who;
   to.task->met.insert(who.id);
-  for (const auto& other : answer.members) {
-    const bool needed =
-      other.id != st.table.self().id && st.table.find(other.id) == nullptr && st.table.gone(other.id) == nullptr;
-    if (needed && to.task->met.insert(other.id).second) dial(self, to.task, other.host, other.port, false);
-  }
+  meet(self, to.task, answer.members);
   settle(self, to.task, to.first, {});
 }
 
@@ -125,7 +132,8 @@ void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& fac
   const auto& own = self->state.table.self();
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
-    ->request(caf::actor_cast<caf::actor>(face), patience, hello{own.name, own.id, own.host, own.port, protocol_version},
+    ->request(caf::actor_cast<caf::actor>(face), patience,
+              hello{own.name, own.id, own.host, own.port, protocol_version, self->state.table.members()},
               self->state.options.face)
     .then([=](const welcome& answer) { welcomed(self, *to, answer, face); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
@@ -153,6 +161,19 @@ void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_
   const auto until = first ? task->deadline_ns : now + (task->deadline_ns - now) / 2;
   ++task->open;
   try_to_reach(self, std::make_shared<target>(target{task, host, port, first, now, until}));
+}
+
+// Who greets may have come from a cluster of its own: those in it learn of this node, and this one of them.
+template <class Self>
+void meet_friends(Self self, const hello& from) {
+  if (from.members.empty()) return;
+  auto task = std::make_shared<join_task>();
+  task->deadline_ns = self->state.options.clock() + longest_meeting.count();
+  task->met.insert(from.id);
+  self->state.joins.insert(task);
+  ++task->open;  // until all are dialled
+  meet(self, task, from.members);
+  settle(self, task, false, {});
 }
 
 }  // namespace
@@ -185,6 +206,7 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf:
   if (rival == nullptr) {
     admit(self, who, face);
     promise.deliver(make_welcome(self));
+    meet_friends(self, from);
     return;
   }
   // ME-4 protects living nodes: ask the one that holds the name.

@@ -21,17 +21,18 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 31 years: no sum of times overflows
 
 template <class Self>
-caf::result<peer_up> find(Self self, const std::string& wanted, std::int64_t left_ns) {
+caf::result<peer_up> find(Self self, const std::string& name, node_id id, std::int64_t left_ns) {
   auto& st = self->state;
   if (st.leaving) return stopping_error(st);
-  if (wanted == st.table.self().name) return peer_up{st.table.self(), st.options.face};
-  if (const auto* peer = st.table.find_name(wanted)) return peer_up{peer->who, peer->face};
+  if (name == st.table.self().name || id == st.table.self().id) return peer_up{st.table.self(), st.options.face};
+  if (const auto* peer = name.empty() ? st.table.find(id) : st.table.find_name(name)) return peer_up{peer->who, peer->face};
   auto promise = self->template make_response_promise<peer_up>();
-  const auto place = st.searches.insert(st.searches.end(), {wanted, 0, promise});
+  const auto place = st.searches.insert(st.searches.end(), {name, id, 0, promise});
   // The timer goes when the search does: `place` is good whenever it fires.
   place->timer = after(self, nanoseconds(std::clamp<std::int64_t>(left_ns, 0, longest_ns)), [=] {
     auto& here = self->state;
-    place->promise.deliver(make_error(errc::unknown_peer, "no peer '" + place->name + "' became known within " +
+    const auto wanted = place->name.empty() ? to_string(place->id) : place->name;
+    place->promise.deliver(make_error(errc::unknown_peer, "no peer '" + wanted + "' became known within " +
                                                             milliseconds_text(left_ns) + "; up are: " + here.table.names()));
     here.searches.erase(place);
   });
@@ -46,7 +47,8 @@ caf::result<caf::unit_t> leave(Self self, const std::string& reason) {
     st.timers.erase(search.timer);
     search.promise.deliver(stopping_error(st));
   }
-  for (const auto& task : std::exchange(st.joins, {})) task->promise.deliver(stopping_error(st));
+  for (const auto& task : std::exchange(st.joins, {}))
+    if (task->promise.pending()) task->promise.deliver(stopping_error(st));
   for (const auto& greeting : std::exchange(st.until_listening, {})) greeting();
   auto promise = self->template make_response_promise<caf::unit_t>();
   auto open = std::make_shared<std::size_t>(st.table.peers().size());
@@ -115,7 +117,8 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
       when_listening([=] { join(self, task, host, port); });
       return task->promise;
     },
-    [=](find_atom, const std::string& wanted, std::int64_t left_ns) { return find(self, wanted, left_ns); },
+    [=](find_atom, const std::string& name, std::int64_t left_ns) { return find(self, name, {}, left_ns); },
+    [=](find_atom, node_id id, std::int64_t left_ns) { return find(self, {}, id, left_ns); },
     [=](list_atom) { return self->state.table.members(); },
     [=](const hello& from, const caf::strong_actor_ptr& face) -> caf::result<welcome> {
       auto promise = self->template make_response_promise<welcome>();

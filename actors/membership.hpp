@@ -47,6 +47,7 @@ struct peer_down {
 using membership_actor = caf::typed_actor<
   caf::replies_to<join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
   caf::replies_to<find_atom, std::string, std::int64_t>::with<peer_up>,                // name, deadline in ns
+  caf::replies_to<find_atom, node_id, std::int64_t>::with<peer_up>,                    // the same
   caf::replies_to<list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
   caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>,
   caf::reacts_to<subscribe_atom, caf::actor>,                   // gets peer_up (also for those up already) and peer_down
@@ -79,6 +80,7 @@ struct join_task {
 struct membership_state {
   struct search {
     std::string name;
+    node_id id;  // where no name is given
     std::uint64_t timer = 0;
     caf::typed_response_promise<peer_up> promise;
   };

@@ -74,7 +74,7 @@ void admit(Self self, const member& who, const caf::strong_actor_ptr& face) {
   self->monitor(face);
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, peer_up{who, face});
   for (auto i = st.searches.begin(); i != st.searches.end();) {
-    if (i->name != who.name) {
+    if (i->name != who.name && i->id != who.id) {
       ++i;
       continue;
     }

@@ -22,6 +22,9 @@ namespace troupe {
 
 namespace {
 
+// Nodes of one cluster get to know each other in milliseconds.
+constexpr std::chrono::milliseconds meeting_patience{2000};
+
 template <class Self>
 struct peer_shell {
   Self self;
@@ -48,6 +51,39 @@ struct peer_shell {
     state.contexts.emplace(id, known);
     here.know_context(known.record, known.actor);
     return known;
+  }
+
+  /// A node that has just joined may be called in the context of one that it has not met yet.
+  bool will_meet(node_id who) const {
+    return who != node_id{} && who != here.id() && state.membership && !here.directory().face(who) &&
+           !here.directory().is_down(who);
+  }
+
+  void take_call(const incoming_call_ptr& job) {
+    const auto id = job->request.payload.context;
+    const auto context = id ? find_or_open(id, job->request.payload.message.node) : peer_state::open_context{};
+    if (id && !context.actor) {
+      job->promise.deliver(no_context(id));
+      return;
+    }
+    job->record = context.record;
+    if (id && !context.record->take_news(job->request))
+      self->send(context.actor, job);
+    else
+      run(job);
+  }
+
+  void take_call_when_met(node_id who, const incoming_call_ptr& job) {
+    const auto take = [s = self, job] { peer_shell(s).take_call(job); };
+    self
+      ->request(state.membership, meeting_patience + std::chrono::seconds(1), find_atom::value, who,
+                std::int64_t{std::chrono::nanoseconds(meeting_patience).count()})
+      .then(
+        [s = self, take](peer_up& met) {
+          peer_shell(s).here.directory().add(met.who, std::move(met.face));
+          take();
+        },
+        [take](const caf::error&) { take(); });
   }
 
   /// Forgets the context and remembers that it was released.
@@ -251,21 +287,18 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
     [=](call_request& request) -> caf::result<call_result> {
       peer_shell sh(self);
-      const auto id = request.payload.context;
+      const auto opener = request.payload.context.node;
       sh.here.directory().received(request.payload.message.node, request.payload.tensors);
-      const auto context = id ? sh.find_or_open(id, request.payload.message.node) : peer_state::open_context{};
-      if (id && !context.actor) return sh.no_context(id);
       auto promise = self->template make_response_promise<result_promise>();
       auto job = std::make_shared<incoming_call>();
       job->request = std::move(request);
-      job->record = context.record;
       job->promise = promise;
       job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
       job->arrived_ns = steady_ns();
-      if (id && !context.record->take_news(job->request))
-        self->send(context.actor, std::move(job));
+      if (sh.will_meet(opener))
+        sh.take_call_when_met(opener, job);
       else
-        sh.run(std::move(job));
+        sh.take_call(job);
       return promise;
     },
     [=](propagate_gradients& message) {

@@ -46,21 +46,22 @@ struct autograd_message {
   sent_ahead ahead;                  // of `tensors`
 };
 
-/// First message on a connection: who I am and where others reach me.
-struct hello {
-  std::string name;
-  node_id id;
-  std::string host;
-  std::uint16_t port = 0;
-  std::uint32_t protocol = 0;  // see protocol_version
-};
-
 /// A node as others know it.
 struct member {
   std::string name;
   node_id id;
   std::string host;
   std::uint16_t port = 0;
+};
+
+/// First message on a connection: who I am, where others reach me, and everyone I know.
+struct hello {
+  std::string name;
+  node_id id;
+  std::string host;
+  std::uint16_t port = 0;
+  std::uint32_t protocol = 0;  // see protocol_version
+  std::vector<member> members = {};
 };
 
 /// The answer to `hello`: who answers, and everyone it knows.

@@ -106,7 +106,9 @@ std::string show(const autograd_message& x) {
     .field("place", x.place)
     .done();
 }
-std::string show(const hello& x) { return of_address("hello", x).field("protocol", x.protocol).done(); }
+std::string show(const hello& x) {
+  return of_address("hello", x).field("protocol", x.protocol).field("members", x.members).done();
+}
 std::string show(const member& x) { return of_address("member", x).done(); }
 std::string show(const std::vector<member>& x) { return printer{"members"}.field("list", x).done(); }
 std::string show(const welcome& x) { return printer{"welcome"}.field("self", x.self).field("members", x.members).done(); }

@@ -14,11 +14,15 @@ complaint from_wire(const wire::Autograd& from, autograd_message& x) { return ta
 void to_wire(const hello& x, wire::Hello& to) {
   put_address(to, x);
   to.set_protocol(x.protocol);
+  put_members(to, x.members);
 }
 
 complaint from_wire(const wire::Hello& from, hello& x) {
   x.protocol = from.protocol();
-  return take_address(from, x);
+  if (complaint bad = take_address(from, x)) {
+    return bad;
+  }
+  return take_members(from, x.members);
 }
 
 void to_wire(const member& x, wire::Member& to) { put_address(to, x); }

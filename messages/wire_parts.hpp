@@ -208,7 +208,7 @@ complaint take_address(const Header& from, Message& x) {
   return nullptr;
 }
 
-// Members and Welcome both hold a list of members.
+// Hello, Members and Welcome hold a list of members.
 template <class Header>
 void put_members(Header& to, const std::vector<member>& xs) {
   for (const member& x : xs) {

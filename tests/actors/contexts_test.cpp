@@ -144,6 +144,33 @@ BOOST_AUTO_TEST_CASE(a_context_is_released_though_a_peer_is_gone) {
   BOOST_TEST(nothing_is_left());
 }
 
+BOOST_AUTO_TEST_CASE(a_node_that_has_just_joined_may_be_called_for_a_context_of_a_node_that_it_has_not_met) {
+  b.functions().add("by_way_of", [](troupe::call_arguments& arguments) {
+    auto next = arguments.here.peer(troupe::get<std::string>(arguments.values, "name"));  // known the moment it greets
+    return troupe::call_reply{next.call("twice", arguments.tensors).get().tensors};
+  });
+  for (const auto* name : {"new1", "new2", "new3"}) {
+    {
+      troupe::context pass(a);
+      auto reply = a.peer("b").call("by_way_of", {x}, {{"name", name}});
+      troupe::node newcomer(loopback_settings(name));
+      add_functions(newcomer);
+      newcomer.join("127.0.0.1", b.port());
+      pass.backward({reply.get().tensors.at(0).sum()}).get();
+      BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, 2.0)));
+    }
+    BOOST_TEST(nothing_is_left());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_joins_two_others_makes_them_meet) {
+  troupe::node c(loopback_settings("c"));
+  add_functions(c);
+  a.join("127.0.0.1", c.port());
+  BOOST_TEST(b.peer("c").call("twice", {x}).get().tensors.at(0).numel() == 2);
+  BOOST_TEST(c.peer("b").call("twice", {x}).get().tensors.at(0).numel() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(roots_are_checked_before_anything_runs) {
   troupe::context pass(a);
   auto y = a.peer("b").call("twice", {x}).get().tensors.at(0);

@@ -65,8 +65,34 @@ BOOST_AUTO_TEST_CASE(one_node_of_a_cluster_joins_them_all) {
   BOOST_TEST_REQUIRE(joined->value.has_value());
   BOOST_TEST(joined->value->name == "b");
   CHECK_NAMES(all.peers(c), "a", "b", "d");
-  all.join(d, 4001);
   for (auto* node : {&a, &b, &d}) BOOST_TEST(all.peers(*node).size() == 3, node->who.name);
+}
+
+BOOST_AUTO_TEST_CASE(two_nodes_makes_them_know_each_other) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  all.join(a, 4002);
+  all.join(a, 4003);
+  CHECK_NAMES(all.peers(b), "a", "c");
+  CHECK_NAMES(all.peers(c), "a", "b");
+}
+
+BOOST_AUTO_TEST_CASE(two_nodes_of_which_one_has_left_looks_for_the_other_alone) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  all.join(a, 4002);
+  *b.mute = true;
+  const auto dialled = all.dialled;
+  auto joined = all.join(a, 4003);
+  BOOST_TEST(joined->value.has_value());  // does not wait for those two to meet
+  CHECK_NAMES(all.peers(c), "a");
+  all.pass(20'000 * ms);
+  CHECK_NAMES(all.peers(a), "c");
+  BOOST_TEST(all.dialled - dialled < 12);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_twice_or_from_both_sides_is_one_peer) {

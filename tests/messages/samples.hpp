@@ -91,8 +91,8 @@ auto members(is<autograd_message> auto& x) {
   return std::tie(a, b, c, d, e, f);
 }
 auto members(is<hello> auto& x) {
-  auto& [a, b, c, d, e] = x;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = x;
+  return std::tie(a, b, c, d, e, f);
 }
 auto members(is<member> auto& x) {
   auto& [a, b, c, d] = x;

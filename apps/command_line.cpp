@@ -162,10 +162,10 @@ int status_with_output(int status) noexcept {
   return failed;
 }
 
-CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "HOST:PORT", "host_and_port"); }
+CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "", "host_and_port"); }
 
 CLI::Validator node_name() {
-  return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "NAME", "node_name");
+  return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "", "node_name");
 }
 
 }  // namespace troupe::apps

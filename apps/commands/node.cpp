@@ -125,21 +125,23 @@ void add_node_command(CLI::App& app) {
   command->option_defaults()->always_capture_default();
   command->add_option("--name", options->name, "Name in the cluster")
     ->check(node_name())
-    ->type_name("")
+    ->type_name("NAME")
     ->default_str("")
     ->required();
   command->add_option("--host", options->host, "Address to listen on");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
-  command->add_option("--join", options->join, "Address of a node to join, tried for 10 s; may repeat")
+  command->add_option("--join", options->join, "Address of a node to join, tried for up to 10 s; may repeat")
     ->check(host_and_port())
-    ->type_name("");
+    ->type_name("HOST:PORT");
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(CLI::Range(1, 1024));
   command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(CLI::Range(1, 1024));
   command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and lookups")
     ->check(CLI::Range(1, 86'400'000));
   command->add_option("--heartbeat-ms", options->heartbeat_ms, "Between two signs of life; a peer is down after 3 missed ones")
     ->check(CLI::Range(10, 3'600'000));
-  command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")->check(node_name());
+  command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")
+    ->check(node_name())
+    ->type_name("NAME");
   command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
   command->add_flag("--trace", options->trace, "Record spans from the start");
   command->footer(node_examples);

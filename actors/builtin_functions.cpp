@@ -54,8 +54,7 @@ const engine::gradient_table& gradients_of(const call_arguments& arguments) {
 
 void refuse_if_down(call_arguments& arguments, node_id who) {
   const auto& known = arguments.here.actors().directory();
-  if (known.is_down(who))
-    throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
+  if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
 
 /// Gives the object to its owner, unless that went down while its call waited: nobody would ever drop it.

@@ -57,7 +57,8 @@ class context {
   /// A pass that was begun and is not over yet.
   bool running() const;
 
-  /// The gradients gathered on this node so far, by passes that are over. After a pass with create_graph they have a graph, which leads over all nodes.
+  /// The gradients gathered on this node so far, by passes that are over. After a pass with create_graph they have a graph, which
+  /// leads over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
   /// The gradient of a leaf of this node; undefined if it got none.

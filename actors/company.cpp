@@ -10,6 +10,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/exception_text.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -37,6 +38,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
     config_.emplace(options_);
     own_system_ = std::make_unique<caf::actor_system>(*config_);
     system_ = own_system_.get();
+    close_basp_mailbox_at_exit(*system_);
   }
   try {
     start();

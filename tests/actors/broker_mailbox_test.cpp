@@ -63,3 +63,20 @@ BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
     caf::anon_send_exit(sender, caf::exit_reason::user_shutdown);
   }
 }
+
+// A node that stops while it dials another: CAF's broker has ended when the connection is asked of it.
+BOOST_AUTO_TEST_CASE(the_system_ends_though_the_broker_of_connections_left_messages_unread) {
+  troupe::system_config config{troupe::settings{}};
+  caf::actor_system system{config};
+  troupe::close_basp_mailbox_at_exit(system);
+  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+  caf::scoped_actor self{system};
+  self->send_exit(broker, caf::exit_reason::kill);
+  self->wait_for(broker);
+  caf::error told;
+  auto asker = system.spawn<caf::detached>([broker, &told](caf::event_based_actor* me) {
+    me->request(broker, 3s, 1).then([] {}, [&told](const caf::error& problem) { told = problem; });
+  });
+  self->wait_for(asker);
+  BOOST_TEST((told == caf::sec::request_receiver_down));
+}

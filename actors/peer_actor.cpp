@@ -59,9 +59,22 @@ struct peer_shell {
            !here.directory().is_down(who);
   }
 
-  void take_call(const incoming_call_ptr& job) {
+  peer_state::open_context context_of(const incoming_call& job) {
+    const auto& payload = job.request.payload;
+    return payload.context ? find_or_open(payload.context, payload.message.node) : peer_state::open_context{};
+  }
+
+  void call_came(const incoming_call_ptr& job) {
+    const auto opener = job->request.payload.context.node;
+    const auto context = context_of(*job);
+    if (!context.actor && will_meet(opener))
+      take_call_when_met(opener, job);
+    else
+      take_call(job, context);
+  }
+
+  void take_call(const incoming_call_ptr& job, const peer_state::open_context& context) {
     const auto id = job->request.payload.context;
-    const auto context = id ? find_or_open(id, job->request.payload.message.node) : peer_state::open_context{};
     if (id && !context.actor) {
       job->promise.deliver(no_context(id));
       return;
@@ -74,7 +87,10 @@ struct peer_shell {
   }
 
   void take_call_when_met(node_id who, const incoming_call_ptr& job) {
-    const auto take = [s = self, job] { peer_shell(s).take_call(job); };
+    const auto take = [s = self, job] {
+      peer_shell sh(s);
+      sh.take_call(job, sh.context_of(*job));
+    };
     self
       ->request(state.membership, meeting_patience + std::chrono::seconds(1), find_atom::value, who,
                 std::int64_t{std::chrono::nanoseconds(meeting_patience).count()})
@@ -287,7 +303,6 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
     [=](call_request& request) -> caf::result<call_result> {
       peer_shell sh(self);
-      const auto opener = request.payload.context.node;
       sh.here.directory().received(request.payload.message.node, request.payload.tensors);
       auto promise = self->template make_response_promise<result_promise>();
       auto job = std::make_shared<incoming_call>();
@@ -295,10 +310,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       job->promise = promise;
       job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
       job->arrived_ns = steady_ns();
-      if (sh.will_meet(opener))
-        sh.take_call_when_met(opener, job);
-      else
-        sh.take_call(job);
+      sh.call_came(job);
       return promise;
     },
     [=](propagate_gradients& message) {

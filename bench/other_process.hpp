@@ -10,7 +10,7 @@
 
 namespace troupe::bench {
 
-/// A child process that runs a function on one OpenMP thread until it is told to stop. Make all of them before the first
+/// A child process that runs a function on one OpenMP thread until that is done or told to stop. Make all of them before the first
 /// thread exists, watch them after.
 class other_process {
  public:

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "turns.hpp"
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <algorithm>
-#include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
-
-#include <ATen/Parallel.h>
 
 #include "other_process.hpp"
 #include "peers/torch_rpc.hpp"
@@ -35,7 +28,6 @@ served serve(side who, int count, Serve run) {
   served all;
   for (int place = 1; place <= count; ++place)
     all.push_back(std::make_unique<other_process>([&](int stop, const auto& tell) { run(place, stop, tell); }));
-  at::set_num_threads(1);
   for (const auto& each : all) each->watch(name_of(who), [] {});
   return all;
 }
@@ -129,24 +121,18 @@ times read(const std::filesystem::path& file, std::size_t rows) {
 times take_turn(side who, const std::vector<definition>& rows, double share, bool quick, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const auto file = folder / "times";
-  const pid_t child = ::fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    try {
-      write(who == side::torch    ? torch_turn(rows, share, (folder / "store").string())
-            : who == side::troupe ? troupe_turn(rows, share, quick)
-                                  : floor_turn(rows, share),
-            file);
-    } catch (const std::exception& failed) {
-      std::fprintf(stderr, "distributed_bench: %s\n", failed.what());
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  if (::waitpid(child, &status, 0) != child || status != 0)
+  const other_process turn([&](int, const auto& tell) {
+    write(who == side::torch    ? torch_turn(rows, share, (folder / "store").string())
+          : who == side::troupe ? troupe_turn(rows, share, quick)
+                                : floor_turn(rows, share),
+          file);
+    tell(0);
+  });
+  try {
+    turn.told();
+  } catch (const std::exception&) {
     throw std::runtime_error(std::string("the turn of ") + name_of(who) + " failed; nothing was written");
+  }
   return read(file, rows.size());
 }
 

@@ -6,6 +6,8 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <random>
@@ -73,6 +75,17 @@ struct cast {
     if (jobs.empty()) return false;
     std::swap(jobs.front(), jobs[random() % jobs.size()]);
     return scheduler().try_run_once();
+  }
+
+  /// A drawn number of steps, below the limit.
+  void run_up_to(std::uint64_t limit) {
+    for (auto steps = random() % limit; steps > 0; --steps) step();
+  }
+
+  /// x times the weights of these nodes, one call after another.
+  at::Tensor through(std::initializer_list<const char*> nodes, at::Tensor x) {
+    for (const auto* to : nodes) x = call(to, "times_weight", x);
+    return x;
   }
 
   at::Tensor call(const std::string& to, const std::string& function, const at::Tensor& x) {

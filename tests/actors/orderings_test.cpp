@@ -35,8 +35,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_whole_and_equal_in_every_order) {
     cast play(seed);
     auto x = input();
     troupe::context pass(play.node("a"));
-    auto y = x;
-    for (auto to : {"b", "c", "b", "c"}) y = play.call(to, "times_weight", y);
+    auto y = play.through({"b", "c", "b", "c"}, x);
     auto result = pass.backward({y.sum()});
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
@@ -214,10 +213,9 @@ BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
     cast play(seed);
     auto x = input();
     auto pass = std::make_unique<troupe::context>(play.node("a"));
-    auto y = x;
-    for (auto to : {"b", "c", "b"}) y = play.call(to, "times_weight", y);
+    auto y = play.through({"b", "c", "b"}, x);
     auto result = pass->backward({y.sum()});
-    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    play.run_up_to(40);
     pass.reset();
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the future never completes");
@@ -239,10 +237,9 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
     cast play(seed);
     auto x = input();
     troupe::context pass(play.node("a"));
-    auto y = x;
-    for (auto to : {"b", "c", "b"}) y = play.call(to, "times_weight", y);
+    auto y = play.through({"b", "c", "b"}, x);
     auto result = pass.backward({y.sum()});
-    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    play.run_up_to(40);
     troupe::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
     caf::anon_send_exit(play.node("c").actors().face(), caf::exit_reason::kill);
     for (auto to : {"a", "b"}) caf::anon_send(play.node(to).actors().face(), news);
@@ -267,7 +264,7 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
     play.hand_on("b", "c");
     auto pass = std::make_unique<troupe::context>(play.node("a"));
     auto reply = play.peer("b").call("hand_on", {input()});
-    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    play.run_up_to(40);
     unknown += !reply.ready() && play.node("c").actors().counts().contexts == 1 ? 1 : 0;
     if (seed % 2 == 0) {
       caf::anon_send_exit(play.node("b").actors().face(), caf::exit_reason::kill);
@@ -276,7 +273,7 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
       play.tell_down("b", "a");
     }
     play.tell_down("a", "b");
-    for (auto steps = play.random() % 20; steps > 0; --steps) play.step();
+    play.run_up_to(20);
     pass.reset();
     play.run();
     BOOST_REQUIRE_MESSAGE(reply.ready(), "seed " << seed << ": the call never ends");
@@ -295,7 +292,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_a_release_overtakes_is_answered) {
     auto inner = play.hand_on("b", "c");
     troupe::context pass(play.node("a"));
     auto reply = play.peer("b").call("hand_on", {input()});
-    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    play.run_up_to(40);
     play.tell_down("a", "c");
     play.tell_down("c", "a");
     play.run();
@@ -320,10 +317,9 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_are_not_handed_out_before_it_is_complet
     cast play(seed);
     auto x = input();
     troupe::context pass(play.node("a"));
-    auto y = x;
-    for (auto to : {"b", "c", "b"}) y = play.call(to, "times_weight", y);
+    auto y = play.through({"b", "c", "b"}, x);
     auto result = pass.backward({(y + x).sum()});
-    for (auto steps = play.random() % 40; steps > 0; --steps) play.step();
+    play.run_up_to(40);
     const auto gradient = play.gradient(pass, x);
     early += gradient.defined() ? 0 : 1;
     BOOST_REQUIRE((!gradient.defined() || same(gradient, torch::full({2}, 9.0))));
@@ -347,7 +343,7 @@ BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_co
     if (seed % 2 == 0)  // the moment after its end
       while (!result.ready()) BOOST_REQUIRE(play.step());
     else
-      for (auto steps = play.random() % 30; steps > 0; --steps) play.step();
+      play.run_up_to(30);
     play.tell_down("a", "b");
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");

@@ -261,13 +261,15 @@ caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int
   auto ndim = static_cast<int>(shape & dimensions_mask);
   auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
   at.size += ndim;
-  if ((shape & strides_flag) != 0) {
-    auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
-    at.stride += ndim;
-    ahead ? to.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides)
-          : void(to = at::detail::empty_strided_cpu(sizes, strides, dtype));
+  const bool strided = (shape & strides_flag) != 0;
+  auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(strided ? ndim : 0));
+  at.stride += static_cast<int>(strides.size());
+  if (!ahead) {
+    to = strided ? at::detail::empty_strided_cpu(sizes, strides, dtype) : at::detail::empty_cpu(sizes, dtype);
+  } else if (strided) {
+    to.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   } else {
-    ahead ? to.unsafeGetTensorImpl()->set_sizes_contiguous(sizes) : void(to = at::detail::empty_cpu(sizes, dtype));
+    to.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
   }
   if (!ahead && to.nbytes() != 0) {
     if (auto failed = source.apply_raw(to.nbytes(), to.mutable_data_ptr())) {

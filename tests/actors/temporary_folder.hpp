@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/contains.hpp"
+
 namespace troupe::test {
 
 /// An empty folder that goes with the test.
@@ -56,7 +58,5 @@ std::string text_of(F&& run) {
   }
   return {};
 }
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace troupe::test

@@ -16,6 +16,7 @@
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
+#include "support/contains.hpp"
 
 using namespace troupe::test;
 using torch::autograd::DetectAnomalyGuard;
@@ -50,8 +51,6 @@ trace error_and_warnings(const std::function<void()>& run) {
   all.push_back(text.substr(0, std::min(text.find('\n'), text.find(" (Error detected in"))));  // troupe adds the trace
   return all;
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

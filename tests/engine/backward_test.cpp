@@ -11,6 +11,7 @@
 #include <troupe/engine/backward.hpp>
 
 #include "engine/oracle.hpp"
+#include "support/contains.hpp"
 
 using namespace troupe::test;
 
@@ -29,8 +30,6 @@ std::string error_of(Pass pass) {
   }
   return "";
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -332,6 +334,26 @@ BOOST_AUTO_TEST_CASE(measure_their_grain) {
   workers.measure_grain();
   BOOST_TEST(workers.grain() >= 10'000);
   BOOST_TEST(workers.grain() <= 100'000);
+}
+
+template <int>
+struct numbered : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+};
+
+template <int... Is>
+std::vector<cost_book::kind> numbered_kinds(std::integer_sequence<int, Is...>) {
+  return {cost_book::kind_of(numbered<Is>(), {at::ones({4})})...};
+}
+
+// Types lie side by side.
+BOOST_AUTO_TEST_CASE(know_many_kinds_at_once) {
+  cost_book book;
+  const auto kinds = numbered_kinds(std::make_integer_sequence<int, 64>());
+  for (const auto each : kinds) {
+    book.note(each, 700);
+  }
+  BOOST_TEST(std::count_if(kinds.begin(), kinds.end(), [&](auto each) { return book.cost(each) == 700; }) >= 60);
 }
 
 // CB-1

@@ -56,7 +56,7 @@ tally explore(const graph& g, troubles allowed, std::uint8_t passes) {
     for (const auto& each : next) {
       auto moved = now;
       moved.take(each);
-      if (seen.insert(moved.hash()).second) open.emplace_back(std::move(moved), std::make_shared<trail>(how, each));
+      if (seen.insert(moved.hash()).second) open.emplace_back(std::move(moved), std::make_shared<trail>(trail{how, each}));
     }
   }
   BOOST_TEST_MESSAGE(result.worlds << " worlds, " << result.ends << " ends, " << result.succeeded << " passes succeed, "

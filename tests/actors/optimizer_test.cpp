@@ -114,6 +114,8 @@ const std::vector<pairing> pairings{
    [](auto p) {
      return std::make_unique<AdamW>(p, AdamWOptions(0.01).betas({0.9, 0.95}));
    }},
+  {{"adagrad", {{"lr", 0.05}, {"lr_decay", 0.1}}},
+   [](auto p) { return std::make_unique<Adagrad>(p, AdagradOptions(0.05).lr_decay(0.1)); }},
 };
 
 const optimizer_settings adamw{"adamw", {{"lr", 0.01}}};

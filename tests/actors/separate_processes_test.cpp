@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What nodes of one process can't show: an owner of modules that is killed.
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/remote_module.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/linear_cluster.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "actors/process_cluster.hpp"
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(separate_processes)
+
+namespace {
+
+using troupe::test::layer;
+using troupe::test::loopback_settings;
+
+void add_functions(troupe::node& here) {
+  troupe::add_module_type(here, "linear",
+                          [](const troupe::attributes& values) { return std::make_shared<troupe::test::linear>(values); });
+  static std::vector<troupe::remote_module> kept;  // never destroyed: the process is killed
+  here.functions().add("make", [](troupe::call_arguments& arguments) {
+    kept.push_back(arguments.here.peer("home").create("linear", layer(3, 2, 1)));
+    return troupe::call_reply{};
+  });
+  here.functions().add("take", [](troupe::call_arguments& arguments) {
+    kept.push_back(troupe::remote_module::take(arguments.here, troupe::get<std::string>(arguments.values, "module")));
+    return troupe::call_reply{};
+  });
+}
+
+void be_process(const std::string& name, std::uint16_t port) {
+  try {
+    at::set_num_threads(1);
+    troupe::node here(loopback_settings(name));
+    add_functions(here);
+    here.join("127.0.0.1", port, 10s);
+    while (true) pause();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "separate processes: process %s: %s\n", name.c_str(), problem.what());
+  }
+}
+
+// Made while there is one thread.
+struct shared_nursery {
+  shared_nursery() { processes = &own; }
+  troupe::test::nursery own{be_process};
+  static inline troupe::test::nursery* processes = nullptr;
+};
+
+/// A driver and two others.
+struct trio : troupe::test::process_cluster {
+  explicit trio(std::vector<std::string> names)
+      : process_cluster(*shared_nursery::processes, loopback_settings("driver"), std::move(names)) {
+    const auto missing = meet();
+    BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
+  }
+};
+
+/// Asks until so many objects live there; false if they do not within ten seconds.
+bool comes_to_hold(const troupe::peer& home, std::uint64_t objects) {
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (home.status(10s).objects != objects)
+    if (std::chrono::steady_clock::now() > until) return false;
+  return true;
+}
+
+}  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(shared_nursery);
+
+BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
+  trio cluster({"home", "owner"});
+  const auto home = cluster.driver().peer("home");
+  const auto owner = cluster.driver().peer("owner");
+  const auto shared = home.create("linear", layer(3, 2, 1));
+  std::optional<troupe::remote_module> given = home.create("linear", layer(3, 2, 2));
+  owner.call("make").get();
+  for (const auto& each : {shared, *given}) owner.call("take", {}, {{"module", each.lend(owner)}}).get();
+  given->lend(owner);  // on its way
+  given.reset();
+  home.call("troupe.drop").get();  // comes after what `given` sent
+  BOOST_TEST(home.status().objects == 3u);
+  cluster.signal("owner", SIGKILL);
+  BOOST_TEST(comes_to_hold(home, 1));
+  BOOST_TEST(shared.parameters().size() == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What nodes of one process can't show: an owner of modules that is killed.
+// What only separate processes show: an owner of modules that is killed, and anomaly mode, of which each has its own.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -41,6 +41,11 @@ void add_functions(troupe::node& here) {
     kept.push_back(troupe::remote_module::take(arguments.here, troupe::get<std::string>(arguments.values, "module")));
     return troupe::call_reply{};
   });
+  here.functions().add("outer", [](troupe::call_arguments& arguments) {
+    return troupe::call_reply{arguments.here.peer("c").call("inner", arguments.tensors).get().tensors};
+  });
+  here.functions().add(
+    "inner", [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0).sqrt() * 0}}; });
 }
 
 void be_process(const std::string& name, std::uint16_t port) {
@@ -98,6 +103,22 @@ BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
   cluster.signal("owner", SIGKILL);
   BOOST_TEST(comes_to_hold(home, 1));
   BOOST_TEST(shared.parameters().size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(anomaly_mode_reaches_other_processes_and_their_traces_come_back) {
+  trio cluster({"b", "c"});
+  const torch::autograd::DetectAnomalyGuard detect;
+  auto x = torch::zeros({2}, torch::kDouble).requires_grad_();
+  troupe::context pass(cluster.driver());
+  auto y = cluster.driver().peer("b").call("outer", {x}).get().tensors.at(0);
+  BOOST_CHECK_EXCEPTION(pass.backward({y.sum()}).get(), troupe::error, [](const troupe::error& e) {
+    const std::string text = e.what();
+    for (const auto* part : {"backward on node 'c' failed in SqrtBackward0", "returned nan values in its 0th output",
+                             "It was made where node 'driver' called 'outer' on node 'b', which called 'inner' on node 'c'.",
+                             "Traceback of forward call that caused the error", "frame #0"})
+      BOOST_TEST(text.find(part) != text.npos, "no '" << part << "' in: " << text.substr(0, 2000));
+    return true;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

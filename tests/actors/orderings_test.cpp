@@ -25,6 +25,31 @@ namespace {
 
 using namespace troupe::test;
 
+/// What a pass sends for `y`, which came from another node.
+troupe::propagate_gradients gradients_for(const at::Tensor& y, troupe::context_id context) {
+  auto* recv = dynamic_cast<troupe::engine::recv_backward*>(y.grad_fn().get());
+  BOOST_REQUIRE(recv != nullptr);
+  troupe::propagate_gradients result;
+  result.context = context;
+  result.pass = {1};
+  result.message = recv->message;
+  result.gradients = {torch::ones({2})};
+  result.carried = troupe::protocol::whole_purse();
+  return result;
+}
+
+/// What nodes send each other in pass 1 until its end.
+void send_all_of_a_pass(cast& play, const std::string& to, const troupe::propagate_gradients& gradients) {
+  const auto there = caf::actor_cast<caf::actor>(play.node(to).actors().face());
+  const auto id = gradients.context;
+  caf::anon_send(there, gradients);
+  caf::anon_send(there, troupe::participant_quiet{id, {1}, play.node("a").id(), {}});
+  caf::anon_send(there, troupe::participant_failed{id, {1}, play.node("a").id(), 0, "the test says so"});
+  caf::anon_send(there, troupe::discover{id, {1}, {gradients.message}, false, false});
+  caf::anon_send(there, troupe::prune{id, {1}, {gradients.message}, {}, false, false});
+  play.run();
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(orderings)
@@ -128,16 +153,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     cast play(1);
     troupe::context pass(play.node("a"));
     auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
-    auto* recv = dynamic_cast<troupe::engine::recv_backward*>(y.grad_fn().get());
-    BOOST_TEST_REQUIRE(recv != nullptr);
     const auto there = caf::actor_cast<caf::actor>(play.node("b").actors().face());
-    troupe::propagate_gradients gradients;
-    gradients.context = pass.id();
-    gradients.pass = {1};
-    gradients.message = recv->message;
-    gradients.gradients = {torch::ones({2})};
-    gradients.carried = troupe::protocol::whole_purse();
-    caf::anon_send(there, std::move(gradients));
+    caf::anon_send(there, gradients_for(y, pass.id()));
     play.run();
     troupe::call_request next;
     next.function = "gathered";
@@ -149,6 +166,34 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     play.run();
     request.receive([&](const troupe::call_result& result) { BOOST_TEST(result.payload.tensors.at(0).defined() == !failed); },
                     [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
+  }
+}
+
+// CO-4: the pass was aborted on "b" before anything of it came, or is over there.
+BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
+  for (const bool aborted : {false, true}) {
+    cast play(1);
+    troupe::context pass(play.node("a"));
+    const auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
+    const auto gradients = gradients_for(y, pass.id());
+    if (aborted) {
+      caf::anon_send(caf::actor_cast<caf::actor>(play.node("b").actors().face()), troupe::abort_pass{pass.id(), {1}});
+      play.run();
+    } else {
+      troupe::backward_options keep;
+      keep.keep_graph = true;
+      auto result = pass.backward({y.sum()}, keep);
+      play.run();
+      result.get();
+      play.call("b", "gathered", torch::ones({1}));
+    }
+    const auto& counts = play.node("b").actors().counts();
+    const std::uint64_t before = counts.functions_run;
+    send_all_of_a_pass(play, "b", gradients);
+    BOOST_TEST(counts.pass_parts == 0u);
+    BOOST_TEST(counts.functions_run == before);
+    const auto gathered = play.call("b", "gathered", torch::ones({1}));
+    BOOST_TEST((aborted ? !gathered.defined() : same(gathered, torch::tensor({1.0, 3.0}))));
   }
 }
 
@@ -184,6 +229,19 @@ BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
            std::string(e.what()).find("1.5 s; not known to be done with it: ") != std::string::npos &&
            std::string(e.what()).find("'c'") != std::string::npos;
   });
+}
+
+// PE-1
+BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
+  cast play(1);
+  troupe::context pass(play.node("a"));
+  const auto y = play.call("b", "times_weight", input());
+  send_all_of_a_pass(play, "c", gradients_for(y, pass.id()));
+  caf::anon_send(caf::actor_cast<caf::actor>(play.node("c").actors().face()), troupe::abort_pass{pass.id(), {1}});
+  play.run();
+  const auto& counts = play.node("c").actors().counts();
+  BOOST_TEST(counts.contexts_opened == 0u);
+  BOOST_TEST(counts.pass_parts == 0u);
 }
 
 // PE-2

@@ -368,6 +368,32 @@ BOOST_AUTO_TEST_CASE(a_call_that_a_release_overtakes_is_answered) {
   BOOST_TEST(refused > 0);
 }
 
+// CO-7: "b" has to gather the gradients of a pass before it runs a call, loses "a" meanwhile and releases the context.
+BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_when_its_context_is_released_is_answered) {
+  int refused = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    troupe::context pass(play.node("a"));
+    const auto y = play.call("b", "times_weight", input());
+    auto result = pass.backward({y.sum()});
+    play.run();
+    result.get();
+    auto reply = play.peer("b").call("gathered", {});
+    play.run_up_to(10);
+    play.tell_down("b", "a");
+    play.run();
+    BOOST_REQUIRE_MESSAGE(reply.ready(), "seed " << seed << ": the call never ends");
+    try {
+      reply.get();
+    } catch (const troupe::error& e) {
+      ++refused;
+      BOOST_REQUIRE_MESSAGE(e.code() == troupe::errc::unknown_context, e.what());
+    }
+  }
+  BOOST_TEST(refused > 0);
+  BOOST_TEST(refused < orders);
+}
+
 // CO-1: whoever asks during a pass.
 BOOST_AUTO_TEST_CASE(gradients_of_a_pass_are_not_handed_out_before_it_is_complete_in_any_order) {
   int early = 0;

@@ -12,6 +12,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/company.hpp>
+#include <troupe/actors/joined_message.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -242,6 +243,44 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
   const auto& counts = play.node("c").actors().counts();
   BOOST_TEST(counts.contexts_opened == 0u);
   BOOST_TEST(counts.pass_parts == 0u);
+}
+
+// PE-1: "b" hands a message of an actor of "a" on to "d", which has not met "a". Before the pass it does, or not.
+BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met_fails_the_pass) {
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    troupe::settings options;
+    options.name = "d";
+    play.nodes.emplace("d", std::make_unique<troupe::node>(std::move(options), play.system));
+    auto& b = play.node("b");
+    auto& d = play.node("d");
+    const auto meet = [&](troupe::node& other) {
+      d.actors().introduce(other.actors());
+      other.actors().introduce(d.actors());
+      play.run();
+    };
+    meet(b);
+    const auto on_d = [&](troupe::autograd_message request) {
+      const troupe::joined_scope scope(d, std::move(request));
+      return scope.reply({scope.tensors().at(0) * 2});
+    };
+    const auto on_b = [&](troupe::autograd_message request) {
+      const troupe::joined_scope scope(b, std::move(request));
+      auto answer = on_d(troupe::join_graphs({b, "d", d.id()}, scope.tensors()));
+      return scope.reply(troupe::joined_tensors(b, std::move(answer)));
+    };
+    troupe::context pass(play.node("a"));
+    auto answer = on_b(troupe::join_graphs(play.peer("b"), {input()}));
+    const auto y = troupe::joined_tensors(play.node("a"), std::move(answer)).at(0);
+    play.run();
+    if (seed % 2 == 0) meet(play.node("a"));
+    auto result = pass.backward({y.sum()});
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    BOOST_REQUIRE_EXCEPTION(result.get(), troupe::error, [](const troupe::error& e) {
+      return e.code() == troupe::errc::unknown_context && std::string(e.what()).find("'d'") != std::string::npos;
+    });
+  }
 }
 
 // PE-2

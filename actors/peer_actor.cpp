@@ -131,10 +131,9 @@ struct peer_shell {
     if constexpr (std::is_same_v<Message, propagate_gradients>)
       if (!face) face = here.directory().face(message.from);
     if (!face) return;
-    auto reason = "node '" + here.name() + "' does not know " + to_string(message.context) + ": it was released there";
     self->send(caf::actor_cast<peer_actor>(face),
                participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
-                                  std::move(reason)});
+                                  here.no_context(message.context).what()});
   }
 
   /// A node may hold a part of this one's context unknown to us, as who called it there went down; or one that is cut off from

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,9 @@ class blocking_observer {
 };
 
 namespace detail {
+
+/// How long a thread that waits for a result stays awake.
+inline constexpr std::chrono::microseconds awake_for{300};
 
 void report_lost_exception(const char* where, const char* text) noexcept;
 
@@ -72,7 +77,8 @@ class future {
     std::function<void(T&)> finish;
     std::vector<std::function<void(future)>> continuations;
     std::deque<std::function<void()>> errands;
-    int idle = 0;  // threads that wait for completion or an errand
+    std::atomic<unsigned> news{0};  // completion and errands, counted with the lock, looked at without
+    int idle = 0;                   // threads that wait for completion or an errand
     bool complete = false;
   };
 
@@ -111,6 +117,7 @@ class future {
       std::lock_guard lock(state_->mutex);
       if (state_->complete || state_->idle <= static_cast<int>(state_->errands.size())) return false;
       state_->errands.push_back(std::move(errand));
+      ++state_->news;
     }
     state_->ready.notify_all();
     return true;
@@ -165,6 +172,7 @@ class future {
   static void run_errands(state& s, std::unique_lock<std::mutex>& lock) {
     for (;;) {
       ++s.idle;
+      if (!s.complete && s.errands.empty()) stay_awake(s, lock);
       s.ready.wait(lock, [&] { return s.complete || !s.errands.empty(); });
       --s.idle;
       if (s.errands.empty()) return;
@@ -174,6 +182,17 @@ class future {
       errand();
       lock.lock();
     }
+  }
+
+  // A core that sleeps takes longer to wake than a step of a small pass: a thread looks for news for a while before it sleeps,
+  // as long as no other wants its core.
+  static void stay_awake(state& s, std::unique_lock<std::mutex>& lock) {
+    const auto known = s.news.load(std::memory_order_relaxed);
+    const auto until = std::chrono::steady_clock::now() + detail::awake_for;
+    lock.unlock();
+    while (s.news.load(std::memory_order_acquire) == known && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+    lock.lock();
   }
 
   // After completion value and failure change no more, but for the one run of `finish`.
@@ -202,6 +221,7 @@ class future {
       if (state_->complete) return;
       fill(*state_);
       state_->complete = true;
+      ++state_->news;
       continuations.swap(state_->continuations);
     }
     state_->ready.notify_all();

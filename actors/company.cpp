@@ -20,6 +20,8 @@ namespace troupe {
 
 namespace {
 
+constexpr std::chrono::milliseconds longest_closing{1};
+
 node_id draw_id() {
   std::random_device device;
   std::uint64_t high = device();
@@ -94,6 +96,7 @@ void company::stop() {
     stopped_ = true;
     notify_ = nullptr;
   }
+  close_now();
   objects_->close();
   transfers_.messenger.finish();
   caf::scoped_actor self{*system_};
@@ -182,15 +185,28 @@ error company::no_context(const context_id& id) const {
 }
 
 void company::close_context(const context_id& id) {
-  context_actor actor;
+  bool first = false;
   {
     std::lock_guard lock(mutex_);
     const auto found = open_contexts_.find(id);
     if (found == open_contexts_.end()) return;
-    actor = std::move(found->second.actor);
+    first = closing_.empty();
+    if (!stopped_) closing_.emplace_back(id, std::move(found->second.actor));  // else it ends with the face
     open_contexts_.erase(found);
   }
-  caf::anon_send(face_, close_atom::value, id, actor);
+  if (!networked())
+    close_now();
+  else if (first)
+    deadlines_.set(longest_closing, [this] { close_now(); });
+}
+
+void company::close_now() {
+  std::vector<std::pair<context_id, context_actor>> all;
+  {
+    std::lock_guard lock(mutex_);
+    all.swap(closing_);
+  }
+  for (auto& [id, actor] : all) caf::anon_send(face_, close_atom::value, id, std::move(actor));
 }
 
 void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
@@ -218,6 +234,7 @@ void company::send_now(outgoing_call_ptr job) {
   }
   directory_.sent(job->to, job->request.payload.tensors);
   caf::anon_send(face_, std::move(job));
+  close_now();
 }
 
 void company::add_joint(outgoing_joint_ptr joint) {

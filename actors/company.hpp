@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -90,7 +91,11 @@ class company {
     context_actor actor;
   };
   open_context make_context();
+  /// It is released behind the next call that leaves, or within a millisecond: to wake the network thread for it alone would take
+  /// longer than the release.
   void close_context(const context_id& id);
+  /// Those that were closed.
+  void close_now();
   /// An open one; empty if there is none.
   open_context find_context(const context_id& id) const;
   std::vector<open_context> all_contexts() const;
@@ -158,6 +163,7 @@ class company {
   std::atomic<std::uint64_t> contexts_opened_{0};
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<context_id, open_context> open_contexts_;
+  std::vector<std::pair<context_id, context_actor>> closing_;
   std::unordered_map<std::string, caf::strong_actor_ptr> published_;
   std::vector<call_worker_actor> workers_;
   std::set<std::size_t> slots_;  // of calls under way that are profiled

@@ -147,6 +147,7 @@ troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
 node_status node::status() const {
   company_->check_running();
+  company_->close_now();
   return status_of(company_->system(), company_->face(), options().deadline);
 }
 

@@ -112,6 +112,14 @@ BOOST_AUTO_TEST_CASE(a_scope_that_an_exception_ends_is_released_everywhere) {
   troupe::context next(a);  // the thread may open another
 }
 
+BOOST_AUTO_TEST_CASE(a_scope_that_ended_is_released_on_other_nodes_though_nothing_is_sent_after_it) {
+  {
+    troupe::context pass(a);
+    a.peer("b").call("twice", {x}).get();
+  }
+  BOOST_TEST(becomes_idle(b));
+}
+
 BOOST_AUTO_TEST_CASE(a_call_that_outlives_the_scope_ends_with_an_error_and_leaves_nothing) {
   std::promise<void> begun;
   std::promise<void> let_go;

@@ -108,17 +108,9 @@ void add_functions(troupe::node& here) {
 }
 
 void be_worker(const std::string& name, std::uint16_t port) {
-  try {
-    at::set_num_threads(1);
-    auto options = chaos_settings(name);
-    options.workers = 2;
-    troupe::node here(options);
-    add_functions(here);
-    here.join("127.0.0.1", port, 10s);
-    while (true) pause();
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "chaos: worker %s: %s\n", name.c_str(), problem.what());
-  }
+  auto options = chaos_settings(name);
+  options.workers = 2;
+  troupe::test::be_node("chaos", std::move(options), port, add_functions);
 }
 
 struct fault {

@@ -10,7 +10,6 @@
 #include <torch/torch.h>
 
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +26,7 @@ BOOST_AUTO_TEST_SUITE(failure_table)
 
 namespace {
 
+using troupe::test::be_node;
 using troupe::test::shared_signal;
 using steady = std::chrono::steady_clock;
 
@@ -129,15 +129,9 @@ struct company_of_three {
   }
 
   void be_process(const std::string& name, std::uint16_t port) {
-    try {
-      at::set_num_threads(1);
-      troupe::node node(settings_of(name));
-      add_functions(node);
-      node.join("127.0.0.1", port, 10s);
-      scissors.at(name).serve();
-    } catch (const std::exception& problem) {
-      std::fprintf(stderr, "failure table: process %s: %s\n", name.c_str(), problem.what());
-    }
+    be_node(
+      "failure table", settings_of(name), port, [this](troupe::node& node) { add_functions(node); },
+      [&] { scissors.at(name).serve(); });
   }
 
   static inline company_of_three* here = nullptr;

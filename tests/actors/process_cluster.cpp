@@ -2,11 +2,15 @@
 #include "actors/process_cluster.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
-#include <stdexcept>
+#include <cstdio>
+#include <exception>
 #include <thread>
 #include <utility>
+
+#include <ATen/Parallel.h>
 
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/status_client.hpp>
@@ -15,6 +19,24 @@
 #include "actors/loopback_nodes.hpp"
 
 namespace troupe::test {
+
+void wait_to_be_killed() {
+  while (true) pause();
+}
+
+void be_node(const char* test, settings options, std::uint16_t driver, const std::function<void(node&)>& add_functions,
+             const std::function<void()>& serve) {
+  const auto name = options.name;
+  try {
+    at::set_num_threads(1);
+    node here(std::move(options));
+    add_functions(here);
+    here.join("127.0.0.1", driver, std::chrono::seconds(10));
+    serve();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "%s: process %s: %s\n", test, name.c_str(), problem.what());
+  }
+}
 
 process_cluster::process_cluster(nursery& processes, settings of_driver, std::vector<std::string> names)
     : processes_(processes), driver_(std::move(of_driver)), names_(std::move(names)) {

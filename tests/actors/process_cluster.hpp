@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +15,13 @@
 #include "actors/node_processes.hpp"
 
 namespace troupe::test {
+
+[[noreturn]] void wait_to_be_killed();
+
+/// What a process of a nursery does: a node joins the driver's and serves until the process is killed. An error goes to stderr, with
+/// the test's name.
+void be_node(const char* test, settings options, std::uint16_t driver, const std::function<void(node&)>& add_functions,
+             const std::function<void()>& serve = wait_to_be_killed);
 
 /// A node of this process, the driver, and others in processes of their own that have joined it.
 class process_cluster {

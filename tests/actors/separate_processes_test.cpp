@@ -3,12 +3,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <torch/torch.h>
 
 #include <chrono>
-#include <cstdio>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +19,7 @@
 #include "actors/linear_cluster.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "actors/process_cluster.hpp"
+#include "support/contains.hpp"
 
 using namespace std::chrono_literals;
 
@@ -49,15 +50,7 @@ void add_functions(troupe::node& here) {
 }
 
 void be_process(const std::string& name, std::uint16_t port) {
-  try {
-    at::set_num_threads(1);
-    troupe::node here(loopback_settings(name));
-    add_functions(here);
-    here.join("127.0.0.1", port, 10s);
-    while (true) pause();
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "separate processes: process %s: %s\n", name.c_str(), problem.what());
-  }
+  troupe::test::be_node("separate processes", loopback_settings(name), port, add_functions);
 }
 
 // Made while there is one thread.
@@ -116,7 +109,7 @@ BOOST_AUTO_TEST_CASE(anomaly_mode_reaches_other_processes_and_their_traces_come_
     for (const auto* part : {"backward on node 'c' failed in SqrtBackward0", "returned nan values in its 0th output",
                              "It was made where node 'driver' called 'outer' on node 'b', which called 'inner' on node 'c'.",
                              "Traceback of forward call that caused the error", "frame #0"})
-      BOOST_TEST(text.find(part) != text.npos, "no '" << part << "' in: " << text.substr(0, 2000));
+      BOOST_TEST(troupe::test::contains(text, part), "no '" << part << "' in: " << text.substr(0, 2000));
     return true;
   });
 }

@@ -53,12 +53,12 @@ function(_troupe_precompile target flavour)
     if(arg_FOR_TESTS)
       _troupe_test_flags(${pch})
     endif()
-    # ccache takes this for the precompiled header's content: GCC writes other bytes each time,
-    # and half a gigabyte of them.
     set(suffix gch)
     if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
       set(suffix pch)
     endif()
+    # ccache takes this for the precompiled header's content: GCC writes other bytes each time,
+    # and half a gigabyte of them.
     file(GLOB sources "${PROJECT_SOURCE_DIR}/cmake/pch/*.hpp")
     set(sum "${pch} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CAF_VERSION} ${LibTorch_VERSION} ${Boost_VERSION}")
     foreach(source IN LISTS sources)

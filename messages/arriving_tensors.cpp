@@ -8,6 +8,7 @@
 #include <caf/deserializer.hpp>
 #include <caf/execution_unit.hpp>
 
+#include <troupe/messages/foreign_memory.hpp>
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
@@ -15,35 +16,74 @@ namespace troupe {
 
 const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf::byte> elements) {
   std::lock_guard lock(mutex_);
-  const std::pair key{about.from.value, about.transfer};
+  const key which{about.from.value, about.transfer};
   if (about.total == 0) {
-    arrivals_.erase(key);
+    arrivals_.erase(which);
     return elements.size() == 0 ? nullptr : "a piece that calls a transfer off brings elements";
   }
-  auto refused = [&](const char* why) {
-    arrivals_.erase(key);
+  arrival* found = nullptr;
+  if (const char* why = find_place(which, {about.total, about.offset, elements.size()}, found)) {
     return why;
-  };
-  if (about.total < least_bytes || about.total > max_payload_bytes) {
-    return refused("a piece is of a tensor that is too small to come in pieces, or too large to travel");
   }
-  if (about.offset > about.total || elements.size() > about.total - about.offset) {
-    return refused("a piece lies beyond the end of its tensor");
+  std::memcpy(static_cast<char*>(found->elements.mutable_data()) + about.offset, elements.data(), elements.size());
+  found->came += elements.size();
+  return nullptr;
+}
+
+std::optional<error> arriving_tensors::read(const tensor_offer& offer, const memory_mark& given) {
+  const key which{offer.from.value, offer.transfer};
+  c10::Storage elements;
+  {
+    std::lock_guard lock(mutex_);
+    arrival* found = nullptr;
+    const char* why = offer.bytes <= most_offered ? find_place(which, {offer.total, offer.offset, offer.bytes}, found)
+                                                  : refuse(which, "a piece that is offered is too large");
+    if (why != nullptr) {
+      return error(errc::malformed_message, why);
+    }
+    elements = found->elements;
   }
-  if (elements.size() < least_bytes && elements.size() != about.total - about.offset) {
-    return refused("a piece is smaller than a page, and not the last one");
+  const foreign_memory memory{offer.process, offer.mark};
+  auto failed = memory.read(given, offer.address, static_cast<char*>(elements.mutable_data()) + offer.offset, offer.bytes);
+  std::lock_guard lock(mutex_);
+  const auto found = arrivals_.find(which);
+  const bool same =
+    found != arrivals_.end() && found->second.elements.is_alias_of(elements) && found->second.came == offer.offset;
+  if (!same && !failed) {
+    return error(errc::malformed_message, "a transfer ended while it was read");
   }
-  if (about.offset == 0) {
-    arrivals_.erase(key);
-    arrivals_[key] = {memory_.make(about.total), about.total, 0};
+  if (same && failed) {
+    arrivals_.erase(found);
+  } else if (same) {
+    found->second.came += offer.bytes;
   }
-  const auto found = arrivals_.find(key);
-  if (found == arrivals_.end() || found->second.total != about.total || found->second.came != about.offset) {
-    return refused("a piece does not go on where the one before it ended");
+  return failed;
+}
+
+const char* arriving_tensors::refuse(const key& which, const char* why) {
+  arrivals_.erase(which);
+  return why;
+}
+
+const char* arriving_tensors::find_place(const key& which, const extent& piece, arrival*& place) {
+  if (piece.total < least_bytes || piece.total > max_payload_bytes) {
+    return refuse(which, "a piece is of a tensor that is too small to come in pieces, or too large to travel");
   }
-  auto& arrival = found->second;
-  std::memcpy(static_cast<char*>(arrival.elements.mutable_data()) + about.offset, elements.data(), elements.size());
-  arrival.came += elements.size();
+  if (piece.offset > piece.total || piece.bytes > piece.total - piece.offset) {
+    return refuse(which, "a piece lies beyond the end of its tensor");
+  }
+  if (piece.bytes < least_bytes && piece.bytes != piece.total - piece.offset) {
+    return refuse(which, "a piece is smaller than a page, and not the last one");
+  }
+  if (piece.offset == 0) {
+    arrivals_.erase(which);
+    arrivals_[which] = {memory_.make(piece.total), piece.total, 0};
+  }
+  const auto found = arrivals_.find(which);
+  if (found == arrivals_.end() || found->second.total != piece.total || found->second.came != piece.offset) {
+    return refuse(which, "a piece does not go on where the one before it ended");
+  }
+  place = &found->second;
   return nullptr;
 }
 

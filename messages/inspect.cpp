@@ -249,6 +249,9 @@ TROUPE_TRAVELS(release_context)
 TROUPE_TRAVELS(context_released)
 TROUPE_TRAVELS(node_status)
 TROUPE_TRAVELS(tensor_piece)
+TROUPE_TRAVELS(request_mark)
+TROUPE_TRAVELS(memory_mark)
+TROUPE_TRAVELS(tensor_offer)
 
 #undef TROUPE_TRAVELS
 

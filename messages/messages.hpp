@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,29 @@ struct tensor_piece {
   std::uint64_t total = 0;   // bytes of all elements; 0: the transfer is called off
   std::uint64_t offset = 0;  // of this piece, in bytes
   at::Tensor elements;       // its bytes; undefined once it was read
+};
+
+/// Asks a node on the same machine whether it reads large tensors out of the sender's memory; it answers with a mark if so.
+struct request_mark {
+  node_id from;
+  std::uint64_t process = 0;  // the sender's number, pid
+};
+/// Drawn at random for one node, which is to keep it where its offers say (see foreign_memory).
+struct memory_mark {
+  std::array<std::uint64_t, 4> words{};
+};
+
+/// A piece whose elements the receiver reads out of the sender's memory. They stay there until it is answered: taken, or an error,
+/// and then the transfer comes anew, in tensor_pieces.
+struct tensor_offer {
+  node_id from;
+  std::uint64_t transfer = 0;
+  std::uint64_t total = 0;  // of this and the next: as in tensor_piece
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;    // of this piece
+  std::uint64_t address = 0;  // of its elements
+  std::uint64_t process = 0;  // that has them
+  std::uint64_t mark = 0;     // the address where it keeps the receiver's mark
 };
 
 /// Tensors that join the graphs of two nodes. They travel detached; `requires_grad` says which of them the receiver
@@ -204,6 +228,7 @@ struct peer_status {
   std::uint64_t messages_received = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_read = 0;  // what came straight out of its memory
 };
 
 /// What a node does and has done since it started.

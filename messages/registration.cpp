@@ -43,7 +43,10 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<release_context>("troupe.rel")
     .add_message_type<context_released>("troupe.reld")
     .add_message_type<node_status>("troupe.status")
-    .add_message_type<tensor_piece>("troupe.piece");
+    .add_message_type<tensor_piece>("troupe.piece")
+    .add_message_type<request_mark>("troupe.askmark")
+    .add_message_type<memory_mark>("troupe.mark")
+    .add_message_type<tensor_offer>("troupe.offer");
   config.add_error_category(caf::detail::error_factory<errc>::category, render);
 }
 

@@ -207,6 +207,20 @@ std::string show(const tensor_piece& x) {
     .field("offset", x.offset)
     .done();
 }
+std::string show(const request_mark& x) {
+  return printer{"request_mark"}.field("from", x.from).field("process", x.process).done();
+}
+std::string show(const memory_mark&) { return printer{"memory_mark"}.done(); }  // a secret of two nodes
+std::string show(const tensor_offer& x) {
+  return printer{"tensor_offer"}
+    .field("from", x.from)
+    .field("transfer", x.transfer)
+    .field("total", x.total)
+    .field("offset", x.offset)
+    .field("bytes", x.bytes)
+    .field("process", x.process)
+    .done();
+}
 
 }  // namespace
 
@@ -238,5 +252,8 @@ template std::string to_string(const release_context&);
 template std::string to_string(const context_released&);
 template std::string to_string(const node_status&);
 template std::string to_string(const tensor_piece&);
+template std::string to_string(const request_mark&);
+template std::string to_string(const memory_mark&);
+template std::string to_string(const tensor_offer&);
 
 }  // namespace troupe

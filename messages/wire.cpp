@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/wire.hpp>
 
+#include <algorithm>
+
 #include <troupe/messages/wire_parts.hpp>
 
 namespace troupe {
@@ -284,6 +286,50 @@ complaint from_wire(const wire::TensorPiece& from, tensor_piece& x) {
   x.transfer = from.transfer();
   x.total = from.total();
   x.offset = from.offset();
+  return nullptr;
+}
+
+void to_wire(const request_mark& x, wire::RequestMark& to) {
+  to.set_from(x.from.value);
+  to.set_process(x.process);
+}
+
+complaint from_wire(const wire::RequestMark& from, request_mark& x) {
+  x.from.value = from.from();
+  x.process = from.process();
+  return nullptr;
+}
+
+void to_wire(const memory_mark& x, wire::MemoryMark& to) { to.mutable_words()->Add(x.words.begin(), x.words.end()); }
+
+complaint from_wire(const wire::MemoryMark& from, memory_mark& x) {
+  if (from.words_size() != static_cast<int>(x.words.size())) {
+    return "a mark has not four words";
+  }
+  std::copy(from.words().begin(), from.words().end(), x.words.begin());
+  return nullptr;
+}
+
+void to_wire(const tensor_offer& x, wire::TensorOffer& to) {
+  to.set_from(x.from.value);
+  to.set_transfer(x.transfer);
+  to.set_total(x.total);
+  to.set_offset(x.offset);
+  to.set_bytes(x.bytes);
+  to.set_address(x.address);
+  to.set_process(x.process);
+  to.set_mark(x.mark);
+}
+
+complaint from_wire(const wire::TensorOffer& from, tensor_offer& x) {
+  x.from.value = from.from();
+  x.transfer = from.transfer();
+  x.total = from.total();
+  x.offset = from.offset();
+  x.bytes = from.bytes();
+  x.address = from.address();
+  x.process = from.process();
+  x.mark = from.mark();
   return nullptr;
 }
 

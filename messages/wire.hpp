@@ -58,6 +58,12 @@ template <>
 struct header_of<node_status> : std::type_identity<wire::NodeStatus> {};
 template <>
 struct header_of<tensor_piece> : std::type_identity<wire::TensorPiece> {};
+template <>
+struct header_of<request_mark> : std::type_identity<wire::RequestMark> {};
+template <>
+struct header_of<memory_mark> : std::type_identity<wire::MemoryMark> {};
+template <>
+struct header_of<tensor_offer> : std::type_identity<wire::TensorOffer> {};
 
 template <class T>
 using header_t = typename header_of<T>::type;
@@ -86,6 +92,9 @@ void to_wire(const release_context& x, wire::ReleaseContext& to);
 void to_wire(const context_released& x, wire::ContextReleased& to);
 void to_wire(const node_status& x, wire::NodeStatus& to);
 void to_wire(const tensor_piece& x, wire::TensorPiece& to);
+void to_wire(const request_mark& x, wire::RequestMark& to);
+void to_wire(const memory_mark& x, wire::MemoryMark& to);
+void to_wire(const tensor_offer& x, wire::TensorOffer& to);
 
 /// Takes what a header says; null, or what is wrong with it.
 using complaint = const char*;
@@ -112,5 +121,8 @@ complaint from_wire(const wire::ReleaseContext& from, release_context& x);
 complaint from_wire(const wire::ContextReleased& from, context_released& x);
 complaint from_wire(const wire::NodeStatus& from, node_status& x);
 complaint from_wire(const wire::TensorPiece& from, tensor_piece& x);
+complaint from_wire(const wire::RequestMark& from, request_mark& x);
+complaint from_wire(const wire::MemoryMark& from, memory_mark& x);
+complaint from_wire(const wire::TensorOffer& from, tensor_offer& x);
 
 }  // namespace troupe

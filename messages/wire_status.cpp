@@ -19,12 +19,14 @@ void put_peer(wire::NodeStatus& to, const peer_status& x) {
   to.add_messages_received(x.messages_received);
   to.add_bytes_sent(x.bytes_sent);
   to.add_bytes_received(x.bytes_received);
+  to.add_bytes_read(x.bytes_read);
 }
 
 bool has_all_of(const wire::NodeStatus& from, int peers) {
   return from.peer_ids_size() == peers && from.peer_hosts_size() == peers && from.peer_ports_size() == peers &&
          from.peer_up_size() == peers && from.peer_contexts_size() == peers && from.messages_sent_size() == peers &&
-         from.messages_received_size() == peers && from.bytes_sent_size() == peers && from.bytes_received_size() == peers;
+         from.messages_received_size() == peers && from.bytes_sent_size() == peers && from.bytes_received_size() == peers &&
+         (from.bytes_read_size() == peers || from.bytes_read_size() == 0);
 }
 
 complaint take_peer(const wire::NodeStatus& from, int i, peer_status& x) {
@@ -38,6 +40,7 @@ complaint take_peer(const wire::NodeStatus& from, int i, peer_status& x) {
   x.messages_received = from.messages_received(i);
   x.bytes_sent = from.bytes_sent(i);
   x.bytes_received = from.bytes_received(i);
+  x.bytes_read = from.bytes_read_size() == 0 ? 0 : from.bytes_read(i);
   return nullptr;
 }
 

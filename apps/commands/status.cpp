@@ -33,9 +33,9 @@ std::string number(std::uint64_t value) { return charlm::grouped(std::to_string(
 std::string address_of(const member& who) { return ready_line{who.name, who.host, who.port}.address(); }
 
 nlohmann::ordered_json json_of(const peer_status& x) {
-  return {{"name", x.who.name},         {"address", address_of(x.who)},      {"up", x.up},
-          {"contexts", x.contexts},     {"messages_sent", x.messages_sent},  {"messages_received", x.messages_received},
-          {"bytes_sent", x.bytes_sent}, {"bytes_received", x.bytes_received}};
+  return {{"name", x.who.name},         {"address", address_of(x.who)},       {"up", x.up},
+          {"contexts", x.contexts},     {"messages_sent", x.messages_sent},   {"messages_received", x.messages_received},
+          {"bytes_sent", x.bytes_sent}, {"bytes_received", x.bytes_received}, {"bytes_read", x.bytes_read}};
 }
 
 nlohmann::ordered_json json_of(const node_status& x) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
-#include <unistd.h>
 #include <cstring>
-#include <fstream>
 
 #include <ATen/ATen.h>
 
@@ -11,6 +9,7 @@
 #include <troupe/messages/tensor_codec.hpp>
 
 #include "samples.hpp"
+#include "support/resident_memory.hpp"
 
 using namespace troupe;
 using testing::bytes;
@@ -40,14 +39,6 @@ bool counts_up(const c10::Storage& elements, std::uint64_t total) {
     }
   }
   return elements.nbytes() == total;
-}
-
-std::int64_t resident_kib() {
-  std::ifstream status("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t resident = 0;
-  status >> total >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE) / 1024;
 }
 
 /// Sends the parts of the message's tensors ahead of it, one after another, in pieces of so many bytes: all, or those chosen.
@@ -153,11 +144,11 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_is_begun_anew_called_off_or_of_a_node_that_
 
 BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1, TM-1
   arriving_tensors all;
-  const auto before = resident_kib();
+  const auto before = test::resident_kib();
   for (std::uint64_t number = 0; number < 10; ++number) {
     BOOST_TEST(add(all, a, number, std::uint64_t{1} << 30, 0, page) == "");
   }
-  BOOST_TEST(resident_kib() - before < 4096);
+  BOOST_TEST(test::resident_kib() - before < 4096);
 }
 
 BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2

@@ -333,6 +333,17 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   wire::NodeStatus status;
   status.add_peer_names("b");
   BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
+  status.add_peer_ids(1), status.add_peer_hosts("h"), status.add_peer_ports(1), status.add_peer_up(true);
+  status.add_peer_contexts(0), status.add_messages_sent(0), status.add_messages_received(0);
+  status.add_bytes_sent(0), status.add_bytes_received(0);
+  BOOST_TEST(!read<node_status>(framed(status.SerializeAsString())));  // of an older node
+  status.add_bytes_read(0), status.add_bytes_read(0);
+  BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
+  wire::MemoryMark mark;
+  for (int words = 0; words < 6; ++words) {
+    BOOST_TEST(static_cast<bool>(read<memory_mark>(framed(mark.SerializeAsString()))) == (words != 4));
+    mark.add_words(1);
+  }
   wire::CallRequest call;
   call.add_values()->set_name("x");
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(call.SerializeAsString()))));

@@ -143,6 +143,12 @@ void fill(generator& random, std::uint32_t& x) { x = static_cast<std::uint32_t>(
 void fill(generator& random, std::uint64_t& x) { x = random() >> (random() % 64); }
 void fill(generator& random, std::int64_t& x) { x = static_cast<std::int64_t>(random()) >> (random() % 64); }
 
+void fill(generator& random, std::array<std::uint64_t, 4>& x) {
+  for (auto& word : x) {
+    fill(random, word);
+  }
+}
+
 void fill(generator& random, std::string& x) {
   x.resize(random() % 20);
   for (char& c : x) {

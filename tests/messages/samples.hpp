@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <random>
 #include <string>
 #include <tuple>
@@ -23,7 +24,8 @@ using bytes = std::vector<char>;
 using message_types =
   std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
              call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-             pass_aborted, context_joined, release_context, context_released, node_status, tensor_piece>;
+             pass_aborted, context_joined, release_context, context_released, node_status, tensor_piece, request_mark,
+             memory_mark, tensor_offer>;
 
 /// Every dtype that travels.
 const std::vector<at::ScalarType>& travelling_dtypes();
@@ -130,6 +132,18 @@ auto members(is<tensor_piece> auto& x) {
   auto& [a, b, c, d, elements] = x;
   return std::tie(a, b, c, d);
 }
+auto members(is<request_mark> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
+auto members(is<memory_mark> auto& x) {
+  auto& [a] = x;
+  return std::tie(a);
+}
+auto members(is<tensor_offer> auto& x) {
+  auto& [a, b, c, d, e, f, g, h] = x;
+  return std::tie(a, b, c, d, e, f, g, h);
+}
 auto members(is<participant_quiet> auto& x) {
   auto& [a, b, c, d] = x;
   return std::tie(a, b, c, d);
@@ -172,8 +186,8 @@ auto members(is<context_released> auto& x) {
 }
 
 auto members(is<peer_status> auto& x) {
-  auto& [a, b, c, d, e, f, g] = x;
-  return std::tie(a, b, c, d, e, f, g);
+  auto& [a, b, c, d, e, f, g, h] = x;
+  return std::tie(a, b, c, d, e, f, g, h);
 }
 auto members(is<node_status> auto& x) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = x;
@@ -191,6 +205,7 @@ void fill(generator& random, std::uint16_t& x);
 void fill(generator& random, std::uint32_t& x);
 void fill(generator& random, std::uint64_t& x);
 void fill(generator& random, std::int64_t& x);
+void fill(generator& random, std::array<std::uint64_t, 4>& x);
 void fill(generator& random, std::string& x);
 void fill(generator& random, attributes& x);
 void fill(generator& random, at::Tensor& x);

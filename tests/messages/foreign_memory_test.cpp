@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is read out of the memory of another process, alone and into arriving tensors.
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <troupe/messages/arriving_tensors.hpp>
+#include <troupe/messages/foreign_memory.hpp>
+#include <troupe/messages/messages.hpp>
+
+#include "support/resident_memory.hpp"
+
+using namespace troupe;
+
+namespace {
+
+constexpr node_id sender{7};
+constexpr node_id another{8};
+constexpr std::uint64_t one_page = arriving_tensors::least_bytes;
+
+/// Memory of so many bytes; what follows it is not mapped.
+class pages {
+ public:
+  explicit pages(std::uint64_t bytes) : bytes_(bytes) {
+    at_ = static_cast<unsigned char*>(
+      ::mmap(nullptr, bytes + one_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    ::munmap(at_ + bytes, one_page);
+  }
+  ~pages() { ::munmap(at_, bytes_); }
+  pages(const pages&) = delete;
+  pages& operator=(const pages&) = delete;
+  unsigned char* data() const { return at_; }
+  std::uint64_t address(std::uint64_t offset = 0) const { return reinterpret_cast<std::uintptr_t>(at_) + offset; }
+
+ private:
+  unsigned char* at_;
+  std::uint64_t bytes_;
+};
+
+/// A process that has what this one had, at the same addresses, and does nothing.
+class copy_of_this_process {
+ public:
+  copy_of_this_process() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (true) ::pause();
+  }
+  ~copy_of_this_process() { end(); }
+  copy_of_this_process(const copy_of_this_process&) = delete;
+  copy_of_this_process& operator=(const copy_of_this_process&) = delete;
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  std::uint64_t number() const { return static_cast<std::uint64_t>(pid_); }
+
+ private:
+  ::pid_t pid_;
+};
+
+/// Another process that has a mark and so many bytes, of which byte i is i % 251; here they are zero.
+struct other_process {
+  static constexpr std::uint64_t bytes = 40 * one_page;
+
+  other_process() : elements(bytes), mark_place(one_page) {
+    for (std::uint64_t i = 0; i < bytes; ++i) {
+      elements.data()[i] = static_cast<unsigned char>(i % 251);
+    }
+    std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
+    process.emplace();
+    std::memset(elements.data(), 0, bytes);
+    std::memset(mark_place.data(), 0, one_page);
+    memory = {process->number(), mark_place.address()};
+  }
+
+  tensor_offer offer(std::uint64_t offset, std::uint64_t size, std::uint64_t total = bytes) const {
+    return {sender, 1, total, offset, size, elements.address(offset), memory.process, memory.mark};
+  }
+
+  memory_mark given{{1, 2, 3, ~std::uint64_t{0}}};
+  pages elements;
+  pages mark_place;
+  std::optional<copy_of_this_process> process;
+  foreign_memory memory;
+};
+
+bool counts_up(const void* elements, std::uint64_t from, std::uint64_t size) {
+  const auto* at = static_cast<const unsigned char*>(elements);
+  for (std::uint64_t i = 0; i < size; ++i) {
+    if (at[i] != (from + i) % 251) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void check(const std::optional<error>& failed, errc code, const std::string& text, const char* what) {
+  BOOST_TEST_CONTEXT(what) {
+    BOOST_REQUIRE(failed.has_value());
+    BOOST_TEST(static_cast<int>(failed->code()) == static_cast<int>(code), failed->what());
+    BOOST_TEST(std::string(failed->what()).find(text) != std::string::npos, failed->what());
+  }
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(memory_of_others, other_process)
+
+BOOST_AUTO_TEST_CASE(the_memory_of_a_process_that_holds_the_mark_is_read) {
+  std::vector<unsigned char> to(3 * one_page);
+  BOOST_TEST(!memory.read(given, elements.address(one_page + 5), to.data(), to.size()));
+  BOOST_TEST(counts_up(to.data(), one_page + 5, to.size()));
+}
+
+BOOST_AUTO_TEST_CASE(the_memory_of_any_other_process_is_refused) {  // FM-1, FM-2
+  copy_of_this_process without;
+  copy_of_this_process gone;
+  gone.end();
+  auto other = given;
+  ++other.words[3];
+  const auto refused = [&](std::uint64_t process, std::uint64_t mark, const memory_mark& expected, const char* text) {
+    unsigned char to = 0;
+    check(foreign_memory{process, mark}.read(expected, elements.address(1), &to, 1), errc::refused, text, text);
+  };
+  refused(memory.process, memory.mark, other, "the mark");
+  refused(memory.process, memory.mark + 8, given, "the mark");
+  refused(without.number(), memory.mark, given, "the mark");
+  refused(memory.process, memory.mark + one_page - 16, given, "can't be read");  // unmapped behind that
+  refused(memory.process, 0, given, "can't be read");
+  refused(gone.number(), memory.mark, given, "can't be read");
+  std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
+  for (const std::uint64_t process : {this_process(), std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+    refused(process, memory.mark, given, "no other process");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_offered_in_order_is_the_elements) {  // AT-2
+  arriving_tensors all;
+  const std::uint64_t total = 30 * one_page + 17;
+  for (const auto& [offset, size] :
+       {std::pair{std::uint64_t{0}, one_page}, {one_page, 29 * one_page}, {30 * one_page, std::uint64_t{17}}}) {
+    BOOST_TEST(!all.take(another, 1, total));
+    BOOST_TEST(!all.read(offer(offset, size, total), given));
+    BOOST_TEST(all.bytes() == offset + size);
+  }
+  const auto came = all.take(sender, 1, total);
+  BOOST_REQUIRE(came);
+  BOOST_TEST(counts_up(came.data(), 0, total));
+  BOOST_TEST(all.bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_that_does_not_fit_or_is_not_there_ends_its_transfer) {  // AT-3
+  const auto changed = [&](const std::function<void(tensor_offer&)>& change) {
+    auto result = offer(one_page, one_page);
+    change(result);
+    return result;
+  };
+  const struct {
+    tensor_offer offer;
+    errc code;
+    const char* text;
+  } bad[] = {
+    {changed([](auto& x) { x.offset = 2 * one_page; }), errc::malformed_message, "does not go on"},
+    {changed([](auto& x) { x.total -= one_page; }), errc::malformed_message, "does not go on"},
+    {changed([](auto& x) { x.bytes = bytes; }), errc::malformed_message, "beyond the end"},
+    {changed([](auto& x) { x.offset = ~std::uint64_t{0}; }), errc::malformed_message, "beyond the end"},
+    {changed([](auto& x) { x.bytes = one_page - 1; }), errc::malformed_message, "smaller than a page"},
+    {changed([](auto& x) { x.bytes = 0; }), errc::malformed_message, "smaller than a page"},
+    {changed([](auto& x) { x.total = ~std::uint64_t{0}; }), errc::malformed_message, "too large to travel"},
+    {changed([](auto& x) { x.total = 0; }), errc::malformed_message, "too small to come in pieces"},
+    {changed([](auto& x) { x.bytes = arriving_tensors::most_offered + 1; }), errc::malformed_message, "offered is too large"},
+    {changed([&](auto& x) { x.address = elements.address(bytes - 100); }), errc::malformed_message, "holds a part only"},
+    {changed([&](auto& x) { x.address = elements.address(bytes); }), errc::malformed_message, "holds a part only"},
+    {changed([](auto& x) { x.address = 0; }), errc::malformed_message, "holds a part only"},
+    {changed([](auto& x) { x.address = ~std::uint64_t{0} - 10; }), errc::malformed_message, "holds a part only"},
+    {changed([](auto& x) { x.mark += 8; }), errc::refused, "the mark"},
+    {changed([](auto& x) { x.process = this_process(); }), errc::refused, "no other process"},
+  };
+  for (const auto& each : bad) {
+    arriving_tensors all;
+    BOOST_TEST(!all.read(offer(0, one_page), given));
+    BOOST_TEST(all.bytes() == one_page);
+    check(all.read(each.offer, given), each.code, each.text, each.text);
+    BOOST_TEST(all.bytes() == 0u, each.text);
+    check(all.read(offer(one_page, one_page), given), errc::malformed_message, "does not go on", each.text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_takes_no_more_memory_than_is_read) {  // AT-1
+  arriving_tensors all;
+  const auto before = test::resident_kib();
+  for (std::uint64_t number = 0; number < 10; ++number) {
+    auto large = offer(0, one_page, std::uint64_t{3} << 30);
+    large.transfer = number;
+    BOOST_TEST(!all.read(large, given));
+    large.transfer += 100;
+    large.bytes = arriving_tensors::most_offered;  // only the first pages are there
+    BOOST_TEST(all.read(large, given).has_value());
+  }
+  BOOST_TEST(all.bytes() == 10 * one_page);
+  BOOST_TEST(test::resident_kib() - before < 8192);
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_that_ends_or_begins_anew_while_it_is_read_leaves_nothing) {  // AT-2, AT-3
+  arriving_tensors all;
+  const auto whole = offer(0, bytes - one_page, bytes - one_page);
+  auto other = whole;
+  other.address += 1;
+  std::atomic<bool> done{false};
+  std::thread disturbing([&] {
+    while (!done) {
+      all.drop(sender);
+      (void)all.read(other, given);
+    }
+  });
+  int ended = 0;
+  int came = 0;
+  for (int i = 0; i < 2000; ++i) {
+    ended += all.read(whole, given) ? 1 : 0;
+    if (const auto taken = all.take(sender, 1, whole.total)) {
+      ++came;
+      const auto last = static_cast<const unsigned char*>(taken.data())[whole.total - 1];  // read first: it comes last
+      BOOST_TEST(counts_up(taken.data(), last == (whole.total - 1) % 251 ? 0 : 1, whole.total));
+    }
+  }
+  done = true;
+  disturbing.join();
+  all.drop(sender);
+  BOOST_TEST(ended > 0);
+  BOOST_TEST(came > 0);
+  BOOST_TEST(all.bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/settings.hpp>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <charconv>
 #include <string_view>
 
@@ -11,7 +13,7 @@ namespace troupe {
 namespace {
 
 constexpr const char* known_options =
-  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --trace and --profile";
+  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --no-direct-memory, --trace and --profile";
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
@@ -57,6 +59,14 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& text) {
                   parse_number("port of '" + text + "'", std::string_view(text).substr(colon + 1), 1, 65535))};
 }
 
+bool is_loopback(const std::string& host) {
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return host == "localhost";
+}
+
 void check(const settings& options) {
   if (!valid_node_name(options.name))
     refuse("settings: '" + options.name +
@@ -76,6 +86,10 @@ settings::settings(int argc, char** argv) {
     const auto option = argument.substr(0, equals);
     if (argument == "--profile") {
       profile = true;
+      continue;
+    }
+    if (argument == "--no-direct-memory") {
+      direct_memory = false;
       continue;
     }
     if (argument == "--trace") {

@@ -23,6 +23,7 @@ struct settings {
   std::size_t workers = 1;                     // remote calls that run at once (more when calls block on calls)
   std::chrono::milliseconds deadline{60'000};  // of calls, passes and lookups that name none
   std::chrono::milliseconds heartbeat{250};    // between two signs of life; a peer is down after 3 missed ones
+  bool direct_memory = true;                   // large tensors between processes of one machine: out of the other's memory
   bool trace = false;                          // record spans from the start
   bool profile = false;                        // and what calls and passes of this node run, operators included, wherever
   /// Called with the configuration of the node's actor system, before that starts: to add the message types of your own actors.
@@ -30,7 +31,7 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--trace`, `--profile`; throws troupe::error for anything else.
+  /// `--no-direct-memory`, `--trace`, `--profile`; throws troupe::error for anything else.
   settings(int argc, char** argv);
 };
 
@@ -39,6 +40,9 @@ void check(const settings& options);
 
 /// Takes "host:port" apart ("[::1]:4000" for IPv6); throws troupe::error (misuse) when it is not that.
 std::pair<std::string, std::uint16_t> parse_address(const std::string& text);
+
+/// 127.0.0.0/8, ::1 or "localhost".
+bool is_loopback(const std::string& host);
 
 /// Whether a node may have this name: 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot (names become file names).
 bool valid_node_name(const std::string& name) noexcept;

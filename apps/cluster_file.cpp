@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cluster_file.hpp"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -153,14 +151,6 @@ cluster_file cluster_file::read(const std::string& path) {
 void check_node_name(const std::string& name, const std::string& field) {
   if (!valid_node_name(name) || name[0] == '-')
     fail(field, "expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got " + shown(json(name)));
-}
-
-bool is_loopback(const std::string& host) {
-  in_addr v4;
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  in6_addr v6;
-  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
-  return host == "localhost";
 }
 
 }  // namespace troupe::apps

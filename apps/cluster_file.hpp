@@ -32,7 +32,4 @@ struct cluster_file {
 /// Throws std::runtime_error, naming `field`, for what can't be a node's name (valid_node_name) or would be read as an option.
 void check_node_name(const std::string& name, const std::string& field);
 
-/// 127.0.0.0/8, ::1 or "localhost": the only addresses that are safe without certificates.
-bool is_loopback(const std::string& host);
-
 }  // namespace troupe::apps

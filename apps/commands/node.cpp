@@ -41,6 +41,7 @@ struct node_options {
   int heartbeat_ms = 250;
   std::string until_left;
   bool print_port = false;
+  bool no_direct_memory = false;
   bool trace = false;
 
   settings node_settings() const {
@@ -51,6 +52,7 @@ struct node_options {
     s.workers = workers;
     s.deadline = std::chrono::milliseconds(deadline_ms);
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
+    s.direct_memory = !no_direct_memory;
     s.trace = trace;
     return s;
   }
@@ -143,6 +145,8 @@ void add_node_command(CLI::App& app) {
     ->check(node_name())
     ->type_name("NAME");
   command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
+  command->add_flag("--no-direct-memory", options->no_direct_memory,
+                    "Exchange large tensors with processes of this machine by TCP, not out of memory");
   command->add_flag("--trace", options->trace, "Record spans from the start");
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });

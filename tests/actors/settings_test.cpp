@@ -40,13 +40,14 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
   BOOST_TEST(options.name == "node");
   BOOST_TEST(options.host == "127.0.0.1");
   BOOST_TEST(options.port == 0);
+  BOOST_TEST(options.direct_memory);
   BOOST_TEST(!options.trace);
   BOOST_CHECK_NO_THROW(troupe::check(options));
 }
 
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
   const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535",
-                             "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--trace"});
+                             "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.port == 4000);
@@ -54,6 +55,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST(options.workers == 3);
   BOOST_TEST(options.deadline.count() == 1500);
   BOOST_TEST(options.heartbeat.count() == 50);
+  BOOST_TEST(!options.direct_memory);
   BOOST_TEST(options.trace);
 }
 
@@ -100,4 +102,10 @@ BOOST_AUTO_TEST_CASE(settings_filled_by_hand_are_checked_too) {
   options = {};
   options.join = {"nowhere"};
   BOOST_TEST(contains(refusal([&] { troupe::check(options); }), "'nowhere'"));
+}
+
+BOOST_AUTO_TEST_CASE(only_loopback_addresses_count_as_loopback) {
+  for (auto* host : {"127.0.0.1", "127.255.0.9", "localhost", "::1"}) BOOST_TEST(troupe::is_loopback(host), host);
+  for (auto* host : {"0.0.0.0", "10.0.0.1", "128.0.0.1", "::", "example.org", "127.0.0.1.example.org", ""})
+    BOOST_TEST(!troupe::is_loopback(host), host);
 }

@@ -114,6 +114,7 @@ void company::stop() {
     std::lock_guard lock(mutex_);
     for (const auto& [id, context] : std::exchange(open_contexts_, {})) end(context.actor);
     for (const auto& worker : std::exchange(workers_, {})) end(worker);
+    end(std::exchange(memory_reader_, {}));
     for (const auto& [name, actor] : std::exchange(published_, {})) end(actor);
   }
   end(membership_);
@@ -306,6 +307,12 @@ call_worker_actor company::spawn_call_worker() {
   std::lock_guard lock(mutex_);
   workers_.push_back(worker);
   return worker;
+}
+
+memory_reader_actor company::memory_reader() {
+  std::lock_guard lock(mutex_);
+  if (!stopped_ && !memory_reader_) memory_reader_ = system_->spawn<caf::detached>(make_memory_reader, this);
+  return memory_reader_;
 }
 
 void company::witness(std::uint64_t number) noexcept {

@@ -24,6 +24,7 @@
 #include <troupe/actors/deadline_clock.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/membership.hpp>
+#include <troupe/actors/memory_reader.hpp>
 #include <troupe/actors/object_store.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/actors/peer_directory.hpp>
@@ -118,6 +119,8 @@ class company {
   caf::strong_actor_ptr published(const std::string& name) const;
 
   call_worker_actor spawn_call_worker();
+  /// Starts it when it is asked for first; null after stop(). Pre: networked.
+  memory_reader_actor memory_reader();
 
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
   void witness(std::uint64_t number) noexcept;
@@ -166,6 +169,7 @@ class company {
   std::vector<std::pair<context_id, context_actor>> closing_;
   std::unordered_map<std::string, caf::strong_actor_ptr> published_;
   std::vector<call_worker_actor> workers_;
+  memory_reader_actor memory_reader_;
   std::set<std::size_t> slots_;  // of calls under way that are profiled
   std::function<void(const std::string&, const std::string&)> notify_;
   bool stopped_ = false;

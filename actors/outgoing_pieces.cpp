@@ -35,7 +35,7 @@ void outgoing_pieces::add(const std::vector<at::Tensor>& tensors, sent_ahead& ah
   queue_.emplace_back(std::move(send));
 }
 
-std::optional<std::variant<tensor_piece, outgoing_pieces::send_message>> outgoing_pieces::next() {
+std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct) {
   if (queue_.empty()) return std::nullopt;
   if (auto* send = std::get_if<send_message>(&queue_.front())) {
     auto result = std::move(*send);
@@ -43,17 +43,51 @@ std::optional<std::variant<tensor_piece, outgoing_pieces::send_message>> outgoin
     return result;
   }
   if (under_way_ == window) return std::nullopt;
-  ++under_way_;
-  const auto& [from, number, form] = std::get<transfer>(queue_.front());
-  const auto total = form.nbytes();
-  const auto bytes = std::min<std::uint64_t>(piece_bytes, total - offset_);
-  tensor_piece result{from, number, total, offset_, bytes_of(form, offset_, bytes)};
-  offset_ += bytes;
-  if (offset_ == total) {
-    offset_ = 0;
-    queue_.pop_front();
+  for (auto at = queue_.begin(); at != queue_.end(); ++at) {
+    auto* each = std::get_if<transfer>(&*at);
+    if (each == nullptr || each->how == way::refused || each->all_left()) continue;
+    ++under_way_;
+    if (each->how == way::undecided) each->how = direct ? way::offers : way::pieces;
+    if (each->how == way::offers) return next_offer(*each);
+    auto piece = next_piece(*each);
+    if (each->all_left()) queue_.erase(at);
+    return piece;
   }
-  return result;
+  return std::nullopt;
+}
+
+tensor_piece outgoing_pieces::next_piece(transfer& of) {
+  const auto total = of.form.nbytes();
+  const auto bytes = std::min<std::uint64_t>(piece_bytes, total - of.offset);
+  const auto offset = std::exchange(of.offset, of.offset + bytes);
+  return {of.from, of.number, total, offset, bytes_of(of.form, offset, bytes)};
+}
+
+tensor_offer outgoing_pieces::next_offer(transfer& of) {
+  const auto total = of.form.nbytes();
+  const auto bytes = std::min<std::uint64_t>(offer_bytes, total - of.offset);
+  const auto offset = std::exchange(of.offset, of.offset + bytes);
+  ++of.offered;
+  const auto address = reinterpret_cast<std::uintptr_t>(of.form.const_data_ptr()) + offset;
+  return {of.from, of.number, total, offset, bytes, address, 0, 0};
+}
+
+void outgoing_pieces::answered(std::uint64_t number, bool taken) {
+  --under_way_;
+  const auto at = std::find_if(queue_.begin(), queue_.end(), [&](const entry& each) {
+    const auto* found = std::get_if<transfer>(&each);
+    return found != nullptr && found->number == number;
+  });
+  if (at == queue_.end()) return;
+  auto& of = std::get<transfer>(*at);
+  if (!taken) of.how = way::refused;
+  if (--of.offered > 0) return;
+  if (of.how == way::refused) {
+    of.how = way::pieces;
+    of.offset = 0;
+  } else if (of.all_left()) {
+    queue_.erase(at);
+  }
 }
 
 }  // namespace troupe

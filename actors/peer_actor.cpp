@@ -13,6 +13,7 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
+#include <troupe/actors/read_offers.hpp>
 #include <troupe/actors/ship.hpp>
 #include <troupe/actors/timed_request.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -246,13 +247,10 @@ struct peer_shell {
     goes_ahead(here, what->to, message.gradients) ? ship(self, what->to, message.gradients, message.ahead, send) : send();
   }
 
-  void piece_came(const tensor_piece& piece) {
-    if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
-  }
-
   void went_down(peer_down& news) {
     auto id = news.who.id;
     here.directory().remove(id);
+    state.direct.forget(id);
     state.leaving.erase(id);
     if (here.networked()) here.arriving().drop(id);
     std::unordered_set<outgoing_call_ptr> lost;
@@ -352,7 +350,9 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       if (auto found = here.published(name)) return found;
       return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
     },
-    [=](const tensor_piece& piece) { peer_shell(self).piece_came(piece); },
+    [=](const tensor_piece& piece) { piece_came(self, piece); },
+    [=](const tensor_offer& offer) { return read_offer(self, offer); },
+    [=](const request_mark& from) { return draw_mark(self, from); },
     [=](const membership_actor& who) { self->state.membership = who; },
     [=](close_atom, const context_id& id, const context_actor& actor) {
       peer_shell(self).close(id);
@@ -375,6 +375,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       else
         sh.call_done(job);
     },
+    [=](const incoming_offer_ptr& job) { offer_read(self, *job); },
     [=](free_atom, const call_worker_actor& worker) {
       self->state.pool.idle(worker);
       peer_shell(self).start_calls();

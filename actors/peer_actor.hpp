@@ -12,7 +12,9 @@
 #include <troupe/actors/call_pool.hpp>
 #include <troupe/actors/call_worker.hpp>
 #include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/direct_memory.hpp>
 #include <troupe/actors/membership.hpp>
+#include <troupe/actors/memory_reader.hpp>
 #include <troupe/actors/outgoing_pieces.hpp>
 #include <troupe/actors/released_contexts.hpp>
 #include <troupe/messages/messages.hpp>
@@ -29,9 +31,12 @@ class company;
 ///   PE-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
 ///         contexts.
 ///   PE-5  a call that comes from a node that is down here opens no context: what it left is cleaned up already.
-///   PE-6  a message with large tensors leaves when their pieces have; others overtake it (see outgoing_pieces). One thread hands
-///         it and its pieces to CAF's broker, and they are read from one connection in that order.
+///   PE-6  a message with large tensors leaves when their pieces have, or when they were read out of this process; others overtake
+///         it (see outgoing_pieces). One thread hands it and its pieces to CAF's broker, and they are read from one connection in
+///         that order.
 ///   PE-7  of a message that does not leave any more, or whose sender is down, no piece stays with the receiver.
+///   PE-8  a node reads large tensors out of this process only if it said that it can, and its memory is read here only if it is
+///         up, on this machine and another process.
 using peer_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -41,11 +46,14 @@ using peer_actor = caf::typed_actor<
   caf::replies_to<release_context>::with<context_released>, caf::replies_to<status_atom>::with<node_status>,
   caf::replies_to<find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   caf::reacts_to<tensor_piece>,                                          // read already; the answer lets another one leave
+  caf::reacts_to<tensor_offer>,                                          // answered once it is read
+  caf::replies_to<request_mark>::with<memory_mark>,
   // from this node
   caf::reacts_to<membership_actor>,  // the one it works with, before anything else
   caf::reacts_to<close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>,
   caf::reacts_to<deadline_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
-  caf::reacts_to<incoming_call_ptr>,  // to run (owner: somebody else) or done (owner: none)
+  caf::reacts_to<incoming_call_ptr>,   // to run (owner: somebody else) or done (owner: none)
+  caf::reacts_to<incoming_offer_ptr>,  // read
   caf::reacts_to<free_atom, call_worker_actor>, caf::reacts_to<blocked_atom>, caf::reacts_to<resumed_atom>,
   caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;
 
@@ -66,6 +74,7 @@ struct peer_state {
   std::unordered_map<context_id, std::unordered_set<outgoing_call_ptr>> calls;  // not answered yet
   call_pool<call_worker_actor, incoming_call_ptr> pool;
   std::unordered_map<node_id, outgoing_pieces> leaving;
+  direct_memory direct;
   std::uint64_t last_transfer = 0;
 };
 

@@ -67,6 +67,12 @@ std::optional<node_id> peer_directory::find(const std::string& name) const {
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::string peer_directory::host(node_id id) const {
+  std::lock_guard lock(mutex_);
+  auto found = up_.find(id);
+  return found == up_.end() ? std::string{} : found->second.who.host;
+}
+
 bool peer_directory::is_down(node_id id) const {
   std::lock_guard lock(mutex_);
   return down_.contains(id);
@@ -111,6 +117,11 @@ void peer_directory::received(const std::string& from, const std::vector<at::Ten
     if (auto found = ids_.find(from); found != ids_.end()) id = found->second;
   }
   received(id, tensors);
+}
+
+void peer_directory::read(node_id from, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  if (auto found = traffic_.find(from); found != traffic_.end()) found->second.bytes_read += bytes;
 }
 
 std::vector<peer_status> peer_directory::traffic(node_id self) const {

@@ -37,6 +37,8 @@ class peer_directory {
   caf::strong_actor_ptr face(const std::string& name) const;
   /// Who has that name and is up.
   std::optional<node_id> find(const std::string& name) const;
+  /// Where it listens; empty if it is not up.
+  std::string host(node_id id) const;
   /// Whether it was up and is not any more.
   bool is_down(node_id id) const;
   /// Its name, also after it went down; its number if it was never up.
@@ -47,6 +49,9 @@ class peer_directory {
   void sent(node_id to, const std::vector<at::Tensor>& tensors = {}) const;
   void received(node_id from, const std::vector<at::Tensor>& tensors = {}) const;
   void received(const std::string& from, const std::vector<at::Tensor>& tensors) const;
+
+  /// Counts elements that were read out of the node's memory.
+  void read(node_id from, std::uint64_t bytes) const;
 
   /// By name, those that are up first; without `self`.
   std::vector<peer_status> traffic(node_id self) const;

@@ -13,6 +13,9 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/outgoing_pieces.hpp>
 #include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/foreign_memory.hpp>
 
 /// How a `peer` actor sends large tensors ahead of their messages (PE-6): its outgoing_pieces decide what, here it leaves.
 namespace troupe {
@@ -22,6 +25,38 @@ inline bool goes_ahead(company& here, node_id to, const std::vector<at::Tensor>&
   return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().face(to);
 }
 
+template <class Self>
+void send_pieces(Self self, node_id to);
+
+/// The receiver answers when it has the elements. Of a piece that was refused nothing follows here: who waits for the message is
+/// told when that can't be read.
+template <class Self>
+void send_piece(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_piece piece) {
+  auto taken = [self, to] {
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
+    send_pieces(self, to);
+  };
+  self->request(caf::actor_cast<peer_actor>(face), caf::infinite, std::move(piece)).then(taken, [taken](const caf::error&) {
+    taken();
+  });
+}
+
+template <class Self>
+void send_offer(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_offer offer) {
+  const auto number = offer.transfer;
+  auto taken = [self, to, number] {
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken(number);
+    send_pieces(self, to);
+  };
+  auto refused = [self, to, number](const caf::error& why) {
+    if (why == errc::refused) self->state.direct.refused(to);
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.refused(number);
+    send_pieces(self, to);
+  };
+  self->state.direct.complete(offer, to);
+  self->request(caf::actor_cast<peer_actor>(face), caf::infinite, offer).then(taken, refused);
+}
+
 /// Sends what may leave for that node now, and goes on whenever it has taken a piece.
 template <class Self>
 void send_pieces(Self self, node_id to) {
@@ -29,20 +64,26 @@ void send_pieces(Self self, node_id to) {
   const auto found = leaving.find(to);
   const auto face = self->state.here->directory().face(to);
   if (found == leaving.end() || !face) return;
-  while (auto step = found->second.next()) {
-    if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step)) {
+  while (auto step = found->second.next(self->state.direct.reads_here(to))) {
+    if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
       (*send)();
-      continue;
-    }
-    auto taken = [self, to] {
-      if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
-      send_pieces(self, to);
-    };
-    // Of a piece that was refused nothing follows here: who waits for the message is told when that can't be read.
-    self->request(caf::actor_cast<peer_actor>(face), caf::infinite, std::move(std::get<tensor_piece>(*step)))
-      .then(taken, [taken](const caf::error&) { taken(); });
+    else if (auto* offer = std::get_if<tensor_offer>(&*step))
+      send_offer(self, to, face, *offer);
+    else
+      send_piece(self, to, face, std::move(std::get<tensor_piece>(*step)));
   }
   if (found->second.empty()) leaving.erase(found);
+}
+
+/// Asks a node on this machine, once, whether it reads large tensors out of this process's memory. Until it has answered they leave
+/// in pieces. Pre: it is up.
+template <class Self>
+void ask_for_mark(Self self, node_id to) {
+  auto& here = *self->state.here;
+  if (!here.options().direct_memory || !self->state.direct.ask(to) || !is_loopback(here.directory().host(to))) return;
+  const auto face = caf::actor_cast<peer_actor>(here.directory().face(to));
+  self->request(face, here.options().deadline, request_mark{here.id(), this_process()})
+    .then([self, to](const memory_mark& drawn) { self->state.direct.keep(to, drawn); }, [](const caf::error&) {});
 }
 
 /// Sends the large tensors of a message, then calls `send`. Pre: goes_ahead.
@@ -50,6 +91,7 @@ template <class Self>
 void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead,
           outgoing_pieces::send_message send) {
   ahead.from = self->state.here->id();
+  ask_for_mark(self, to);
   self->state.leaving[to].add(tensors, ahead, self->state.last_transfer, std::move(send));
   send_pieces(self, to);
 }

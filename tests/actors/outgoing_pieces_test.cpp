@@ -10,15 +10,17 @@ using troupe::tensor_piece;
 
 namespace {
 
+constexpr auto offer = static_cast<std::int64_t>(outgoing_pieces::offer_bytes);
 constexpr auto piece = static_cast<std::int64_t>(outgoing_pieces::piece_bytes);
 
 at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
 
-/// Takes what may leave: pieces as "number:offset+bytes", messages as what they append.
+/// Takes what may leave: pieces as "number:offset+bytes", offered ones as "number@offset+bytes", messages as what they append.
 struct leaving {
   outgoing_pieces all;
   std::uint64_t last = 0;
   std::string log;
+  bool direct = false;
 
   troupe::sent_ahead add(const std::vector<at::Tensor>& tensors, const std::string& name) {
     troupe::sent_ahead ahead{{5}, {}};
@@ -27,9 +29,14 @@ struct leaving {
   }
   std::string next() {
     log.clear();
-    while (auto step = all.next()) {
+    while (auto step = all.next(direct)) {
       if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step)) {
         (*send)();
+        continue;
+      }
+      if (const auto* offered = std::get_if<troupe::tensor_offer>(&*step)) {
+        log += std::to_string(offered->transfer) + "@" + std::to_string(offered->offset / outgoing_pieces::offer_bytes) + "+" +
+               std::to_string(offered->bytes / outgoing_pieces::offer_bytes) + " ";
         continue;
       }
       const auto& each = std::get<tensor_piece>(*step);
@@ -41,6 +48,11 @@ struct leaving {
   }
   std::string after(int taken) {
     for (; taken > 0; --taken) all.taken();
+    return next();
+  }
+  std::string after_offers(const std::vector<std::uint64_t>& taken, const std::vector<std::uint64_t>& refused = {}) {
+    for (const auto number : taken) all.taken(number);
+    for (const auto number : refused) all.refused(number);
     return next();
   }
 };
@@ -100,6 +112,83 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_is_there_twice_leaves_once) {  // OP-3
   const auto ahead = to.add({x, x, bytes(2 * piece), x.view(at::kInt)}, "message");
   BOOST_TEST(ahead.transfers == (std::vector<std::uint64_t>{1, 1, 2, 1}), boost::test_tools::per_element());
   BOOST_TEST(to.next() == "1:0+1 1:1+1 2:0+1 2:1+1 message ");
+}
+
+BOOST_AUTO_TEST_CASE(a_message_follows_what_was_offered_when_that_is_taken) {  // OP-1, OP-2
+  leaving to;
+  to.direct = true;
+  to.add({bytes(5 * offer), bytes(offer)}, "first");
+  to.add({bytes(offer)}, "second");
+  BOOST_TEST(to.next() == "1@0+1 1@1+1 1@2+1 1@3+1 ");
+  BOOST_TEST(to.after_offers({1}) == "1@4+1 ");
+  BOOST_TEST(to.after_offers({1, 1}) == "2@0+1 3@0+1 ");
+  BOOST_TEST(to.after_offers({3}) == "");
+  BOOST_TEST(to.after_offers({1, 1}) == "");
+  BOOST_TEST(!to.all.empty());
+  BOOST_TEST(to.after_offers({2}) == "first second ");
+  BOOST_TEST(to.all.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_that_began_goes_on_as_it_began) {
+  leaving to;
+  to.add({bytes(5 * piece), bytes(2 * piece)}, "message");
+  BOOST_TEST(to.next() == "1:0+1 1:1+1 1:2+1 1:3+1 ");
+  to.direct = true;
+  BOOST_TEST(to.after(4) == "1:4+1 2@0+0 ");
+  BOOST_TEST(to.after(1) == "");
+  BOOST_TEST(to.after_offers({2}) == "message ");
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_transfer_leaves_anew_when_no_offer_of_it_is_on_its_way) {  // OP-1, OP-4
+  leaving to;
+  to.direct = true;
+  to.add({bytes(5 * offer), bytes(2 * piece)}, "message");
+  BOOST_TEST(to.next() == "1@0+1 1@1+1 1@2+1 1@3+1 ");
+  BOOST_TEST(to.after_offers({}, {1}) == "2@0+0 ");
+  BOOST_TEST(to.after_offers({1}, {1}) == "");
+  BOOST_TEST(to.after_offers({1}) == "1:0+1 1:1+1 1:2+1 ");
+  BOOST_TEST(to.after_offers({2}) == "1:3+1 ");
+  std::string rest;
+  for (int i = 4; i < 5 * offer / piece; ++i) rest += to.after(1);
+  BOOST_TEST(rest.ends_with(" 1:78+1 1:79+1 message "));
+  to.after(4);
+  BOOST_TEST(to.all.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_offered_stays_until_it_is_answered) {  // OP-4
+  for (const bool taken : {true, false}) {
+    leaving to;
+    to.direct = true;
+    bool freed = false;
+    std::vector<char> elements(2 * offer);
+    to.add({at::from_blob(
+             elements.data(), {2 * offer}, [&](void*) { freed = true; }, at::kByte)},
+           "message");
+    BOOST_TEST(to.next() == "1@0+1 1@1+1 ");
+    to.after_offers({1});
+    BOOST_TEST(!freed);
+    if (taken)
+      BOOST_TEST(to.after_offers({1}) == "message ");
+    else
+      to.all = {};
+    BOOST_TEST(freed);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_says_where_its_elements_are) {
+  outgoing_pieces all;
+  troupe::sent_ahead ahead{{5}, {}};
+  std::uint64_t last = 6;
+  const auto x = at::zeros({3, offer}, at::kByte);
+  all.add({x.narrow(0, 1, 2).narrow(1, 0, offer)}, ahead, last, [] {});
+  auto next = all.next(true);
+  BOOST_REQUIRE(next.has_value());
+  next = all.next(true);
+  const auto& second = std::get<troupe::tensor_offer>(*next);
+  BOOST_TEST(second.from.value == 5u);
+  BOOST_TEST(second.transfer == 7u);
+  BOOST_TEST(second.total == 2 * outgoing_pieces::offer_bytes);
+  BOOST_TEST(second.address == reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) + 2 * outgoing_pieces::offer_bytes);
 }
 
 BOOST_AUTO_TEST_CASE(small_tensors_are_not_large) {

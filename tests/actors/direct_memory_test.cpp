@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/direct_memory.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/messages/foreign_memory.hpp>
+
+namespace {
+
+using words = std::array<std::uint64_t, 4>;
+
+constexpr troupe::node_id b{8};
+constexpr troupe::node_id c{9};
+
+const words& mark_at(const troupe::tensor_offer& offer) { return *reinterpret_cast<const words*>(offer.mark); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(direct)
+
+BOOST_AUTO_TEST_CASE(a_node_reads_here_from_its_answer_on_and_is_asked_once) {  // DM-2
+  troupe::direct_memory all;
+  all.keep(b, {{1, 2, 3, 4}});
+  BOOST_TEST(!all.reads_here(b));  // nobody asked it
+  BOOST_TEST(all.ask(b));
+  BOOST_TEST(!all.reads_here(b));
+  all.keep(b, {{1, 2, 3, 4}});
+  BOOST_TEST(all.reads_here(b));
+  BOOST_TEST(!all.reads_here(c));
+  all.refused(b);
+  BOOST_TEST(!all.reads_here(b));
+  BOOST_TEST(!all.ask(b));
+}
+
+BOOST_AUTO_TEST_CASE(a_mark_lies_here_until_its_node_is_forgotten_or_can_not_read) {  // DM-1
+  troupe::direct_memory all;
+  for (const auto& end : {&troupe::direct_memory::refused, &troupe::direct_memory::forget}) {
+    troupe::tensor_offer of_b;
+    troupe::tensor_offer of_c;
+    all.ask(b);
+    all.ask(c);
+    all.forget(b);
+    all.ask(b);
+    all.keep(b, {{1, 2, 3, 4}});
+    all.keep(c, {{5, 6, 7, 8}});
+    all.complete(of_b, b);
+    all.complete(of_c, c);
+    all.keep(b, {{9, 9, 9, 9}});
+    BOOST_TEST(of_b.process == troupe::this_process());
+    BOOST_TEST(mark_at(of_b) == (words{1, 2, 3, 4}), boost::test_tools::per_element());
+    (all.*end)(b);
+    BOOST_TEST(mark_at(of_b) == words{}, boost::test_tools::per_element());
+    BOOST_TEST(mark_at(of_c) == (words{5, 6, 7, 8}), boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_node_has_a_mark_of_its_own_until_it_is_forgotten) {
+  troupe::direct_memory all;
+  BOOST_TEST(all.drawn(b) == nullptr);
+  BOOST_REQUIRE(all.draw(b) != nullptr);
+  BOOST_REQUIRE(all.draw(c) != nullptr);
+  const auto first = all.drawn(b)->words;
+  BOOST_TEST((first != all.drawn(c)->words));
+  BOOST_TEST((first != words{}));
+  all.draw(b);
+  BOOST_TEST((first != all.drawn(b)->words));
+  all.forget(b);
+  BOOST_TEST(all.drawn(b) == nullptr);
+  BOOST_TEST(all.drawn(c) != nullptr);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Large tensors between processes of one machine, read out of each other's memory, and what they do where that can't be.
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <ATen/ATen.h>
+#include <caf/scoped_actor.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/foreign_memory.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/loopback_nodes.hpp"
+#include "actors/process_cluster.hpp"
+#include "support/contains.hpp"
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(direct_reads)
+
+namespace {
+
+using troupe::errc;
+using troupe::memory_mark;
+using troupe::tensor_offer;
+using troupe::test::loopback_settings;
+
+constexpr std::int64_t mebibyte = 1 << 20;
+constexpr std::uint64_t page = troupe::arriving_tensors::least_bytes;
+
+troupe::settings settings_of(const std::string& name) {
+  auto result = loopback_settings(name);
+  result.direct_memory = name != "without";
+  if (name == "everywhere") result.host = "0.0.0.0";
+  return result;
+}
+
+/// What a process has in store for offers that the tests make in its name.
+struct store {
+  memory_mark mark;
+  at::Tensor elements = at::arange(mebibyte) % 251;
+};
+
+void add_functions(troupe::node& here) {
+  here.functions().add("echo", [](troupe::call_arguments& arguments) { return troupe::call_reply{arguments.tensors}; });
+  here.functions().add("zeros", [](troupe::call_arguments& arguments) {
+    return troupe::call_reply{{at::zeros({troupe::get<std::int64_t>(arguments.values, "bytes")}, at::kByte)}};
+  });
+  here.functions().add("store", [](troupe::call_arguments& arguments) {
+    static store kept;
+    for (std::size_t i = 0; i < kept.mark.words.size(); ++i)
+      kept.mark.words[i] = static_cast<std::uint64_t>(troupe::get<std::int64_t>(arguments.values, "word" + std::to_string(i)));
+    return troupe::call_reply{
+      {},
+      {{"mark", static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(kept.mark.words.data()))},
+       {"elements", static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(kept.elements.const_data_ptr()))}}};
+  });
+}
+
+void be_process(const std::string& name, std::uint16_t port) {
+  troupe::test::be_node("direct reads", settings_of(name), port, add_functions);
+}
+
+// Made while there is one thread.
+struct shared_nursery {
+  shared_nursery() { processes = &own; }
+  troupe::test::nursery own{be_process};
+  static inline troupe::test::nursery* processes = nullptr;
+};
+
+std::uint64_t bytes_read(const troupe::node_status& where, const std::string& from) {
+  for (const auto& each : where.peers)
+    if (each.who.name == from) return each.bytes_read;
+  return 0;
+}
+
+/// A driver and one other process.
+struct pair : troupe::test::process_cluster {
+  explicit pair(const std::string& name, const std::string& driver = "driver")
+      : process_cluster(*shared_nursery::processes, settings_of(driver), {name}), other(name), own(driver) {
+    const auto missing = meet();
+    BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
+  }
+
+  troupe::peer there() { return driver().peer(other); }
+  at::Tensor echo(const at::Tensor& x) { return there().call("echo", {x}).get().tensors.at(0); }
+  /// The first large tensor each way leaves in pieces, while the two agree.
+  void agree() { echo(at::zeros({mebibyte}, at::kByte)); }
+  std::uint64_t read_there() { return bytes_read(there().status(), own); }
+  std::uint64_t read_here() { return bytes_read(driver().status(), other); }
+  bool nothing_arrives() {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    auto& arriving = driver().actors().arriving();
+    while (arriving.bytes() != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    return arriving.bytes() == 0;
+  }
+
+  /// Asks the driver's face.
+  template <class Answer, class Message>
+  std::optional<Answer> ask(const Message& message, caf::error& failed) {
+    std::optional<Answer> result;
+    caf::scoped_actor self{driver().actors().system()};
+    auto request = self->request(driver().actors().face(), 20s, message);
+    const auto fail = [&](caf::error& why) { failed = std::move(why); };
+    if constexpr (std::is_same_v<Answer, bool>)
+      request.receive([&] { result = true; }, fail);
+    else
+      request.receive([&](const Answer& came) { result = came; }, fail);
+    return result;
+  }
+  /// An error's text; empty: none.
+  std::string offer(const tensor_offer& what, errc expected = errc::none) {
+    caf::error failed;
+    if (ask<bool>(what, failed)) return {};
+    const auto reason = troupe::to_exception(failed);
+    BOOST_TEST(static_cast<int>(reason.code()) == static_cast<int>(expected), reason.what());
+    return reason.what();
+  }
+  std::optional<memory_mark> draw(troupe::node_id from, std::uint64_t process) {
+    caf::error failed;
+    return ask<memory_mark>(troupe::request_mark{from, process}, failed);
+  }
+  std::uint64_t process() const { return static_cast<std::uint64_t>(pid(other)); }
+
+  std::string other;
+  std::string own;
+};
+
+/// An offer in the name of the other process that the driver takes.
+tensor_offer good_offer(pair& cluster) {
+  const auto from = cluster.address(cluster.other).id;
+  const auto drawn = cluster.draw(from, cluster.process());
+  BOOST_REQUIRE(drawn.has_value());
+  troupe::attributes words;
+  for (std::size_t i = 0; i < drawn->words.size(); ++i)
+    words["word" + std::to_string(i)] = static_cast<std::int64_t>(drawn->words[i]);
+  const auto stored = cluster.there().call("store", {}, words).get().values;
+  const auto address = [&](const char* name) { return static_cast<std::uint64_t>(troupe::get<std::int64_t>(stored, name)); };
+  return {from, 1000, 4 * page, 0, 2 * page, address("elements"), cluster.process(), address("mark")};
+}
+
+}  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(shared_nursery);
+
+BOOST_AUTO_TEST_CASE(large_tensors_are_read_out_of_the_other_processs_memory_bit_for_bit) {  // PE-8
+  pair cluster("stage");
+  cluster.agree();
+  const auto before = cluster.read_here();
+  const auto before_there = cluster.read_there();
+  std::uint64_t sent = 0;
+  for (const std::int64_t bytes : {mebibyte / 2, mebibyte + 1, 4 * mebibyte, 9 * mebibyte + 4097}) {
+    const auto x = at::randint(0, 256, {bytes}, at::kByte);
+    BOOST_TEST(at::equal(cluster.echo(x), x));
+    sent += static_cast<std::uint64_t>(bytes);
+  }
+  BOOST_TEST(cluster.read_there() - before_there == sent);
+  BOOST_TEST(cluster.read_here() - before == sent);
+  BOOST_TEST(cluster.nothing_arrives());
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_large_tensors_are_those_of_one_process) {
+  pair cluster("stage");
+  cluster.agree();
+  auto x = at::rand({1024, 700}).requires_grad_();
+  const auto before = cluster.read_here();
+  troupe::context pass(cluster.driver());
+  const auto y = cluster.there().call("echo", {x.t(), x * 2, x.t()}).get().tensors;
+  pass.backward({(y.at(0) * y.at(1).t()).sum() + (y.at(2) * at::arange(1024.)).sum()}).get();
+  auto expected = x.detach().clone().requires_grad_();
+  ((expected.t() * (expected * 2).t()).sum() + (expected.t() * at::arange(1024.)).sum()).backward();
+  BOOST_TEST(at::equal(pass.gradient(x), expected.grad()));
+  BOOST_TEST(cluster.read_here() > before);
+}
+
+BOOST_AUTO_TEST_CASE(who_does_without_direct_memory_or_is_not_on_loopback_gets_and_sends_large_tensors_in_pieces) {  // PE-8
+  for (const auto& [name, driver] : {std::pair{"without", "driver"}, {"stage", "without"}, {"everywhere", "driver"}}) {
+    pair cluster(name, driver);
+    for (int i = 0; i < 3; ++i) {
+      const auto x = at::randint(0, 256, {3 * mebibyte + i}, at::kByte);
+      BOOST_TEST(at::equal(cluster.echo(x), x));
+    }
+    BOOST_TEST(cluster.read_there() == 0u);
+    BOOST_TEST(cluster.read_here() == 0u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nodes_of_one_process_exchange_large_tensors_in_pieces) {
+  troupe::node a(loopback_settings("a"));
+  troupe::node b(loopback_settings("b"));
+  add_functions(b);
+  a.join("127.0.0.1", b.port());
+  for (int i = 0; i < 3; ++i) {
+    const auto x = at::randint(0, 256, {3 * mebibyte + i}, at::kByte);
+    BOOST_TEST(at::equal(a.peer("b").call("echo", {x}).get().tensors.at(0), x));
+  }
+  BOOST_TEST(bytes_read(a.status(), "b") == 0u);
+  BOOST_TEST(bytes_read(b.status(), "a") == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_can_not_be_read_any_more_sends_in_pieces_from_then_on) {
+  pair cluster("stage");
+  cluster.agree();
+  BOOST_REQUIRE(cluster.draw(cluster.address("stage").id, cluster.process()));  // another mark than the one that it has
+  const auto before = cluster.read_here();
+  for (int i = 0; i < 3; ++i) {
+    const auto x = at::randint(0, 256, {9 * mebibyte + i}, at::kByte);
+    BOOST_TEST(at::equal(cluster.echo(x), x));
+  }
+  BOOST_TEST(cluster.read_here() == before);
+  BOOST_TEST(cluster.read_there() > 0u);  // the other way all is well
+  BOOST_TEST(cluster.nothing_arrives());
+}
+
+BOOST_AUTO_TEST_CASE(marks_are_drawn_only_for_nodes_that_are_up_and_of_another_process) {  // PE-8
+  pair cluster("stage");
+  const auto stage = cluster.address("stage").id;
+  BOOST_TEST(cluster.draw(stage, cluster.process()).has_value());
+  BOOST_TEST(!cluster.draw(stage, troupe::this_process()).has_value());
+  BOOST_TEST(!cluster.draw({12345}, cluster.process()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_offer_that_is_wrong_is_refused_with_the_reason_and_leaves_nothing) {  // PE-8, AT-3
+  pair cluster("stage");
+  const auto good = good_offer(cluster);
+  auto& arriving = cluster.driver().actors().arriving();
+  const struct {
+    std::function<void(tensor_offer&)> change;
+    errc code;
+    const char* text;
+  } bad[] = {
+    {[](auto& x) { x.from = {12345}; }, errc::refused, "not up here"},
+    {[&](auto& x) { x.from = cluster.driver().id(); }, errc::refused, "has no mark"},
+    {[](auto& x) { x.process = troupe::this_process(); }, errc::refused, "no other process"},
+    {[](auto& x) { x.mark += 8; }, errc::refused, "the mark"},
+    {[](auto& x) { x.address = 0; }, errc::malformed_message, "holds a part only"},
+    {[](auto& x) { x.total = ~std::uint64_t{0}; }, errc::malformed_message, "too large to travel"},
+    {[](auto& x) { x.bytes = x.total + 1; }, errc::malformed_message, "beyond the end"},
+    {[](auto& x) { x.offset = page; }, errc::malformed_message, "does not go on"},
+    {[](auto& x) { x.total = x.bytes = std::uint64_t{1} << 30; }, errc::malformed_message, "offered is too large"},
+  };
+  for (const auto& each : bad) {
+    BOOST_TEST(cluster.offer(good) == "");
+    BOOST_TEST(arriving.bytes() == 2 * page);
+    auto wrong = good;
+    wrong.offset = 2 * page;
+    each.change(wrong);
+    const auto why = cluster.offer(wrong, each.code);
+    BOOST_TEST(troupe::test::contains(why, each.text), why);
+    if (wrong.from == good.from) BOOST_TEST(arriving.bytes() == 0u, each.text);
+  }
+  cluster.agree();
+}
+
+BOOST_AUTO_TEST_CASE(elements_stay_until_they_are_read_or_the_reader_is_down) {  // OP-4
+  pair cluster("stage");
+  cluster.agree();
+  std::atomic<bool> freed{false};
+  std::vector<char> elements(8 * mebibyte);
+  troupe::test::freeze(cluster.pid("stage"));
+  auto lost = cluster.there().call("echo", {at::from_blob(
+                                             elements.data(), {8 * mebibyte}, [&](void*) { freed = true; }, at::kByte)});
+  while (cluster.is_up("stage")) {
+    BOOST_REQUIRE(!freed || !cluster.is_up("stage"));
+    std::this_thread::yield();
+  }
+  BOOST_CHECK_THROW(lost.get(), troupe::error);
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (!freed && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  BOOST_TEST(freed);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
+  pair cluster("stage");
+  cluster.agree();
+  auto lost = cluster.there().call("zeros", {}, {{"bytes", 1024 * mebibyte}});
+  while (cluster.driver().actors().arriving().bytes() == 0) std::this_thread::yield();
+  cluster.signal("stage", SIGKILL);
+  BOOST_CHECK_THROW(lost.get(), troupe::error);
+  BOOST_TEST(cluster.nothing_arrives());
+  const auto from = cluster.address("stage").id;  // the reader may bring a piece after the news
+  const std::vector<char> late(page);
+  BOOST_TEST(cluster.driver().actors().arriving().add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) ==
+             nullptr);
+  caf::anon_send(cluster.driver().actors().face(),
+                 std::make_shared<troupe::incoming_offer>(troupe::incoming_offer{{from, 5}, {}, {}, {}}));
+  BOOST_TEST(cluster.nothing_arrives());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/single_process.hpp"
 
-#include <algorithm>
+#include <chrono>
+#include <vector>
 
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
@@ -12,12 +13,8 @@
 
 namespace troupe::apps::charlm {
 
-namespace {
-
-using clock = std::chrono::steady_clock;
-
 /// A model in training.
-class trainee {
+class single_process::trainee {
  public:
   trainee(const model_shape& shape, const recipe& how, const corpus& data)
       : how_(how),
@@ -48,32 +45,42 @@ class trainee {
   std::int64_t step_ = 0;
 };
 
-}  // namespace
+single_process::single_process(const model_shape& shape, const recipe& how, const corpus& data)
+    : tokens_a_step_(static_cast<double>(how.batch * shape.context)), trainee_(std::make_unique<trainee>(shape, how, data)) {}
 
-single_process_speed measure_single_process(const model_shape& shape, const recipe& how, const corpus& data, int threads,
-                                            std::chrono::milliseconds time, const std::function<bool()>& stop) {
+single_process::~single_process() = default;
+
+void single_process::run(timing& with, double seconds, const std::function<bool()>& stop) {
   const auto before = at::get_num_threads();
-  const auto tokens = static_cast<double>(how.batch * shape.context);
-  trainee model{shape, how, data};
-  const auto run = [&](int with, double seconds) {
-    at::set_num_threads(with);
-    for (int i = 0; i < 3 && !stop(); ++i) model.step();
-    const auto begin = clock::now();
-    int steps = 0;
-    while (!stop() && (steps == 0 || seconds_since(begin) < seconds)) {
-      model.step();
-      ++steps;
-    }
-    return steps * tokens / seconds_since(begin);
-  };
-  const auto all = std::chrono::duration<double>(time).count();
-  single_process_speed speed;
-  speed.with_one_thread = run(1, all / 3);
-  speed.with_all_threads = threads > 1 ? run(threads, all * 2 / 3) : speed.with_one_thread;
+  at::set_num_threads(with.threads);
+  if (!stop()) trainee_->step();
+  const auto begin = std::chrono::steady_clock::now();
+  double tokens = 0;
+  while (!stop() && (tokens == 0 || seconds_since(begin) < seconds)) {
+    trainee_->step();
+    tokens += tokens_a_step_;
+  }
+  with.tokens += tokens;
+  with.seconds += seconds_since(begin);
   at::set_num_threads(before);
-  speed.threads = speed.with_all_threads > speed.with_one_thread ? threads : 1;
-  speed.tokens_per_second = std::max(speed.with_one_thread, speed.with_all_threads);
-  return speed;
+}
+
+void single_process::compare(int threads, double seconds, const std::function<bool()>& stop) {
+  one_thread_.threads = 1;
+  all_threads_.threads = threads;
+  for (int i = 0; i < 2 && !stop(); ++i) trainee_->step();  // loads libraries
+  run(one_thread_, seconds / 3, stop);
+  if (threads > 1) run(all_threads_, seconds * 2 / 3, stop);
+  best_ = all_threads_.speed() > one_thread_.speed() ? &all_threads_ : &one_thread_;
+}
+
+void single_process::train(double seconds, const std::function<bool()>& stop) { run(*best_, seconds, stop); }
+
+single_process_speed single_process::speed() const {
+  return {.tokens_per_second = best_->speed(),
+          .threads = best_->threads,
+          .with_one_thread = one_thread_.speed(),
+          .with_all_threads = all_threads_.threads > 1 ? all_threads_.speed() : one_thread_.speed()};
 }
 
 }  // namespace troupe::apps::charlm

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <chrono>
 #include <functional>
+#include <memory>
 
 #include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
@@ -19,9 +19,37 @@ struct single_process_speed {
   double with_all_threads = 0;
 };
 
-/// Trains a copy of the model for about `time`, with one thread inside an operation and with `threads` in turn, whole batches,
-/// the same AdamW and clipping. Steps that load libraries and fill caches are not counted. Ends early when `stop` says so.
-single_process_speed measure_single_process(const model_shape& shape, const recipe& how, const corpus& data, int threads,
-                                            std::chrono::milliseconds time, const std::function<bool()>& stop);
+/// A copy of the model that is trained in this process alone, in turns with the cluster, as a machine's speed changes while both
+/// run: whole batches, the same AdamW and clipping. The first step of a turn is not counted: it fills caches.
+class single_process {
+ public:
+  single_process(const model_shape& shape, const recipe& how, const corpus& data);
+  ~single_process();
+
+  /// Trains for about `seconds`, a third of them with one thread inside an operation, the others with `threads`. Ends early
+  /// when `stop` says so.
+  void compare(int threads, double seconds, const std::function<bool()>& stop);
+  /// Trains on with what was faster then.
+  void train(double seconds, const std::function<bool()>& stop);
+
+  single_process_speed speed() const;
+
+ private:
+  class trainee;
+  struct timing {
+    int threads = 0;
+    double tokens = 0;
+    double seconds = 0;
+    double speed() const { return seconds > 0 ? tokens / seconds : 0; }
+  };
+
+  void run(timing& with, double seconds, const std::function<bool()>& stop);
+
+  double tokens_a_step_;
+  std::unique_ptr<trainee> trainee_;
+  timing one_thread_;
+  timing all_threads_;
+  timing* best_ = &one_thread_;  // of the first turn
+};
 
 }  // namespace troupe::apps::charlm

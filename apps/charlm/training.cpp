@@ -45,6 +45,8 @@ constexpr auto time_to_save =
   std::chrono::milliseconds(1200);  // after a stop: for the step under way, the checkpoint and the end
 constexpr auto time_to_leave = std::chrono::milliseconds(150);  // for the stages when that was not enough
 
+constexpr int turns_of_one_process = 4;  // after the first
+
 std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
 
 /// To stdout, past what another thread may be printing; not at all when nobody reads.
@@ -71,6 +73,7 @@ class training {
   void make_model();
   void open_folder();
   void measure_one_process();
+  void turn_of_one_process();
   void verified_steps();
   void steps();
   void one_step(bool verified = false);
@@ -98,7 +101,9 @@ class training {
   std::unique_ptr<metrics> metrics_;
   batch validation_;
   double trigram_ = 0;
-  single_process_speed single_process_;
+  std::unique_ptr<single_process> single_process_;
+  double turn_every_ = 0;  // fraction of the training
+  double next_turn_ = 0;
   std::unique_ptr<node> driver_;
   std::unique_ptr<stage_nodes> nodes_;
   std::unique_ptr<pipeline> pipeline_;
@@ -198,13 +203,25 @@ void training::make_model() {
 
 void training::measure_one_process() {
   progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
-                    " s, while the stages are idle ...");
+                    " s, half of them now, the rest in turns with the cluster ...");
   const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
-  const auto time = std::chrono::milliseconds(static_cast<std::int64_t>(options_.single_process_seconds * 1000));
-  single_process_ = measure_single_process(state_.shape, state_.how, *corpus_, threads, time, [this] { return stopped(); });
+  single_process_ = std::make_unique<single_process>(state_.shape, state_.how, *corpus_);
+  single_process_->compare(threads, options_.single_process_seconds / 2, [this] { return stopped(); });
+  const auto speed = single_process_->speed();
+  turn_every_ = (1 - state_.fraction()) / (turns_of_one_process + 1);
+  next_turn_ = state_.fraction() + turn_every_;
   if (!stopped())
-    progress_.message("one process: " + grouped(single_process_.with_one_thread) + " tokens/s with one thread, " +
-                      grouped(single_process_.with_all_threads) + " with " + std::to_string(threads));
+    progress_.message("one process: " + grouped(speed.with_one_thread) + " tokens/s with one thread, " +
+                      grouped(speed.with_all_threads) + " with " + std::to_string(threads));
+}
+
+/// The machine may be faster or slower by now.
+void training::turn_of_one_process() {
+  if (!single_process_ || ended() || state_.fraction() < next_turn_) return;
+  while (next_turn_ <= state_.fraction()) next_turn_ += turn_every_;
+  const auto begin = clock::now();
+  single_process_->train(options_.single_process_seconds / 2 / turns_of_one_process, [this] { return stopped(); });
+  training_begun_ += clock::now() - begin;  // this was no training
 }
 
 void training::verify(const batch& windows, const std::vector<named_tensors>& came) {
@@ -278,6 +295,7 @@ void training::steps() {
     one_step();
     if (state_.step % options_.validate_every == 0 && !ended()) validate();
     if (state_.step % options_.checkpoint_every == 0 && !ended()) save();
+    turn_of_one_process();
   }
   progress_.finish();
 }
@@ -317,7 +335,7 @@ void training::write_files(double validation_loss, const std::string& sample) {
   summary.validation_loss = validation_loss;
   summary.trigram_loss = trigram_;
   summary.tokens_per_second = timed_seconds_ > 0 ? tokens / timed_seconds_ : 0;
-  summary.single_process = single_process_;
+  if (single_process_) summary.single_process = single_process_->speed();
   summary.verified_steps = verified_steps_;
   summary.verified_parameters = verified_parameters_;
   summary.seconds = seconds_since(begun_);

@@ -46,8 +46,9 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     .add_option("--verify-steps", options.verify_steps, "First steps whose gradients are compared with a single process's")
     ->check(CLI::Range(std::int64_t{0}, many, "0 or more"));
   command
-    .add_option("--single-process-seconds", options.single_process_seconds,
-                "Seconds to measure a single process for; 0: not at all")
+    .add_option(
+      "--single-process-seconds", options.single_process_seconds,
+      "Seconds to measure a single process for, half of them at the start, the rest during the training; 0: not at all")
     ->check(CLI::Range(0.0, a_year, "0 to 31622400"));
   command.add_option("--sample", options.sample, "Characters to generate at the end")
     ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));

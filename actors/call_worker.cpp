@@ -27,13 +27,25 @@ constexpr std::int64_t shortest_wait_ns = 1'000'000;
 
 class pool_observer : public blocking_observer {
  public:
-  explicit pool_observer(company& here) : here_(here) { current() = this; }
-  ~pool_observer() override { current() = nullptr; }
-  void blocked() override { caf::anon_send(here_.face(), blocked_atom::value); }
-  void resumed() override { caf::anon_send(here_.face(), resumed_atom::value); }
+  explicit pool_observer(company& here) : here_(here), outer_(std::exchange(current(), this)) {}
+  ~pool_observer() override { current() = outer_; }
+  void blocked() override {
+    blocked_ns_ = steady_ns();
+    if (outer_ != nullptr) outer_->blocked();
+    caf::anon_send(here_.face(), blocked_atom::value);
+  }
+  void resumed() override {
+    waited_ns_ += steady_ns() - blocked_ns_;
+    caf::anon_send(here_.face(), resumed_atom::value);
+    if (outer_ != nullptr) outer_->resumed();
+  }
+  std::int64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:
   company& here_;
+  blocking_observer* outer_;
+  std::int64_t blocked_ns_ = 0;
+  std::int64_t waited_ns_ = 0;
 };
 
 std::vector<at::Tensor> received(autograd_message& payload) {
@@ -99,17 +111,22 @@ void run_call(incoming_call& job, company& here) {
   job.result.spans = pack(log);
 }
 
+void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker) {
+  {
+    const auto label = label_of(job->request.function, job->request.values);
+    const auto begin = steady_ns();
+    pool_observer observer(here);
+    run_call(*job, here);
+    here.times().note(label, steady_ns() - begin - observer.waited_ns());
+  }
+  auto owner = std::exchange(job->owner, nullptr);
+  caf::anon_send(caf::actor_cast<caf::actor>(owner), std::move(job));
+  caf::anon_send(here.face(), free_atom::value, worker);
+}
+
 call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here) {
   return {
-    [=](incoming_call_ptr& job) {
-      {
-        pool_observer observer(*here);
-        run_call(*job, *here);
-      }
-      auto owner = std::exchange(job->owner, nullptr);
-      caf::anon_send(caf::actor_cast<caf::actor>(owner), std::move(job));
-      caf::anon_send(here->face(), free_atom::value, call_worker_actor{self});
-    },
+    [=](incoming_call_ptr& job) { serve_call(job, *here, self); },
   };
 }
 

@@ -21,4 +21,7 @@ call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer sel
 /// Runs the call on this thread; never throws.
 void run_call(incoming_call& job, company& here);
 
+/// Does what the worker does with a call, on this thread and in its place.
+void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker);
+
 }  // namespace troupe

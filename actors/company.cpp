@@ -13,6 +13,7 @@
 #include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/exception_text.hpp>
+#include <troupe/actors/shared_multiplexer.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -41,6 +42,11 @@ company::company(node& handle, settings options, caf::actor_system* host)
     own_system_ = std::make_unique<caf::actor_system>(*config_);
     system_ = own_system_.get();
     close_basp_mailbox_at_exit(*system_);
+    network_ = dynamic_cast<shared_multiplexer*>(&system_->middleman().backend());
+    if (network_ != nullptr) {
+      network_->set_messenger(basp_broker_of(*system_));
+      network_->set_idle_work([this] { close_now(); });
+    }
   }
   try {
     start();
@@ -123,7 +129,14 @@ void company::stop() {
   end(tracer_);
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
   if (networked()) self->wait_for(all);
+  if (network_ != nullptr) network_->finish_jobs();
   deadlines_.stop();
+  std::vector<garbage_ptr> discarded;
+  {
+    std::lock_guard lock(mutex_);
+    discarded.swap(discarded_);
+  }
+  discarded.clear();
   directory_.clear();
   recorder_ = {};
 }
@@ -131,6 +144,10 @@ void company::stop() {
 void company::check_running() const {
   std::lock_guard lock(mutex_);
   if (stopped_) throw error(errc::stopping, "node '" + name() + "' has stopped");
+}
+
+bool company::run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere) {
+  return network_ != nullptr && times_.is_short(kind) && network_->run_soon({std::move(run), std::move(send_elsewhere)});
 }
 
 company::packed company::pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what) {
@@ -186,19 +203,47 @@ error company::no_context(const context_id& id) const {
 }
 
 void company::close_context(const context_id& id) {
-  bool first = false;
   {
     std::lock_guard lock(mutex_);
     const auto found = open_contexts_.find(id);
     if (found == open_contexts_.end()) return;
-    first = closing_.empty();
     if (!stopped_) closing_.emplace_back(id, std::move(found->second.actor));  // else it ends with the face
     open_contexts_.erase(found);
   }
-  if (!networked())
-    close_now();
-  else if (first)
-    deadlines_.set(longest_closing, [this] { close_now(); });
+  tidy_soon();
+}
+
+void company::discard(garbage_ptr what) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    discarded_.push_back(std::move(what));
+  }
+  tidy_soon();
+}
+
+void company::tidy_soon() {
+  if (!networked()) return tidy();
+  if (network_ != nullptr) network_->ask_for_idle_work();
+  if (!will_tidy_.exchange(true))
+    deadlines_.set(longest_closing, [this] {
+      will_tidy_ = false;
+      tidy();
+    });
+}
+
+void company::tidy() {
+  close_now();
+  free_discarded();
+}
+
+void company::free_discarded() {
+  auto all = std::make_shared<std::vector<garbage_ptr>>();
+  {
+    std::lock_guard lock(mutex_);
+    all->swap(discarded_);
+  }
+  if (!all->empty()) caf::anon_send(continuation_, garbage_ptr{std::move(all)});
 }
 
 void company::close_now() {
@@ -235,7 +280,6 @@ void company::send_now(outgoing_call_ptr job) {
   }
   directory_.sent(job->to, job->request.payload.tensors);
   caf::anon_send(face_, std::move(job));
-  close_now();
 }
 
 void company::add_joint(outgoing_joint_ptr joint) {

@@ -31,11 +31,13 @@
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/system_config.hpp>
 #include <troupe/actors/tracer.hpp>
+#include <troupe/actors/work_times.hpp>
 #include <troupe/devices/courier.hpp>
 
 namespace troupe {
 
 class node;
+class shared_multiplexer;
 
 /// Nanoseconds of the steady clock, the one that heartbeats compare.
 std::int64_t steady_ns() noexcept;
@@ -76,6 +78,9 @@ class company {
   devices::transfers& transfers() noexcept { return transfers_; }
   const tracer_actor& tracer() const noexcept { return tracer_; }
   deadline_clock& deadlines() noexcept { return deadlines_; }
+  work_times& times() noexcept { return times_; }
+  /// Runs a piece of work of a kind that is short on this thread, after what it does now. False if it should run elsewhere.
+  bool run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere);
 
   /// What goes into a message: tensors detached and on the CPU, and the send that leads back to their graph.
   struct packed {
@@ -92,10 +97,11 @@ class company {
     context_actor actor;
   };
   open_context make_context();
-  /// It is released behind the next call that leaves, or within a millisecond: to wake the network thread for it alone would take
-  /// longer than the release.
+  /// It is released when the network thread has nothing else to do, or within a millisecond.
   void close_context(const context_id& id);
-  /// Those that were closed.
+  /// What may take long to free: the compute thread does, within a millisecond.
+  void discard(garbage_ptr what);
+  /// Releases those that were closed.
   void close_now();
   /// An open one; empty if there is none.
   open_context find_context(const context_id& id) const;
@@ -149,6 +155,9 @@ class company {
   void start();
   void listen();
   void send_now(outgoing_call_ptr job);
+  void tidy_soon();
+  void tidy();
+  void free_discarded();
   void take_spans(outgoing_call& job, const std::string& from_callee);
 
   const std::int64_t started_ns_ = steady_ns();
@@ -167,6 +176,7 @@ class company {
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<context_id, open_context> open_contexts_;
   std::vector<std::pair<context_id, context_actor>> closing_;
+  std::vector<garbage_ptr> discarded_;
   std::unordered_map<std::string, caf::strong_actor_ptr> published_;
   std::vector<call_worker_actor> workers_;
   memory_reader_actor memory_reader_;
@@ -174,8 +184,11 @@ class company {
   std::function<void(const std::string&, const std::string&)> notify_;
   bool stopped_ = false;
 
+  std::atomic<bool> will_tidy_{false};
   deadline_clock deadlines_;
+  work_times times_;
   std::unique_ptr<caf::actor_system> own_system_;
+  shared_multiplexer* network_ = nullptr;
   caf::actor_system* system_;
   peer_actor face_;
   membership_actor membership_;

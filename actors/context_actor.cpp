@@ -167,7 +167,7 @@ struct context_shell {
     for (auto& next : std::exchange(state.readers, {})) next({nullptr, why});
     for (auto& [number, task] : std::exchange(state.tasks, {})) self->send(task, close_atom::value);
     using rest = std::pair<std::vector<engine::send_source>, gradients_ptr>;
-    self->send(here.continuation(), garbage_ptr{std::make_shared<rest>(state.record->release(), std::move(state.gathered))});
+    here.discard(std::make_shared<rest>(state.record->release(), std::move(state.gathered)));
     self->quit();
   }
 };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/spin_pause.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -190,8 +191,7 @@ class future {
     const auto known = s.news.load(std::memory_order_relaxed);
     const auto until = std::chrono::steady_clock::now() + detail::awake_for;
     lock.unlock();
-    while (s.news.load(std::memory_order_acquire) == known && std::chrono::steady_clock::now() < until)
-      std::this_thread::yield();
+    while (s.news.load(std::memory_order_acquire) == known && std::chrono::steady_clock::now() < until) detail::spin_pause();
     lock.lock();
   }
 
@@ -230,6 +230,8 @@ class future {
         next(*this);
       } catch (const std::exception& problem) {
         detail::report_lost_exception("a continuation", problem.what());
+      } catch (...) {
+        detail::report_lost_exception("a continuation", "an exception of unknown type");
       }
     }
   }

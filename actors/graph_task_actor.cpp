@@ -44,7 +44,12 @@ struct pass_shell {
     const graph_task_actor me{self};
     // The thread that waits for the pass has nothing else to do, and need not be told of its end by another.
     if (terms.outcome && terms.outcome->result().offer([to = &here, work, me] { run_and_return(*to, work, me); })) return;
-    self->send(here.continuation(), std::move(work), me);
+    auto run = [to = &here, work, me] {
+      const company::own_thread own(*to);
+      run_and_return(*to, work, me);
+    };
+    auto send = [to = here.continuation(), work, me] { caf::anon_send(to, work, me); };
+    if (!here.run_soon("backward", std::move(run), send)) send();
   }
 
   void act(protocol::participant::steps steps) {
@@ -104,7 +109,7 @@ struct pass_shell {
 
   void drop_buffers() {
     state.deliveries.clear();
-    if (state.terms->task) self->send(here.continuation(), garbage_ptr{std::move(state.terms->task)});
+    if (state.terms->task) here.discard(std::move(state.terms->task));
   }
 
   void act(protocol::initiator::steps steps) {
@@ -288,6 +293,7 @@ void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner
   }
   here.counts().functions_run += work->functions;
   const auto end = steady_ns();
+  here.times().note("backward", end - begin);
   here.recorder().record("backward", "backward", begin, end);
   if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
   const auto outcome = work->outcome;

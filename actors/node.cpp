@@ -118,16 +118,17 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
+  // One that was restarted is known by its name from now on, also before the news of both is through.
+  self->request(company_->membership(), limit, find_atom::value, result, std::int64_t{0})
+    .receive([&](const peer_up& found) { company_->directory().add(found.who, found.face); }, [](const caf::error&) {});
   return result;
 }
 
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
   company_->check_running();
-  if (detail::continuation_scope::active()) {  // it can't wait, and mostly need not
-    if (const auto known = company_->directory().find(name)) return troupe::peer(*this, name, *known);
-    detail::continuation_scope::refuse_to_wait();
-  }
+  if (const auto known = company_->directory().find(name)) return troupe::peer(*this, name, *known);
+  detail::continuation_scope::refuse_to_wait();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
   caf::scoped_actor self{company_->system()};
   std::optional<troupe::peer> result;

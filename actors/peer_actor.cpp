@@ -10,6 +10,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/broker_mailbox.hpp>
+#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
@@ -223,7 +224,10 @@ struct peer_shell {
   void start_calls() {
     while (auto next = state.pool.next()) {
       auto worker = next->worker ? *next->worker : here.spawn_call_worker();
-      self->send(worker, std::move(next->call));
+      const auto& request = next->call->request;
+      auto run = [to = &here, call = next->call, worker] { serve_call(call, *to, worker); };
+      auto send = [call = next->call, worker] { caf::anon_send(worker, call); };
+      if (!here.run_soon(label_of(request.function, request.values), std::move(run), send)) send();
     }
   }
 

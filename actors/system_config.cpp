@@ -7,7 +7,9 @@
 #include <caf/io/middleman.hpp>
 #include <caf/timespan.hpp>
 
+#include <troupe/actors/quiet_scheduler.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/shared_multiplexer.hpp>
 #include <troupe/messages/registration.hpp>
 
 namespace troupe {
@@ -22,8 +24,9 @@ system_config::system_config(const settings& options) {
   set("middleman.workers", std::size_t{0});
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
-  load<caf::io::middleman>();
+  load<caf::io::middleman, shared_multiplexer>();
   if (options.configure) options.configure(*this);
+  if (caf::get_or(*this, "scheduler.policy", caf::atom("")) == caf::atom("sharing")) load<quiet_scheduler>();
 }
 
 system_config::system_config(for_tests) {

@@ -9,7 +9,7 @@ namespace troupe {
 
 struct settings;
 
-/// How troupe sets up CAF: every message type registered, one network thread, and no file or command line read.
+/// How troupe sets up CAF: every message type registered, the network threads that take turns, and no file or command line read.
 ///   SC-1  nothing but these constructors decides: no caf-application.ini of the working folder, no option of the program.
 ///   SC-2  a live connection is never cut for silence: heartbeats between nodes are membership's.
 class system_config : public caf::actor_system_config, public takes_tensors {

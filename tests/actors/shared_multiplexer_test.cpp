@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/shared_multiplexer.hpp>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/io/broker.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/system_config.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+using troupe::shared_multiplexer;
+
+constexpr auto patience = 20s;
+
+struct errand {
+  std::function<void()>* work;
+};
+
+}  // namespace
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(errand)
+
+namespace {
+
+// A system with a broker that runs what it is sent.
+struct a_network {
+  troupe::system_config config{troupe::settings{}};
+  caf::actor_system system{config};
+  shared_multiplexer& network = dynamic_cast<shared_multiplexer&>(system.middleman().backend());
+  caf::actor broker = system.middleman().spawn_broker(
+    [](caf::io::broker*) -> caf::behavior { return {[](const errand& what) { (*what.work)(); }}; });
+
+  ~a_network() { caf::anon_send_exit(broker, caf::exit_reason::user_shutdown); }
+
+  void in_broker(std::function<void()>& work) const { caf::anon_send(broker, errand{&work}); }
+
+  template <class T>
+  static T result_of(std::promise<T>& from) {
+    auto result = from.get_future();
+    BOOST_REQUIRE((result.wait_for(patience) == std::future_status::ready));
+    return result.get();
+  }
+};
+
+void nowhere() {}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(shared_multiplexer_jobs, a_network)
+
+// SM-4
+BOOST_AUTO_TEST_CASE(a_job_runs_on_the_thread_that_took_it_once_that_stopped_leading) {
+  std::thread::id took;
+  std::promise<std::thread::id> ran;
+  bool leads_no_more = false;
+  std::function<void()> work = [&] {
+    took = std::this_thread::get_id();
+    BOOST_TEST(network.run_soon({[&] {
+                                   leads_no_more = !network.run_soon({nowhere, nowhere});
+                                   ran.set_value(std::this_thread::get_id());
+                                 },
+                                 nowhere}));
+  };
+  in_broker(work);
+  BOOST_TEST((result_of(ran) == took));
+  BOOST_TEST(leads_no_more);
+}
+
+BOOST_AUTO_TEST_CASE(other_threads_take_no_jobs) { BOOST_TEST(!network.run_soon({nowhere, nowhere})); }
+
+// SM-2
+BOOST_AUTO_TEST_CASE(the_other_thread_leads_while_a_job_takes_its_time) {
+  std::promise<void> gate;
+  std::promise<std::thread::id> job;
+  std::promise<std::thread::id> answered;
+  bool refused = false;
+  std::function<void()> long_work = [&] {
+    network.run_soon({[&] {
+                        job.set_value(std::this_thread::get_id());
+                        gate.get_future().wait();
+                      },
+                      nowhere});
+  };
+  std::function<void()> next = [&] {
+    refused = !network.run_soon({nowhere, nowhere});
+    answered.set_value(std::this_thread::get_id());
+  };
+  in_broker(long_work);
+  const auto busy = result_of(job);
+  in_broker(next);
+  BOOST_TEST((result_of(answered) != busy));
+  BOOST_TEST(refused);
+  gate.set_value();
+  network.finish_jobs();
+}
+
+// SM-4
+BOOST_AUTO_TEST_CASE(what_waits_behind_a_long_job_goes_elsewhere) {
+  std::promise<void> gate;
+  std::promise<void> elsewhere;
+  std::atomic<bool> ran{false};
+  std::function<void()> work = [&] {
+    network.run_soon({[&] { gate.get_future().wait(); }, nowhere});
+    network.run_soon({[&] { ran = true; }, [&] { elsewhere.set_value(); }});
+  };
+  in_broker(work);
+  result_of(elsewhere);
+  gate.set_value();
+  network.finish_jobs();
+  BOOST_TEST(!ran);
+}
+
+// SM-2: the job itself makes what it waits for, and its own thread does not lead.
+BOOST_AUTO_TEST_CASE(a_job_may_wait_for_what_a_message_brings) {
+  std::promise<int> ran;
+  troupe::future<int> brought;
+  std::function<void()> bring = [&] { brought.set_value(7); };
+  std::function<void()> work = [&] {
+    network.run_soon({[&] {
+                        in_broker(bring);
+                        ran.set_value(brought.get());
+                      },
+                      nowhere});
+  };
+  in_broker(work);
+  BOOST_TEST(result_of(ran) == 7);
+}
+
+BOOST_AUTO_TEST_CASE(finish_jobs_waits_for_the_one_that_runs_and_lets_none_begin) {
+  std::promise<void> begun;
+  std::promise<void> gate;
+  std::promise<bool> taken;
+  std::atomic<bool> ended{false};
+  std::function<void()> work = [&] {
+    network.run_soon({[&] {
+                        begun.set_value();
+                        gate.get_future().wait();
+                        ended = true;
+                      },
+                      nowhere});
+  };
+  in_broker(work);
+  result_of(begun);
+  auto finished = std::async(std::launch::async, [&] {
+    network.finish_jobs();
+    return ended.load();
+  });
+  BOOST_TEST((finished.wait_for(50ms) == std::future_status::timeout));
+  gate.set_value();
+  BOOST_TEST(finished.get());
+  std::function<void()> late = [&] { taken.set_value(network.run_soon({nowhere, nowhere})); };
+  in_broker(late);
+  BOOST_TEST(!result_of(taken));
+}
+
+BOOST_AUTO_TEST_CASE(idle_work_runs_once_for_each_time_it_is_asked_for) {
+  std::promise<void> first;
+  std::promise<void> second;
+  int times = 0;
+  network.set_idle_work([&] { (++times == 1 ? first : second).set_value(); });
+  std::function<void()> ask = [&] { network.ask_for_idle_work(); };
+  in_broker(ask);
+  result_of(first);
+  in_broker(ask);
+  result_of(second);
+  BOOST_TEST(times == 2);
+}
+
+// SM-3, SM-5: a message that is lost, or found by nobody, leaves this waiting.
+BOOST_AUTO_TEST_CASE(what_any_thread_posts_at_any_time_is_done) {
+  constexpr int senders = 4;
+  constexpr int each = 5'000;
+  std::promise<void> all;
+  int done = 0;
+  std::function<void()> count = [&] {
+    if (done % 7 == 0) network.run_soon({nowhere, nowhere});
+    if (++done == senders * each) all.set_value();
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < senders; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < each; ++k) {
+        in_broker(count);
+        if (k % 100 == 0) std::this_thread::yield();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  result_of(all);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/work_times.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+BOOST_AUTO_TEST_SUITE(work_times)
+
+BOOST_AUTO_TEST_CASE(what_never_ran_is_not_short) {
+  troupe::work_times times;
+  BOOST_TEST(!times.is_short("forward"));
+  times.note("forward", 0);
+  BOOST_TEST(times.is_short("forward"));
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_start_is_forgotten_and_a_change_noticed) {
+  troupe::work_times times;
+  times.note("forward", 20'000'000);
+  BOOST_TEST(!times.is_short("forward"));
+  for (int i = 0; i < 8; ++i) times.note("forward", 10'000);
+  BOOST_TEST(times.is_short("forward"));
+  times.note("forward", 20'000'000);
+  BOOST_TEST(!times.is_short("forward"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -68,10 +68,10 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
   job.result.values = std::move(reply.values);
 }
 
-}  // namespace
-
+/// Runs the call on this thread; never throws.
 void run_call(incoming_call& job, company& here) {
   const company::own_thread own(here);
+  const pool_observer observer(here);
   auto& request = job.request;
   const auto begin = steady_ns();
   ++here.counts().calls_run;
@@ -103,6 +103,7 @@ void run_call(incoming_call& job, company& here) {
   }
   --here.counts().calls_running;
   const auto end = steady_ns();
+  here.times().note(label, end - begin - observer.waited_ns());
   here.recorder().record(label, "call", begin, end);
   if (!spans) return;
   trace_log log{{{here.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
@@ -111,14 +112,10 @@ void run_call(incoming_call& job, company& here) {
   job.result.spans = pack(log);
 }
 
+}  // namespace
+
 void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker) {
-  {
-    const auto label = label_of(job->request.function, job->request.values);
-    const auto begin = steady_ns();
-    pool_observer observer(here);
-    run_call(*job, here);
-    here.times().note(label, steady_ns() - begin - observer.waited_ns());
-  }
+  run_call(*job, here);
   auto owner = std::exchange(job->owner, nullptr);
   caf::anon_send(caf::actor_cast<caf::actor>(owner), std::move(job));
   caf::anon_send(here.face(), free_atom::value, worker);

@@ -18,9 +18,6 @@ using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 
 call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here);
 
-/// Runs the call on this thread; never throws.
-void run_call(incoming_call& job, company& here);
-
 /// Does what the worker does with a call, on this thread and in its place.
 void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker);
 

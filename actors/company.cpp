@@ -131,12 +131,7 @@ void company::stop() {
   if (networked()) self->wait_for(all);
   if (network_ != nullptr) network_->finish_jobs();
   deadlines_.stop();
-  std::vector<garbage_ptr> discarded;
-  {
-    std::lock_guard lock(mutex_);
-    discarded.swap(discarded_);
-  }
-  discarded.clear();
+  take_discarded();  // and frees it
   directory_.clear();
   recorder_ = {};
 }
@@ -234,16 +229,13 @@ void company::tidy_soon() {
 
 void company::tidy() {
   close_now();
-  free_discarded();
+  if (auto all = take_discarded(); !all.empty())
+    caf::anon_send(continuation_, garbage_ptr{std::make_shared<std::vector<garbage_ptr>>(std::move(all))});
 }
 
-void company::free_discarded() {
-  auto all = std::make_shared<std::vector<garbage_ptr>>();
-  {
-    std::lock_guard lock(mutex_);
-    all->swap(discarded_);
-  }
-  if (!all->empty()) caf::anon_send(continuation_, garbage_ptr{std::move(all)});
+std::vector<garbage_ptr> company::take_discarded() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(discarded_, {});
 }
 
 void company::close_now() {

@@ -157,7 +157,7 @@ class company {
   void send_now(outgoing_call_ptr job);
   void tidy_soon();
   void tidy();
-  void free_discarded();
+  std::vector<garbage_ptr> take_discarded();
   void take_spans(outgoing_call& job, const std::string& from_callee);
 
   const std::int64_t started_ns_ = steady_ns();

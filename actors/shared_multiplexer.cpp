@@ -191,7 +191,8 @@ void shared_multiplexer::run_jobs(std::optional<job> next) {
     }
   }
   if (!lock.owns_lock()) return;
-  if (std::exchange(job_runs_, false) && jobs_are_over_) told_.notify_all();
+  job_runs_ = false;
+  if (jobs_are_over_) told_.notify_all();
 }
 
 /// They wait behind one that takes its time.
@@ -220,7 +221,7 @@ void shared_multiplexer::step() {
     idle_work_();
   } else if (close_events_ >= enough_close_events && clock::now() - last_event_ < awake_for) {
     detail::spin_pause();
-  } else if (new_jobs_.empty()) {
+  } else {
     sleep();
     note_event();
   }

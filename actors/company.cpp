@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <caf/io/middleman.hpp>
 #include <caf/scoped_actor.hpp>
@@ -90,6 +91,12 @@ void company::listen() {
 }
 
 company::~company() { stop(); }
+
+/// Libraries that libtorch calls know for each thread how many threads an operation may use.
+company::own_thread::own_thread(const company& of) : outer_(std::exchange(current_, &of)) {
+  thread_local bool known = false;
+  if (!std::exchange(known, true)) at::init_num_threads();
+}
 
 void company::stop() {
   {

@@ -9,6 +9,7 @@
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/spin_pause.hpp>
+#include <troupe/actors/tcp_scribe.hpp>
 
 namespace troupe {
 
@@ -46,6 +47,7 @@ class shared_multiplexer::job_scope final : public blocking_observer {
 shared_multiplexer::shared_multiplexer(caf::actor_system* system) : default_multiplexer(system) {}
 
 shared_multiplexer::~shared_multiplexer() {
+  behind_.clear();
   for (auto* all : {&posted_, &own_posted_})
     while (!all->empty()) {  // one that is released may post another
       auto* last = all->back();
@@ -78,6 +80,13 @@ void shared_multiplexer::run() {
   serve();
   second.join();
 }
+
+caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
+  caf::io::network::keepalive(socket, true);
+  return caf::make_counted<tcp_scribe>(*this, socket);
+}
+
+void shared_multiplexer::catch_up_soon(tcp_scribe* scribe) { behind_.emplace_back(scribe); }
 
 void shared_multiplexer::set_messenger(const caf::resumable* broker) { messenger_ = broker; }
 
@@ -225,6 +234,7 @@ void shared_multiplexer::step() {
     sleep();
     note_event();
   }
+  catch_up();
 }
 
 /// Those that are close to the one before count, a pause halves their number and a long one ends it.
@@ -252,18 +262,24 @@ bool shared_multiplexer::resume_posted() {
     any = true;
     for (auto* each : due_) {
       resume(caf::intrusive_ptr<caf::resumable>(each, false));
-      if (each == messenger_) write();
+      if (each == messenger_) catch_up();
     }
     due_.clear();
   }
   if (any) handle_internal_events();
+  catch_up();
   return any;
 }
 
-/// What was written to connections leaves before anything else is done.
-void shared_multiplexer::write() {
+/// What was flushed leaves before anything is waited for.
+void shared_multiplexer::catch_up() {
+  if (behind_.empty()) return;
+  while (!behind_.empty()) {
+    catching_up_.swap(behind_);
+    for (const auto& each : catching_up_) each->catch_up();
+    catching_up_.clear();
+  }
   handle_internal_events();
-  poll_once(false);
 }
 
 void shared_multiplexer::sleep() {

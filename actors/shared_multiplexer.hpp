@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include <caf/intrusive_ptr.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/resumable.hpp>
 
@@ -19,6 +20,8 @@ class actor_system;
 }
 
 namespace troupe {
+
+class tcp_scribe;
 
 /// CAF's multiplexer with two threads, of which one leads at a time: it polls the sockets and resumes the brokers. What a
 /// message asks for, if that is likely to be short, the thread that read it does itself, once it has stopped leading, and then
@@ -49,6 +52,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
 
   void exec_later(caf::resumable* what) override;
   void run() override;
+  caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
+
+  /// Has the scribe catch up once what is under way is done. Of who leads.
+  void catch_up_soon(tcp_scribe* scribe);
 
   /// Runs the job on this thread once it no longer leads. False if this thread can't: nothing happened.
   bool run_soon(job work);
@@ -76,7 +83,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   bool resume_posted();
   bool has_posts();
   void note_event();
-  void write();
+  void catch_up();
   void sleep();
 
   std::atomic<bool> led_{false};
@@ -93,6 +100,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   // Of who leads:
   std::vector<caf::resumable*> own_posted_;
   std::vector<caf::resumable*> due_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
   std::deque<job> new_jobs_;
   std::chrono::steady_clock::time_point last_event_;
   int close_events_ = 0;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <caf/intrusive_ptr.hpp>
+#include <caf/io/network/event_handler.hpp>
+#include <caf/io/receive_policy.hpp>
+#include <caf/io/scribe.hpp>
+
+namespace troupe {
+
+class shared_multiplexer;
+
+/// A broker's TCP connection. One system call reads a small message, which CAF's own scribe needs three for, and one writes what was
+/// flushed, for which that needs four. As with that, the event loop tells the broker of what came and what failed.
+///   TS-1  what is flushed leaves in its order, before the multiplexer waits for anything.
+///   TS-2  what was read beyond what the broker wanted is consumed first when it wants more, also after it was halted.
+///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
+class tcp_scribe final : public caf::io::scribe {
+ public:
+  /// Takes over the connected socket.
+  tcp_scribe(shared_multiplexer& network, caf::io::network::native_socket socket);
+
+  void configure_read(caf::io::receive_policy::config config) override;
+  void ack_writes(bool enable) override { stream_.ack_writes(enable); }
+  std::vector<char>& wr_buf() override { return stream_.added; }
+  std::vector<char>& rd_buf() override { return stream_.part; }
+  void flush() override;
+  void graceful_shutdown() override;
+  void add_to_loop() override;
+  void remove_from_loop() override { stream_.passivate(); }
+  std::string addr() const override;
+  std::uint16_t port() const override;
+
+  /// Writes what was flushed, and consumes what was read ahead. The multiplexer's, which was asked for it.
+  void catch_up();
+
+ private:
+  class stream final : public caf::io::network::event_handler {
+   public:
+    static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
+    static constexpr int most_reads = 50;  // of an event, before others have theirs handled
+
+    stream(shared_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
+
+    void start();
+    void handle_event(caf::io::network::operation op) override;
+    void removed_from_loop(caf::io::network::operation op) override;
+    void graceful_shutdown() override;
+
+    /// Hands over what is there, until the broker wants more than that: true. False if it wants none.
+    bool consume();
+    /// Not from the event loop, which tries again if the system takes no more now.
+    void write_soon();
+    bool has_ahead() const { return ahead_begin_ < ahead_end_; }
+    bool waits() const { return waits_; }
+
+    caf::io::receive_policy::config wanted;
+    std::vector<char> part;   // of what comes, for the broker
+    std::vector<char> added;  // to what leaves
+
+   private:
+    enum class sent { all, some, failed };
+
+    void read();
+    void write();
+    void want_next();
+    sent send();
+
+    tcp_scribe& scribe_;
+    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this for reading
+    caf::intrusive_ptr<tcp_scribe> writer_;
+    bool waits_ = false;   // until the system takes more
+    bool closes_ = false;  // when all has left
+
+    std::size_t collected_ = 0;  // in part
+    std::size_t threshold_ = 1;
+    std::vector<char> ahead_;
+    std::size_t ahead_begin_ = 0;
+    std::size_t ahead_end_ = 0;
+
+    std::vector<char> leaving_;
+    std::size_t written_ = 0;  // of it
+  };
+
+  void catch_up_soon();
+
+  shared_multiplexer& network_;
+  stream stream_;
+  bool launched_ = false;
+  bool will_catch_up_ = false;
+};
+
+}  // namespace troupe

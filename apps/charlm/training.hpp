@@ -20,7 +20,7 @@ struct train_options {
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;
-  double seconds = 101;  // of training, if steps is 0
+  double seconds = 90;  // of training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
   std::int64_t validate_every = 50;     // steps

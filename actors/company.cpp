@@ -92,8 +92,9 @@ void company::listen() {
 
 company::~company() { stop(); }
 
-/// Libraries that libtorch calls know for each thread how many threads an operation may use.
-company::own_thread::own_thread(const company& of) : outer_(std::exchange(current_, &of)) {
+/// Libraries that libtorch calls know for each thread how many threads an operation may use. As in libtorch's engine, a thread has
+/// the number that the process had when it computed for the first time.
+company::own_thread::own_thread(const company& of) noexcept : outer_(std::exchange(current_, &of)) {
   thread_local bool known = false;
   if (!std::exchange(known, true)) at::init_num_threads();
 }

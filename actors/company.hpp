@@ -134,7 +134,7 @@ class company {
   /// While it lives, the thread runs a call or a burst of the node.
   class own_thread {
    public:
-    explicit own_thread(const company& of);
+    explicit own_thread(const company& of) noexcept;
     ~own_thread() { current_ = outer_; }
     own_thread(const own_thread&) = delete;
     own_thread& operator=(const own_thread&) = delete;

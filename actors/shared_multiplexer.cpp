@@ -258,16 +258,16 @@ bool shared_multiplexer::resume_posted() {
     }
     due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
     own_posted_.clear();
-    if (due_.empty()) break;
+    if (due_.empty() && behind_.empty()) break;
     any = true;
     for (auto* each : due_) {
       resume(caf::intrusive_ptr<caf::resumable>(each, false));
       if (each == messenger_) catch_up();
     }
     due_.clear();
+    catch_up();
   }
   if (any) handle_internal_events();
-  catch_up();
   return any;
 }
 

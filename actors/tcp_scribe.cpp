@@ -43,6 +43,8 @@ void tcp_scribe::graceful_shutdown() {
   detach(&network_, false);
 }
 
+void tcp_scribe::remove_from_loop() { stream_.stop(); }
+
 void tcp_scribe::add_to_loop() {
   stream_.start();
   if (stream_.has_ahead()) catch_up_soon();
@@ -65,18 +67,24 @@ void tcp_scribe::catch_up_soon() {
 void tcp_scribe::catch_up() {
   will_catch_up_ = false;
   if (stream_.has_ahead()) stream_.consume();
-  if (!stream_.waits()) stream_.write_soon();
+  if (!stream_.waits()) stream_.write_first();
 }
 
 tcp_scribe::stream::stream(shared_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe)
     : event_handler(network, socket), wanted(receive_policy::at_most(1024)), scribe_(scribe), ahead_(ahead_bytes) {}
 
 void tcp_scribe::stream::start() {
+  wants_ = true;
   if (!reader_) {
     reader_.reset(&scribe_);
     if (collected_ == 0) want_next();
   }
   activate();
+}
+
+void tcp_scribe::stream::stop() {
+  wants_ = false;
+  passivate();
 }
 
 void tcp_scribe::stream::handle_event(operation op) {
@@ -109,7 +117,7 @@ void tcp_scribe::stream::read() {
     if (came <= 0) {
       if (came < 0 && may_work_later(errno)) return;
       scribe_.io_failure(&backend(), operation::read);
-      passivate();
+      stop();
       return;
     }
     const auto bytes = static_cast<std::size_t>(came);
@@ -121,7 +129,7 @@ void tcp_scribe::stream::read() {
 }
 
 bool tcp_scribe::stream::consume() {
-  while (reader_) {
+  while (reader_ && wants_) {
     const auto more = std::min(part.size() - collected_, ahead_end_ - ahead_begin_);
     std::memcpy(part.data() + collected_, ahead_.data() + ahead_begin_, more);
     collected_ += more;
@@ -129,28 +137,27 @@ bool tcp_scribe::stream::consume() {
     if (collected_ < threshold_) return true;
     const bool goes_on = scribe_.consume(&backend(), part.data(), std::exchange(collected_, 0));
     want_next();
-    if (!goes_on) {
-      passivate();
-      return false;
-    }
+    if (!goes_on) stop();
   }
   return false;
 }
 
 void tcp_scribe::stream::want_next() {
   const auto [flag, bytes] = wanted;
-  part.resize(flag == receive_policy_flag::at_least ? bytes + std::max<std::size_t>(100, bytes / 10) : bytes);
-  threshold_ = flag == receive_policy_flag::at_most ? 1 : bytes;
+  const auto least = std::max<std::size_t>(1, bytes);
+  part.resize(flag == receive_policy_flag::at_least ? least + std::max<std::size_t>(100, least / 10) : least);
+  threshold_ = flag == receive_policy_flag::at_most ? 1 : least;
 }
 
 tcp_scribe::stream::sent tcp_scribe::stream::send() {
-  for (;;) {
+  for (int i = 0;; ++i) {
     if (written_ == leaving_.size()) {
       written_ = 0;
       leaving_.clear();
       if (added.empty()) break;
       leaving_.swap(added);
     }
+    if (i == most_writes) return sent::some;
     const auto went = ::send(fd(), leaving_.data() + written_, leaving_.size() - written_, MSG_NOSIGNAL);
     if (went < 0) return may_work_later(errno) ? sent::some : sent::failed;
     written_ += static_cast<std::size_t>(went);
@@ -161,9 +168,9 @@ tcp_scribe::stream::sent tcp_scribe::stream::send() {
   return sent::all;
 }
 
-void tcp_scribe::stream::write_soon() {
+void tcp_scribe::stream::write_first() {
   if (send() == sent::all) return;
-  waits_ = true;  // if it failed, the event loop finds the same and can tell
+  waits_ = true;  // also if it failed: the event loop finds the same, and may tell
   writer_.reset(&scribe_);
   backend().add(operation::write, fd(), this);
 }

@@ -16,10 +16,13 @@ namespace troupe {
 class shared_multiplexer;
 
 /// A broker's TCP connection. One system call reads a small message, which CAF's own scribe needs three for, and one writes what was
-/// flushed, for which that needs four. As with that, the event loop tells the broker of what came and what failed.
-///   TS-1  what is flushed leaves in its order, before the multiplexer waits for anything.
-///   TS-2  what was read beyond what the broker wanted is consumed first when it wants more, also after it was halted.
+/// flushed, for which that needs four. As with that, the event loop tells the broker of what came and what failed. CAF's setting
+/// `middleman.max-consecutive-reads` does not matter here.
+///   TS-1  what is flushed leaves in its order: before the multiplexer waits for anything as far as the system takes it, the rest
+///         when it takes more. A connection that the broker closes ends after that.
+///   TS-2  what was read beyond what the broker wanted is consumed first when it wants more. One that was halted gets nothing.
 ///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
+///   TS-4  it lives as long as its broker has it, the event loop has its socket, or it is to catch up.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket.
@@ -32,7 +35,7 @@ class tcp_scribe final : public caf::io::scribe {
   void flush() override;
   void graceful_shutdown() override;
   void add_to_loop() override;
-  void remove_from_loop() override { stream_.passivate(); }
+  void remove_from_loop() override;
   std::string addr() const override;
   std::uint16_t port() const override;
 
@@ -43,19 +46,22 @@ class tcp_scribe final : public caf::io::scribe {
   class stream final : public caf::io::network::event_handler {
    public:
     static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-    static constexpr int most_reads = 50;  // of an event, before others have theirs handled
+    // In one event, before others have theirs handled:
+    static constexpr int most_reads = 50;
+    static constexpr int most_writes = 8;
 
     stream(shared_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
 
     void start();
+    void stop();
     void handle_event(caf::io::network::operation op) override;
     void removed_from_loop(caf::io::network::operation op) override;
     void graceful_shutdown() override;
 
     /// Hands over what is there, until the broker wants more than that: true. False if it wants none.
     bool consume();
-    /// Not from the event loop, which tries again if the system takes no more now.
-    void write_soon();
+    /// Writes outside of an event. What the system does not take, events do.
+    void write_first();
     bool has_ahead() const { return ahead_begin_ < ahead_end_; }
     bool waits() const { return waits_; }
 
@@ -72,8 +78,9 @@ class tcp_scribe final : public caf::io::scribe {
     sent send();
 
     tcp_scribe& scribe_;
-    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this for reading
+    caf::intrusive_ptr<tcp_scribe> reader_;
     caf::intrusive_ptr<tcp_scribe> writer_;
+    bool wants_ = false;   // the broker, what comes
     bool waits_ = false;   // until the system takes more
     bool closes_ = false;  // when all has left
 

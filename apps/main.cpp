@@ -25,7 +25,8 @@ int run(int argc, char** argv) {
   return troupe::apps::run_command_line(app, argc, argv);
 }
 
-/// What tensors leave is used for the next ones instead of going back to the system, which would zero it again.
+/// What tensors leave is used for the next ones instead of going back to the system, which would zero it again. Of it a process
+/// keeps up to 1 GiB. Larger ones than 32 MiB, the most that can be asked for, go back as before.
 void keep_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);

@@ -24,12 +24,15 @@ using troupe::test::loopback_settings;
 /// What a library would use on this thread; none without OpenMP.
 int (*const omp_threads)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
 
-/// More threads than OpenMP would take by itself.
-struct more_threads {
-  more_threads() { at::set_num_threads(before + 3); }
-  ~more_threads() { at::set_num_threads(before); }
+/// Another number of threads than OpenMP takes by itself, until the nodes have stopped.
+struct other_number {
+  other_number() { at::set_num_threads(before + 3); }
+  ~other_number() { at::set_num_threads(before); }
 
   const int before = at::get_num_threads();
+};
+
+struct other_number_on_nodes : other_number {
   troupe::node a{loopback_settings("a")};
   troupe::node b{loopback_settings("b")};
 };
@@ -40,7 +43,7 @@ BOOST_AUTO_TEST_SUITE(operation_threads, *boost::unit_test::precondition([](auto
                         return boost::test_tools::assertion_result(omp_threads != nullptr);
                       }))
 
-BOOST_FIXTURE_TEST_CASE(calls_and_passes_use_as_many_threads_in_an_operation_as_the_process, more_threads) {
+BOOST_FIXTURE_TEST_CASE(calls_and_passes_use_as_many_threads_in_an_operation_as_the_process, other_number_on_nodes) {
   std::atomic<int> in_call = 0;
   std::atomic<int> in_pass = 0;
   b.functions().add("twice", [&](call_arguments& arguments) {

@@ -5,7 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <string>
@@ -60,6 +61,8 @@ class connection {
     to.sin_family = AF_INET;
     to.sin_port = htons(port.get_future().get());
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval no_longer{20, 0};
+    ::setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &no_longer, sizeof no_longer);
     BOOST_REQUIRE(::connect(client, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     BOOST_REQUIRE((connected_.get_future().wait_for(long_enough) == std::future_status::ready));
   }
@@ -202,6 +205,26 @@ BOOST_AUTO_TEST_CASE(what_was_read_ahead_waits_for_a_broker_that_was_halted) {
   }
 }
 
+// TS-2: the broker wants no more while it handles what came.
+BOOST_AUTO_TEST_CASE(a_broker_that_halts_gets_nothing_before_it_goes_on) {
+  connection to(receive_policy::exactly(10));
+  std::promise<void> first;
+  inbox got(50);
+  int parts = 0;
+  to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
+    got.add(bytes);
+    if (++parts > 1) return;
+    self->halt(to.handle);
+    first.set_value();
+  };
+  const auto sent = some_bytes(50);
+  to.send(sent);
+  BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
+  for (int i = 0; i < 10; ++i) to.run([&](caf::io::broker*) { BOOST_TEST(parts == 1); });
+  to.run([&](caf::io::broker* self) { self->trigger(to.handle); });
+  BOOST_TEST((got.all() == sent));
+}
+
 // TS-1: much more than the system takes at once, twice; the connection ends when all has left.
 BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_end) {
   connection to(receive_policy::exactly(1));
@@ -213,6 +236,7 @@ BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_e
     }
   };
   to.run(send_all);
+  to.run([](caf::io::broker*) {});  // the system has taken what it can
   BOOST_TEST((to.receive(sent.size()) == sent));
   to.run(send_all);
   to.run([&](caf::io::broker* self) {

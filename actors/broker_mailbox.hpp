@@ -27,14 +27,11 @@ void close_mailbox_at_exit(Self self) {
   });
 }
 
-/// CAF's own broker, which reads and writes messages, on a system with a middleman.
-inline caf::io::basp_broker* basp_broker_of(caf::actor_system& system) {
-  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
-  return static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker));
-}
-
 /// The same for CAF's own broker, which ends while a connection may still be asked of it. To be called before anything runs on
-/// the system.
-inline void close_basp_mailbox_at_exit(caf::actor_system& system) { close_mailbox_at_exit(basp_broker_of(system)); }
+/// the system, which has a middleman.
+inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
+  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+  close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));
+}
 
 }  // namespace troupe

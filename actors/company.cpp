@@ -44,10 +44,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
     system_ = own_system_.get();
     close_basp_mailbox_at_exit(*system_);
     network_ = dynamic_cast<shared_multiplexer*>(&system_->middleman().backend());
-    if (network_ != nullptr) {
-      network_->set_messenger(basp_broker_of(*system_));
-      network_->set_idle_work([this] { close_now(); });
-    }
+    if (network_ != nullptr) network_->set_idle_work([this] { close_now(); });
   }
   try {
     start();

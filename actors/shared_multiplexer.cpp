@@ -88,8 +88,6 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
 
 void shared_multiplexer::catch_up_soon(tcp_scribe* scribe) { behind_.emplace_back(scribe); }
 
-void shared_multiplexer::set_messenger(const caf::resumable* broker) { messenger_ = broker; }
-
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
 bool shared_multiplexer::run_soon(job work) {
@@ -262,10 +260,10 @@ bool shared_multiplexer::resume_posted() {
     any = true;
     for (auto* each : due_) {
       resume(caf::intrusive_ptr<caf::resumable>(each, false));
-      if (each == messenger_) catch_up();
+      catch_up();
     }
     due_.clear();
-    catch_up();
+    catch_up();  // where none was resumed
   }
   if (any) handle_internal_events();
   return any;

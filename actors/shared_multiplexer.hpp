@@ -62,8 +62,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   /// Returns when no job runs; from now on none is taken. Not from a job.
   void finish_jobs();
 
-  /// The broker that writes messages: they leave at once when it was resumed.
-  void set_messenger(const caf::resumable* broker);
   /// What to do when nothing else is due, once for each time it was asked for. To be set before that.
   void set_idle_work(std::function<void()> work);
   void ask_for_idle_work() noexcept { idle_work_due_.store(true, std::memory_order_release); }
@@ -91,7 +89,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   std::atomic<bool> over_{false};
   std::atomic<bool> idle_work_due_{false};
   std::function<void()> idle_work_;
-  std::atomic<const caf::resumable*> messenger_{nullptr};
 
   std::mutex post_mutex_;  // guards
   std::vector<caf::resumable*> posted_;

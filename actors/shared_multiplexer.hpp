@@ -2,18 +2,17 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include <caf/intrusive_ptr.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/resumable.hpp>
+
+#include <troupe/actors/network_threads.hpp>
 
 namespace caf {
 class actor_system;
@@ -23,97 +22,54 @@ namespace troupe {
 
 class tcp_scribe;
 
-/// CAF's multiplexer with two threads, of which one leads at a time: it polls the sockets and resumes the brokers. What a
-/// message asks for, if that is likely to be short, the thread that read it does itself, once it has stopped leading, and then
-/// leads again and sends what came of it: no other thread is woken between question and answer. The second thread stands by, and
-/// leads when the first is away for too long.
-///   SM-1  one thread leads at a time, and it alone resumes brokers.
-///   SM-2  while none leads, one looks every `tick`, and leads if none did since it looked before; at once, when another thread
-///         posts something or the job waits for a future. What the job posts is for its own thread, when it leads again.
-///   SM-3  what is posted is resumed once, or released with the multiplexer.
-///   SM-4  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
-///         go elsewhere.
-///   SM-5  who leads sleeps only while nothing is posted, and is woken by who posts then.
-class shared_multiplexer final : public caf::io::network::default_multiplexer {
+/// CAF's multiplexer, served by the network threads of the process instead of one of its own.
+///   SM-1  what is posted is resumed once, by who leads, or released with the multiplexer.
+///   SM-2  what a broker flushed leaves before anything is waited for.
+class shared_multiplexer final : public caf::io::network::default_multiplexer, private network_threads::event_loop {
  public:
-  static constexpr std::chrono::microseconds tick{400};
-  /// How long who leads polls before it sleeps, once so many events came closer to each other than that.
-  static constexpr std::chrono::microseconds awake_for{1000};
-  static constexpr int enough_close_events = 8;
-
-  /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
-  struct job {
-    std::function<void()> run;
-    std::function<void()> send_elsewhere;
-  };
+  using job = network_threads::job;
 
   explicit shared_multiplexer(caf::actor_system* system);
   ~shared_multiplexer() override;
 
   void exec_later(caf::resumable* what) override;
+  /// Returns when it has no sockets any more.
   void run() override;
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
 
   /// Has the scribe catch up once what is under way is done. Of who leads.
   void catch_up_soon(tcp_scribe* scribe);
 
-  /// Runs the job on this thread once it no longer leads. False if this thread can't: nothing happened.
-  bool run_soon(job work);
-  /// Returns when no job runs; from now on none is taken. Not from a job.
-  void finish_jobs();
+  /// As with the network threads.
+  bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
+  void finish_jobs() { threads_->finish_jobs(*this); }
 
   /// What to do when nothing else is due, once for each time it was asked for. To be set before that.
   void set_idle_work(std::function<void()> work);
-  void ask_for_idle_work() noexcept { idle_work_due_.store(true, std::memory_order_release); }
+  void ask_for_idle_work() noexcept { threads_->ask_for_idle_work(*this); }
 
  private:
-  class job_scope;
+  int poll_handle() const override;
+  void handle_events() override;
+  bool handle_posts() override;
+  void do_idle_work() override { idle_work_(); }
+  bool ended() const override { return num_socket_handlers() == 0; }
+  void left() override;
 
-  void serve();
-  bool take() noexcept;
-  void release() noexcept;
-  std::optional<job> lead();
-  bool stand_by();
-  void wake_other();
-  void run_jobs(std::optional<job> next);
-  void send_stuck_jobs();
-  void step();
-  bool resume_posted();
-  bool has_posts();
-  void note_event();
   void catch_up();
-  void sleep();
 
-  std::atomic<bool> led_{false};
-  std::atomic<std::uint64_t> times_led_{0};
-  std::atomic<bool> over_{false};
-  std::atomic<bool> idle_work_due_{false};
+  const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 
   std::mutex post_mutex_;  // guards
   std::vector<caf::resumable*> posted_;
-  bool asleep_ = false;
+  std::atomic<bool> served_{false};  // becomes another under the lock
 
   // Of who leads:
   std::vector<caf::resumable*> own_posted_;
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
-  std::deque<job> new_jobs_;
-  std::chrono::steady_clock::time_point last_event_;
-  int close_events_ = 0;
-
-  std::mutex turn_mutex_;  // guards
-  std::condition_variable told_;
-  std::deque<job> jobs_;
-  bool jobs_are_over_ = false;
-  bool jobs_wait_ = false;  // for who leads to stop
-  bool jobs_leave_ = false;
-  bool job_runs_ = false;
-  bool job_ran_ = false;  // since one looked
-  bool one_leads_ = false;
-  bool one_looks_ = false;
-  bool called_ = false;  // whoever stands by has to lead
 };
 
 }  // namespace troupe

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,7 @@
 namespace {
 
 using namespace std::chrono_literals;
+using troupe::network_threads;
 using troupe::shared_multiplexer;
 
 constexpr auto patience = 20s;
@@ -60,7 +63,7 @@ void nowhere() {}
 
 BOOST_FIXTURE_TEST_SUITE(shared_multiplexer_jobs, a_network)
 
-// SM-4
+// NT-3
 BOOST_AUTO_TEST_CASE(a_job_runs_on_the_thread_that_took_it_once_that_stopped_leading) {
   std::thread::id took;
   std::promise<std::thread::id> ran;
@@ -80,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_job_runs_on_the_thread_that_took_it_once_that_stopped_lea
 
 BOOST_AUTO_TEST_CASE(other_threads_take_no_jobs) { BOOST_TEST(!network.run_soon({nowhere, nowhere})); }
 
-// SM-2
+// NT-2
 BOOST_AUTO_TEST_CASE(the_other_thread_leads_while_a_job_takes_its_time) {
   std::promise<void> gate;
   std::promise<std::thread::id> job;
@@ -106,7 +109,7 @@ BOOST_AUTO_TEST_CASE(the_other_thread_leads_while_a_job_takes_its_time) {
   network.finish_jobs();
 }
 
-// SM-4
+// NT-3
 BOOST_AUTO_TEST_CASE(what_waits_behind_a_long_job_goes_elsewhere) {
   std::promise<void> gate;
   std::promise<void> elsewhere;
@@ -122,7 +125,7 @@ BOOST_AUTO_TEST_CASE(what_waits_behind_a_long_job_goes_elsewhere) {
   BOOST_TEST(!ran);
 }
 
-// SM-2: the job itself makes what it waits for, and its own thread does not lead.
+// NT-2: the job itself makes what it waits for, and its own thread does not lead.
 BOOST_AUTO_TEST_CASE(a_job_may_wait_for_what_a_message_brings) {
   std::promise<int> ran;
   troupe::future<int> brought;
@@ -178,7 +181,7 @@ BOOST_AUTO_TEST_CASE(idle_work_runs_once_for_each_time_it_is_asked_for) {
   BOOST_TEST(times == 2);
 }
 
-// SM-3, SM-5: a message that is lost, or found by nobody, leaves this waiting.
+// SM-1, NT-4: a message that is lost, or found by nobody, leaves this waiting.
 BOOST_AUTO_TEST_CASE(what_any_thread_posts_at_any_time_is_done) {
   constexpr int senders = 4;
   constexpr int each = 5'000;
@@ -198,6 +201,87 @@ BOOST_AUTO_TEST_CASE(what_any_thread_posts_at_any_time_is_done) {
     });
   for (auto& thread : threads) thread.join();
   result_of(all);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(network_threads_of_a_process)
+
+namespace {
+
+std::thread::id thread_of(const a_network& network) {
+  std::promise<std::thread::id> told;
+  std::function<void()> tell = [&] { told.set_value(std::this_thread::get_id()); };
+  network.in_broker(tell);
+  return a_network::result_of(told);
+}
+
+}  // namespace
+
+// NT-1
+BOOST_AUTO_TEST_CASE(all_systems_are_served_by_the_same_two) {
+  std::vector<std::unique_ptr<a_network>> all;
+  for (int i = 0; i < 5; ++i) all.push_back(std::make_unique<a_network>());
+  std::set<std::thread::id> seen;
+  for (const auto& each : all) seen.insert(thread_of(*each));
+  BOOST_TEST(seen.size() <= 2u);
+}
+
+// NT-2, NT-3
+BOOST_AUTO_TEST_CASE(a_job_of_one_holds_up_no_other) {
+  a_network one;
+  a_network other;
+  std::promise<void> begun;
+  std::promise<void> gate;
+  std::promise<bool> taken;
+  std::function<void()> long_work = [&] {
+    one.network.run_soon({[&] {
+                            begun.set_value();
+                            gate.get_future().wait();
+                          },
+                          nowhere});
+  };
+  std::function<void()> next = [&] { taken.set_value(other.network.run_soon({nowhere, nowhere})); };
+  one.in_broker(long_work);
+  a_network::result_of(begun);
+  other.in_broker(next);
+  BOOST_TEST(!a_network::result_of(taken));
+  other.network.finish_jobs();  // one's is not waited for
+  gate.set_value();
+  one.network.finish_jobs();
+}
+
+// NT-5: what the end of one leaves is found by the sanitizers, what it takes along leaves the other waiting.
+BOOST_AUTO_TEST_CASE(systems_come_and_go_while_others_work) {
+  constexpr int rounds = 2'000;
+  a_network stays;
+  std::promise<void> all;
+  int done = 0;
+  std::function<void()> count = [&] {
+    if (++done == rounds) all.set_value();
+  };
+  std::thread posts([&] {
+    for (int i = 0; i < rounds; ++i) stays.in_broker(count);
+  });
+  for (int i = 0; i < 20; ++i) {
+    a_network goes;
+    thread_of(goes);
+  }
+  posts.join();
+  a_network::result_of(all);
+}
+
+// A thread of before would be waited for for ever.
+BOOST_AUTO_TEST_CASE(they_end_with_the_last_system_and_begin_again) {
+  for (int i = 0; i < 3; ++i) {
+    std::weak_ptr<network_threads> those;
+    {
+      a_network alone;
+      those = network_threads::of_process();
+      thread_of(alone);
+    }
+    BOOST_TEST(those.expired());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// The two threads that serve the event loops of all nodes of a process, so that a message between two of these wakes none and what
+/// many nodes do stays on one core. One of the two leads at a time: it waits for events and handles them. What a message asks for,
+/// if that is likely to be short, the thread that read it does itself, once it has stopped leading, and then leads again and sends
+/// what came of it: no other thread is woken between question and answer. The second thread stands by, and leads when the first is
+/// away for too long.
+///   NT-1  one thread leads at a time, and it alone handles events and what was posted.
+///   NT-2  while none leads, one looks every `tick`, and leads if none did since it looked before; at once, when another thread
+///         posts something or the job waits for a future. What the job posts is for its own thread, when it leads again.
+///   NT-3  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
+///         go elsewhere.
+///   NT-4  who leads sleeps only while no event loop has something to do, and is woken by who notes one then.
+///   NT-5  an event loop that ended is not touched again once serve() has returned.
+class network_threads {
+ public:
+  static constexpr std::chrono::microseconds tick{400};
+  /// How long who leads polls before it sleeps, once so many events came closer to each other than that.
+  static constexpr std::chrono::microseconds awake_for{1000};
+  static constexpr int enough_close_events = 8;
+
+  /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
+  struct job {
+    std::function<void()> run;
+    std::function<void()> send_elsewhere;
+  };
+
+  /// What the threads serve. All but note() and ask_for_idle_work() is called by who leads.
+  class event_loop {
+   public:
+    virtual ~event_loop() = default;
+
+    /// Becomes readable when there are events.
+    virtual int poll_handle() const = 0;
+    virtual void handle_events() = 0;
+    /// False if there were none.
+    virtual bool handle_posts() = 0;
+    virtual void do_idle_work() = 0;
+    /// It has no sockets any more.
+    virtual bool ended() const = 0;
+    /// It will not be served any more.
+    virtual void left() = 0;
+
+   private:
+    friend class network_threads;
+    std::promise<void> gone_;
+    bool takes_jobs_ = true;
+    int jobs_ = 0;  // of it that run or wait
+    std::atomic<bool> idle_work_due_{false};
+  };
+
+  /// Those of this process, while somebody has them.
+  static std::shared_ptr<network_threads> of_process();
+
+  network_threads();
+  ~network_threads();
+  network_threads(const network_threads&) = delete;
+  network_threads& operator=(const network_threads&) = delete;
+
+  /// Returns when it has ended.
+  void serve(event_loop& loop);
+  /// Whether this thread leads.
+  bool lead_here() const noexcept;
+  /// Something was posted to it. Pre: it is served.
+  void note(event_loop& loop);
+
+  /// Runs the job on this thread once it no longer leads. False if this thread can't: nothing happened.
+  bool run_soon(event_loop& of, job work);
+  /// Returns when no job of it runs; from now on none is taken. Not from a job.
+  void finish_jobs(event_loop& of);
+
+  /// Once, when nothing else is due.
+  void ask_for_idle_work(event_loop& of) noexcept;
+
+ private:
+  class job_scope;
+  struct queued_job {
+    event_loop* of;
+    job work;
+  };
+
+  void start();
+  void take_turns();
+  bool take() noexcept;
+  void release() noexcept;
+  std::optional<queued_job> lead();
+  bool stand_by();
+  void wake_other();
+  void wake_sleeper() noexcept;
+  void run_jobs(std::optional<queued_job> next);
+  void send_stuck_jobs();
+  void step();
+  bool handle_posts();
+  bool handle_events(bool wait);
+  bool do_idle_work();
+  void let_go_if_ended(event_loop& loop);
+  bool any_noted();
+  void note_event();
+  void sleep();
+
+  const int polled_;  // epoll: the loops' handles, and
+  const int bell_;    // what wakes who sleeps
+  std::vector<std::thread> threads_;
+  std::atomic<bool> led_{false};
+  std::atomic<std::uint64_t> times_led_{0};
+  std::atomic<bool> over_{false};
+  std::atomic<bool> idle_work_due_{false};
+
+  std::mutex notes_mutex_;  // guards
+  std::vector<event_loop*> loops_;
+  std::vector<event_loop*> noted_;
+  bool asleep_ = false;
+
+  // Of who leads:
+  std::vector<event_loop*> own_noted_;
+  std::vector<event_loop*> due_;
+  std::deque<queued_job> new_jobs_;
+  std::chrono::steady_clock::time_point last_event_;
+  int close_events_ = 0;
+
+  std::mutex turn_mutex_;  // guards
+  std::condition_variable told_;
+  std::condition_variable job_ended_;
+  std::deque<queued_job> jobs_;
+  bool job_runs_ = false;
+  bool job_ran_ = false;  // since one looked
+  bool one_leads_ = false;
+  bool one_looks_ = false;
+  bool called_ = false;  // whoever stands by has to lead
+};
+
+}  // namespace troupe

@@ -23,6 +23,7 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds longest_closing{1};
+constexpr std::string_view freeing = "troupe.free";  // a kind of work
 
 node_id draw_id() {
   std::random_device device;
@@ -44,7 +45,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
     system_ = own_system_.get();
     close_basp_mailbox_at_exit(*system_);
     network_ = dynamic_cast<shared_multiplexer*>(&system_->middleman().backend());
-    if (network_ != nullptr) network_->set_idle_work([this] { close_now(); });
+    if (network_ != nullptr) network_->set_idle_work([this] { tidy(); });
   }
   try {
     start();
@@ -224,7 +225,7 @@ void company::discard(garbage_ptr what) {
 
 void company::tidy_soon() {
   if (!networked()) return tidy();
-  if (network_ != nullptr) network_->ask_for_idle_work();
+  if (network_ != nullptr) return network_->ask_for_idle_work();
   if (!will_tidy_.exchange(true))
     deadlines_.set(longest_closing, [this] {
       will_tidy_ = false;
@@ -234,8 +235,20 @@ void company::tidy_soon() {
 
 void company::tidy() {
   close_now();
-  if (auto all = take_discarded(); !all.empty())
-    caf::anon_send(continuation_, garbage_ptr{std::make_shared<std::vector<garbage_ptr>>(std::move(all))});
+  auto all = take_discarded();
+  if (all.empty()) return;
+  auto garbage = std::make_shared<std::vector<garbage_ptr>>(std::move(all));
+  if (network_ == nullptr) return caf::anon_send(continuation_, garbage_ptr{garbage});
+  auto free_it = [this, garbage] { free_garbage(*garbage); };
+  auto free_elsewhere = [this, free_it] { caf::anon_send(continuation_, garbage_ptr{nullptr, [=](void*) { free_it(); }}); };
+  if (!run_soon(freeing, free_it, free_elsewhere)) free_elsewhere();
+}
+
+void company::free_garbage(std::vector<garbage_ptr>& what) {
+  const own_thread own(*this);
+  const auto begin = steady_ns();
+  what.clear();
+  times_.note(freeing, steady_ns() - begin);
 }
 
 std::vector<garbage_ptr> company::take_discarded() {

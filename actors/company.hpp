@@ -99,7 +99,7 @@ class company {
   open_context make_context();
   /// It is released when the network thread has nothing else to do, or within a millisecond.
   void close_context(const context_id& id);
-  /// What may take long to free: the compute thread does, within a millisecond.
+  /// What may take long to free: the network thread does as soon as a context is released, the compute thread if it took long lately.
   void discard(garbage_ptr what);
   /// Releases those that were closed.
   void close_now();
@@ -158,6 +158,7 @@ class company {
   void tidy_soon();
   void tidy();
   std::vector<garbage_ptr> take_discarded();
+  void free_garbage(std::vector<garbage_ptr>& what);
   void take_spans(outgoing_call& job, const std::string& from_callee);
 
   const std::int64_t started_ns_ = steady_ns();

@@ -146,9 +146,15 @@ void network_threads::finish_jobs(event_loop& of) {
   job_ended_.wait(lock, [&] { return of.jobs_ == 0; });
 }
 
-void network_threads::ask_for_idle_work(event_loop& of) noexcept {
-  of.idle_work_due_.store(true, std::memory_order_release);
-  idle_work_due_.store(true, std::memory_order_release);
+void network_threads::ask_for_idle_work(event_loop& of) {
+  of.idle_work_due_.store(true, std::memory_order_relaxed);
+  if (idle_work_due_.exchange(true, std::memory_order_acq_rel)) return;
+  bool wake = false;
+  {
+    std::lock_guard lock(notes_mutex_);
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) wake_sleeper();
 }
 
 /// Has the thread that stands by lead, if none does.
@@ -270,9 +276,11 @@ void network_threads::step() {
   any = handle_events(false) || any;
   if (any) {
     note_event();
-  } else if (do_idle_work()) {
-    return;
-  } else if (close_events_ >= enough_close_events && clock::now() - last_event_ < awake_for) {
+    if (last_event_ - last_idle_ < longest_busy) return;
+  }
+  last_idle_ = last_event_;
+  if (do_idle_work() || any) return;
+  if (close_events_ >= enough_close_events && clock::now() - last_event_ < awake_for) {
     detail::spin_pause();
   } else {
     sleep();
@@ -326,7 +334,7 @@ bool network_threads::handle_events(bool wait) {
 }
 
 bool network_threads::do_idle_work() {
-  if (!idle_work_due_.load(std::memory_order_relaxed) || !idle_work_due_.exchange(false, std::memory_order_acquire))
+  if (!idle_work_due_.load(std::memory_order_relaxed) || !idle_work_due_.exchange(false, std::memory_order_acq_rel))
     return false;
   std::vector<event_loop*> all;
   {
@@ -334,7 +342,7 @@ bool network_threads::do_idle_work() {
     all = loops_;
   }
   for (auto* loop : all)
-    if (loop->idle_work_due_.exchange(false, std::memory_order_acquire)) loop->do_idle_work();
+    if (loop->idle_work_due_.exchange(false, std::memory_order_relaxed)) loop->do_idle_work();
   return true;
 }
 
@@ -357,7 +365,7 @@ void network_threads::let_go_if_ended(event_loop& loop) {
 void network_threads::sleep() {
   {
     std::lock_guard lock(notes_mutex_);
-    if (!noted_.empty()) return;
+    if (!noted_.empty() || idle_work_due_) return;
     asleep_ = true;
   }
   handle_events(true);

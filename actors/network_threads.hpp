@@ -35,6 +35,7 @@ class network_threads {
   /// How long who leads polls before it sleeps, once so many events came closer to each other than that.
   static constexpr std::chrono::microseconds awake_for{1000};
   static constexpr int enough_close_events = 8;
+  static constexpr std::chrono::microseconds longest_busy{1000};
 
   /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
   struct job {
@@ -86,8 +87,8 @@ class network_threads {
   /// Returns when no job of it runs; from now on none is taken. Not from a job.
   void finish_jobs(event_loop& of);
 
-  /// Once, when nothing else is due.
-  void ask_for_idle_work(event_loop& of) noexcept;
+  /// Once, when nothing else is due, or after `longest_busy`.
+  void ask_for_idle_work(event_loop& of);
 
  private:
   class job_scope;
@@ -134,6 +135,7 @@ class network_threads {
   std::deque<queued_job> new_jobs_;
   std::chrono::steady_clock::time_point last_event_;
   int close_events_ = 0;
+  std::chrono::steady_clock::time_point last_idle_;
 
   std::mutex turn_mutex_;  // guards
   std::condition_variable told_;

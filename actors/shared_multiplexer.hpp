@@ -44,9 +44,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
   void finish_jobs() { threads_->finish_jobs(*this); }
 
-  /// What to do when nothing else is due, once for each time it was asked for. To be set before that.
+  /// What to do when nothing else is due or one is busy for long, after each time it was asked for. To be set before that.
   void set_idle_work(std::function<void()> work);
-  void ask_for_idle_work() noexcept { threads_->ask_for_idle_work(*this); }
+  void ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
 
  private:
   int poll_handle() const override;

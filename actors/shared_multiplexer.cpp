@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/shared_multiplexer.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 #include <utility>
 
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <troupe/actors/future.hpp>
@@ -44,10 +47,12 @@ class shared_multiplexer::job_scope final : public blocking_observer {
   shared_multiplexer& of_;
 };
 
-shared_multiplexer::shared_multiplexer(caf::actor_system* system) : default_multiplexer(system) {}
+shared_multiplexer::shared_multiplexer(caf::actor_system* system)
+    : default_multiplexer(system), shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)) {}
 
 shared_multiplexer::~shared_multiplexer() {
   behind_.clear();
+  watched_.clear();
   for (auto* all : {&posted_, &own_posted_})
     while (!all->empty()) {  // one that is released may post another
       auto* last = all->back();
@@ -84,6 +89,13 @@ void shared_multiplexer::run() {
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
   caf::io::network::keepalive(socket, true);
   return caf::make_counted<tcp_scribe>(*this, socket);
+}
+
+/// Of the two ends this is the one that called.
+caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
+  auto made = default_multiplexer::new_tcp_scribe(host, port);
+  if (made) static_cast<tcp_scribe&>(**made).expect_lane();
+  return made;
 }
 
 void shared_multiplexer::catch_up_soon(tcp_scribe* scribe) { behind_.emplace_back(scribe); }
@@ -221,7 +233,13 @@ void shared_multiplexer::send_stuck_jobs() {
 /// Resumes what is due and handles events, or waits for one.
 void shared_multiplexer::step() {
   bool any = resume_posted();
-  any = poll_once(false) || any;
+  if (look_at_watched()) {
+    any = true;
+    ++unpolled_;
+  } else {
+    unpolled_ = 0;
+  }
+  if (unpolled_ % (most_unpolled + 1) == 0) any = poll_once(false) || any;
   if (any) {
     note_event();
   } else if (idle_work_due_.load(std::memory_order_relaxed) && idle_work_due_.exchange(false, std::memory_order_acquire)) {
@@ -280,13 +298,56 @@ void shared_multiplexer::catch_up() {
   handle_internal_events();
 }
 
+void shared_multiplexer::watch(tcp_scribe* scribe) {
+  const auto same = [&](const watched& each) { return each.scribe == scribe; };
+  if (std::any_of(watched_.begin(), watched_.end(), same)) return;
+  watched_.push_back({caf::intrusive_ptr<tcp_scribe>(scribe), clock::now()});
+}
+
+void shared_multiplexer::forget(tcp_scribe* scribe) {
+  for (auto& each : watched_)
+    if (each.scribe == scribe) forgotten_.push_back(std::move(each.scribe));
+}
+
+/// One may have others watched, or forgotten.
+bool shared_multiplexer::look_at_watched() {
+  if (watched_.empty()) return false;
+  bool any = false;
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    const auto scribe = watched_[i].scribe;
+    if (!scribe || !scribe->look()) continue;
+    watched_[i].had_traffic = clock::now();
+    any = true;
+  }
+  forgotten_.clear();
+  std::erase_if(watched_, [](const watched& each) { return !each.scribe; });
+  drop_one_if_quiet();
+  handle_internal_events();
+  return any;
+}
+
+/// The next in turn. It is watched again once the other end wakes it.
+void shared_multiplexer::drop_one_if_quiet() {
+  if (watched_.empty()) return;
+  const auto quiet_for = watched_.size() > most_watched ? std::chrono::milliseconds{0} : watched_for;
+  next_watched_ = (next_watched_ + 1) % watched_.size();
+  const auto at = watched_.begin() + static_cast<std::ptrdiff_t>(next_watched_);
+  if (clock::now() - at->had_traffic >= quiet_for && at->scribe->may_sleep()) watched_.erase(at);
+}
+
+bool shared_multiplexer::watched_may_sleep() {
+  forgotten_.clear();
+  const auto may = [](const watched& each) { return !each.scribe || each.scribe->may_sleep(); };
+  return std::all_of(watched_.begin(), watched_.end(), may);
+}
+
 void shared_multiplexer::sleep() {
   {
     std::lock_guard lock(post_mutex_);
     if (!posted_.empty()) return;
     asleep_ = true;
   }
-  poll_once(true);
+  if (watched_may_sleep()) poll_once(true);
   std::lock_guard lock(post_mutex_);
   asleep_ = false;
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <caf/intrusive_ptr.hpp>
@@ -34,12 +35,18 @@ class tcp_scribe;
 ///   SM-4  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
 ///         go elsewhere.
 ///   SM-5  who leads sleeps only while nothing is posted, and is woken by who posts then.
+///   SM-6  who leads sleeps only while every scribe that it watches may. One without traffic for `watched_for`, or that others came
+///         after, is no longer watched.
 class shared_multiplexer final : public caf::io::network::default_multiplexer {
  public:
   static constexpr std::chrono::microseconds tick{400};
   /// How long who leads polls before it sleeps, once so many events came closer to each other than that.
   static constexpr std::chrono::microseconds awake_for{1000};
   static constexpr int enough_close_events = 8;
+  static constexpr std::chrono::milliseconds watched_for{100};
+  static constexpr std::size_t most_watched = 256;
+  /// So often in a row the sockets are not asked, while there is something in memory.
+  static constexpr int most_unpolled = 8;
 
   /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
   struct job {
@@ -53,6 +60,14 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   void exec_later(caf::resumable* what) override;
   void run() override;
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
+  caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
+
+  /// Whether connections on this machine go on in shared memory.
+  bool shares_memory() const { return shares_memory_; }
+  /// Looks at the scribe in each step, as it has traffic in shared memory. Of who leads, as is the next.
+  void watch(tcp_scribe* scribe);
+  /// Looks at it no more.
+  void forget(tcp_scribe* scribe);
 
   /// Has the scribe catch up once what is under way is done. Of who leads.
   void catch_up_soon(tcp_scribe* scribe);
@@ -68,6 +83,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
 
  private:
   class job_scope;
+  struct watched {
+    caf::intrusive_ptr<tcp_scribe> scribe;  // null once forgotten
+    std::chrono::steady_clock::time_point had_traffic;
+  };
 
   void serve();
   bool take() noexcept;
@@ -83,7 +102,11 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   void note_event();
   void catch_up();
   void sleep();
+  bool look_at_watched();
+  bool watched_may_sleep();
+  void drop_one_if_quiet();
 
+  const bool shares_memory_;
   std::atomic<bool> led_{false};
   std::atomic<std::uint64_t> times_led_{0};
   std::atomic<bool> over_{false};
@@ -99,6 +122,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer {
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
+  std::vector<watched> watched_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;  // who forgets may be one's own last
+  std::size_t next_watched_ = 0;
+  int unpolled_ = 0;
   std::deque<job> new_jobs_;
   std::chrono::steady_clock::time_point last_event_;
   int close_events_ = 0;

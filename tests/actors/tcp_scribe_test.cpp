@@ -597,15 +597,16 @@ BOOST_AUTO_TEST_CASE(bytes_by_tcp_after_memory_was_used_end_the_connection) {
 // TS-5: its memory outlives it.
 BOOST_AUTO_TEST_CASE(what_a_process_that_was_killed_left_in_memory_is_consumed) {
   const auto sent = some_bytes(700'000);
-  std::array<int, 2> told_port{};
-  BOOST_REQUIRE(::pipe(told_port.data()) == 0);
+  std::array<int, 2> pipe_to_child{};
+  BOOST_REQUIRE(::pipe(pipe_to_child.data()) == 0);
   const auto child = ::fork();
   if (child == 0) {
     std::uint16_t port = 0;
-    if (::read(told_port[0], &port, sizeof port) != sizeof port) ::_exit(1);
+    if (::read(pipe_to_child[0], &port, sizeof port) != sizeof port) ::_exit(1);
     const int caller = called_on_loopback(port);
     auto door = troupe::lane_door::open(caller);
-    if (::send(caller, "first", 5, 0) != 5) ::_exit(1);
+    char go = 0;
+    if (::read(pipe_to_child[0], &go, 1) != 1 || ::send(caller, "first", 5, 0) != 5) ::_exit(1);
     troupe::lane_with_bell met;
     while (!met.lane) met = door->answer();
     met.lane->outgoing.begin(5);
@@ -614,15 +615,16 @@ BOOST_AUTO_TEST_CASE(what_a_process_that_was_killed_left_in_memory_is_consumed) 
   }
   inbox got(5 + sent.size());
   connection to(receive_policy::exactly(5), {}, [&](std::uint16_t port) {
-    BOOST_REQUIRE(::write(told_port[1], &port, sizeof port) == sizeof port);
+    BOOST_REQUIRE(::write(pipe_to_child[1], &port, sizeof port) == sizeof port);
     return -1;
   });
   to.on_data = [&](caf::io::broker*, const std::string& bytes) { got.add(bytes); };
+  BOOST_REQUIRE(::write(pipe_to_child[1], "g", 1) == 1);
   BOOST_TEST((got.all() == "first" + sent));
   int how = 0;
   BOOST_TEST(::waitpid(child, &how, 0) == child);
   BOOST_TEST(WTERMSIG(how) == SIGKILL);
-  for (const int each : told_port) ::close(each);
+  for (const int each : pipe_to_child) ::close(each);
 }
 
 BOOST_AUTO_TEST_CASE(an_end_that_never_takes_the_memory_is_served_by_tcp) {

@@ -31,6 +31,7 @@
 
 #include <troupe/actors/memory_lane.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/shared_multiplexer.hpp>
 #include <troupe/actors/system_config.hpp>
 
 namespace {
@@ -512,6 +513,7 @@ BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before
   });
   BOOST_TEST((over.end.read(sent.size() + 3) == sent + "end"));
   BOOST_TEST(over.to.receive(1) == "");
+  BOOST_TEST(comes_true([] { return lanes_of_this_process() == 1; }));  // this end's
 }
 
 // TS-5
@@ -531,7 +533,7 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
   over.to.run([&](caf::io::broker*) { BOOST_TEST((got == sent)); });
 }
 
-// TS-2
+// TS-2, TS-6: nobody watches it any more when it goes on.
 BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   lane_to_broker over(receive_policy::exactly(5));
   std::promise<void> first;
@@ -549,7 +551,8 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   over.end.write(sent.substr(25));
   over.end.ring();
-  for (int i = 0; i < 10; ++i) over.to.run([&](caf::io::broker*) { BOOST_TEST(parts == 1); });
+  const auto unwatched = std::chrono::steady_clock::now() + 2 * troupe::shared_multiplexer::watched_for;
+  while (std::chrono::steady_clock::now() < unwatched) over.to.run([&](caf::io::broker*) { BOOST_REQUIRE(parts == 1); });
   over.to.run([&](caf::io::broker* self) { self->trigger(over.to.handle); });
   BOOST_TEST((got.all() == sent));
 }

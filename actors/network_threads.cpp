@@ -15,6 +15,7 @@
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/spin_pause.hpp>
+#include <troupe/actors/tcp_scribe.hpp>
 
 namespace troupe {
 
@@ -43,7 +44,7 @@ int opened(int descriptor, const char* what) {
 /// CAF gives a thread the logger of the system that it last worked for, and a system waits at its end until nobody has its logger.
 void let_go_of_logger() { caf::logger::set_current_actor_system(nullptr); }
 
-void watch(int polled, int descriptor, void* whose) {
+void add_to(int polled, int descriptor, void* whose) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = whose;
@@ -76,7 +77,7 @@ std::shared_ptr<network_threads> network_threads::of_process() {
 network_threads::network_threads()
     : polled_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
-  watch(polled_, bell_, nullptr);
+  add_to(polled_, bell_, nullptr);
 }
 
 network_threads::~network_threads() {
@@ -105,7 +106,7 @@ void network_threads::serve(event_loop& loop) {
     loops_.push_back(&loop);
     if (threads_.empty()) start();
   }
-  watch(polled_, loop.poll_handle(), &loop);
+  add_to(polled_, loop.poll_handle(), &loop);
   note(loop);  // for what was posted before
   gone.wait();
 }
@@ -273,7 +274,13 @@ void network_threads::send_stuck_jobs() {
 /// Handles what is due and events, or waits for one.
 void network_threads::step() {
   bool any = handle_posts();
-  any = handle_events(false) || any;
+  if (look_at_watched()) {
+    any = true;
+    ++unpolled_;
+  } else {
+    unpolled_ = 0;
+  }
+  if (unpolled_ % (most_unpolled + 1) == 0) any = handle_events(false) || any;
   if (any) {
     note_event();
     if (last_event_ - last_idle_ < longest_busy) return;
@@ -313,7 +320,7 @@ bool network_threads::handle_posts() {
     for (std::size_t i = 0; i < due_.size(); ++i)
       if (auto* loop = due_[i]) {  // null: it has left
         any = loop->handle_posts() || any;
-        let_go_if_ended(*loop);
+        if (loop->ended()) let_go(*loop);
       }
     due_.clear();
   }
@@ -325,12 +332,60 @@ bool network_threads::handle_events(bool wait) {
   for (int i = 0; i < count; ++i)
     if (auto* loop = static_cast<event_loop*>(events[static_cast<std::size_t>(i)].data.ptr)) {
       loop->handle_events();
-      let_go_if_ended(*loop);
+      if (loop->ended()) let_go(*loop);
     } else {
       std::uint64_t rings = 0;
       [[maybe_unused]] const auto got = ::read(bell_, &rings, sizeof rings);
     }
   return count > 0;
+}
+
+void network_threads::watch(event_loop& loop, tcp_scribe* connection) {
+  const auto same = [&](const watched& each) { return each.connection == connection; };
+  if (std::any_of(watched_.begin(), watched_.end(), same)) return;
+  watched_.push_back({&loop, caf::intrusive_ptr<tcp_scribe>(connection), clock::now()});
+}
+
+void network_threads::forget(tcp_scribe* connection) {
+  for (auto& each : watched_)
+    if (each.connection == connection) forgotten_.push_back(std::move(each.connection));
+}
+
+/// One may have others watched, or forgotten.
+bool network_threads::look_at_watched() {
+  bool any = false;
+  std::vector<event_loop*> ended;
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    const auto connection = watched_[i].connection;
+    if (!connection) continue;
+    auto& loop = *watched_[i].loop;
+    if (connection->look()) {
+      watched_[i].had_traffic = clock::now();
+      any = true;
+    }
+    loop.settle();
+    if (loop.ended()) ended.push_back(&loop);
+  }
+  forgotten_.clear();
+  for (auto* loop : ended) let_go(*loop);
+  std::erase_if(watched_, [](const watched& each) { return !each.connection; });
+  drop_one_if_quiet();
+  return any;
+}
+
+/// The next in turn. It is watched again once the other end wakes it.
+void network_threads::drop_one_if_quiet() {
+  if (watched_.empty()) return;
+  const auto quiet_for = watched_.size() > most_watched ? std::chrono::milliseconds{0} : watched_for;
+  next_watched_ = (next_watched_ + 1) % watched_.size();
+  const auto at = watched_.begin() + static_cast<std::ptrdiff_t>(next_watched_);
+  if (clock::now() - at->had_traffic >= quiet_for && at->connection->may_sleep()) watched_.erase(at);
+}
+
+bool network_threads::watched_may_sleep() {
+  forgotten_.clear();
+  const auto may = [](const watched& each) { return !each.connection || each.connection->may_sleep(); };
+  return std::all_of(watched_.begin(), watched_.end(), may);
 }
 
 bool network_threads::do_idle_work() {
@@ -346,11 +401,14 @@ bool network_threads::do_idle_work() {
   return true;
 }
 
-void network_threads::let_go_if_ended(event_loop& loop) {
-  if (!loop.ended()) return;
+/// Nothing of it is under way.
+void network_threads::let_go(event_loop& loop) {
   ::epoll_ctl(polled_, EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
   loop.left();
   let_go_of_logger();
+  for (auto& each : watched_)
+    if (each.loop == &loop) each.connection.reset();
+  forgotten_.clear();
   std::erase(own_noted_, &loop);
   std::replace(due_.begin(), due_.end(), &loop, static_cast<event_loop*>(nullptr));
   {
@@ -368,7 +426,7 @@ void network_threads::sleep() {
     if (!noted_.empty() || idle_work_due_) return;
     asleep_ = true;
   }
-  handle_events(true);
+  if (watched_may_sleep()) handle_events(true);
   std::lock_guard lock(notes_mutex_);
   asleep_ = false;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,7 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include <caf/intrusive_ptr.hpp>
+
 namespace troupe {
+
+class tcp_scribe;
 
 /// The two threads that serve the event loops of all nodes of a process, so that a message between two of these wakes none and what
 /// many nodes do stays on one core. One of the two leads at a time: it waits for events and handles them. What a message asks for,
@@ -28,7 +33,9 @@ namespace troupe {
 ///   NT-3  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
 ///         go elsewhere.
 ///   NT-4  who leads sleeps only while no event loop has something to do, and is woken by who notes one then.
-///   NT-5  an event loop that ended is not touched again once serve() has returned.
+///   NT-5  who leads sleeps only while every connection that it watches may. One without traffic for `watched_for`, or that others
+///         came after, is no longer watched.
+///   NT-6  an event loop that ended is not touched again once serve() has returned.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
@@ -36,6 +43,10 @@ class network_threads {
   static constexpr std::chrono::microseconds awake_for{1000};
   static constexpr int enough_close_events = 8;
   static constexpr std::chrono::microseconds longest_busy{1000};
+  static constexpr std::chrono::milliseconds watched_for{100};
+  static constexpr std::size_t most_watched = 256;
+  /// So often in a row the sockets are not asked, while there is something in memory.
+  static constexpr int most_unpolled = 8;
 
   /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
   struct job {
@@ -53,6 +64,8 @@ class network_threads {
     virtual void handle_events() = 0;
     /// False if there were none.
     virtual bool handle_posts() = 0;
+    /// After one of its connections was looked at.
+    virtual void settle() = 0;
     virtual void do_idle_work() = 0;
     /// It has no sockets any more.
     virtual bool ended() const = 0;
@@ -82,6 +95,11 @@ class network_threads {
   /// Something was posted to it. Pre: it is served.
   void note(event_loop& loop);
 
+  /// Looks at the connection in each step, as it has traffic in shared memory. Of who leads, as is the next.
+  void watch(event_loop& loop, tcp_scribe* connection);
+  /// Looks at it no more.
+  void forget(tcp_scribe* connection);
+
   /// Runs the job on this thread once it no longer leads. False if this thread can't: nothing happened.
   bool run_soon(event_loop& of, job work);
   /// Returns when no job of it runs; from now on none is taken. Not from a job.
@@ -97,6 +115,12 @@ class network_threads {
     job work;
   };
 
+  struct watched {
+    event_loop* loop;
+    caf::intrusive_ptr<tcp_scribe> connection;  // null once forgotten
+    std::chrono::steady_clock::time_point had_traffic;
+  };
+
   void start();
   void take_turns();
   bool take() noexcept;
@@ -110,8 +134,11 @@ class network_threads {
   void step();
   bool handle_posts();
   bool handle_events(bool wait);
+  bool look_at_watched();
+  bool watched_may_sleep();
+  void drop_one_if_quiet();
   bool do_idle_work();
-  void let_go_if_ended(event_loop& loop);
+  void let_go(event_loop& loop);
   bool any_noted();
   void note_event();
   void sleep();
@@ -132,6 +159,10 @@ class network_threads {
   // Of who leads:
   std::vector<event_loop*> own_noted_;
   std::vector<event_loop*> due_;
+  std::vector<watched> watched_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;  // who forgets may be one's own last
+  std::size_t next_watched_ = 0;
+  int unpolled_ = 0;
   std::deque<queued_job> new_jobs_;
   std::chrono::steady_clock::time_point last_event_;
   int close_events_ = 0;

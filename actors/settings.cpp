@@ -13,7 +13,8 @@ namespace troupe {
 namespace {
 
 constexpr const char* known_options =
-  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --no-direct-memory, --trace and --profile";
+  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --no-direct-memory, "
+  "--no-shared-memory, --trace and --profile";
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
@@ -90,6 +91,10 @@ settings::settings(int argc, char** argv) {
     }
     if (argument == "--no-direct-memory") {
       direct_memory = false;
+      continue;
+    }
+    if (argument == "--no-shared-memory") {
+      shared_memory = false;
       continue;
     }
     if (argument == "--trace") {

@@ -24,6 +24,7 @@ struct settings {
   std::chrono::milliseconds deadline{60'000};  // of calls, passes and lookups that name none
   std::chrono::milliseconds heartbeat{250};    // between two signs of life; a peer is down after 3 missed ones
   bool direct_memory = true;                   // large tensors between processes of one machine: out of the other's memory
+  bool shared_memory = true;                   // messages between processes of one machine: not by TCP
   bool trace = false;                          // record spans from the start
   bool profile = false;                        // and what calls and passes of this node run, operators included, wherever
   /// Called with the configuration of the node's actor system, before that starts: to add the message types of your own actors.
@@ -31,7 +32,7 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--no-direct-memory`, `--trace`, `--profile`; throws troupe::error for anything else.
+  /// `--no-direct-memory`, `--no-shared-memory`, `--trace`, `--profile`; throws troupe::error for anything else.
   settings(int argc, char** argv);
 };
 

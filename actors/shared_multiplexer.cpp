@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <troupe/actors/tcp_scribe.hpp>
@@ -22,7 +24,9 @@ template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 }  // namespace
 
 shared_multiplexer::shared_multiplexer(caf::actor_system* system)
-    : default_multiplexer(system), threads_(network_threads::of_process()) {}
+    : default_multiplexer(system),
+      shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)),
+      threads_(network_threads::of_process()) {}
 
 shared_multiplexer::~shared_multiplexer() {
   behind_.clear();
@@ -67,6 +71,13 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
   return caf::make_counted<tcp_scribe>(*this, socket);
 }
 
+/// Of the two ends this is the one that called.
+caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
+  auto made = default_multiplexer::new_tcp_scribe(host, port);
+  if (made) static_cast<tcp_scribe&>(**made).expect_lane();
+  return made;
+}
+
 void shared_multiplexer::catch_up_soon(tcp_scribe* scribe) { behind_.emplace_back(scribe); }
 
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
@@ -76,6 +87,11 @@ int shared_multiplexer::poll_handle() const { return epoll_set_of(*this); }
 void shared_multiplexer::handle_events() {
   poll_once(false);
   catch_up();
+}
+
+void shared_multiplexer::settle() {
+  catch_up();
+  handle_internal_events();
 }
 
 bool shared_multiplexer::handle_posts() {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,13 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Returns when it has no sockets any more.
   void run() override;
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
+  caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
+
+  /// Whether connections on this machine go on in shared memory.
+  bool shares_memory() const { return shares_memory_; }
+  /// As with the network threads.
+  void watch(tcp_scribe* scribe) { threads_->watch(*this, scribe); }
+  void forget(tcp_scribe* scribe) { threads_->forget(scribe); }
 
   /// Has the scribe catch up once what is under way is done. Of who leads.
   void catch_up_soon(tcp_scribe* scribe);
@@ -52,12 +61,14 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   int poll_handle() const override;
   void handle_events() override;
   bool handle_posts() override;
+  void settle() override;
   void do_idle_work() override { idle_work_(); }
   bool ended() const override { return num_socket_handlers() == 0; }
   void left() override;
 
   void catch_up();
 
+  const bool shares_memory_;
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 

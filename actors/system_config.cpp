@@ -24,6 +24,7 @@ system_config::system_config(const settings& options) {
   set("middleman.workers", std::size_t{0});
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
+  caf::put(content, "troupe.shared-memory", options.shared_memory);  // shared_multiplexer's
   load<caf::io::middleman, shared_multiplexer>();
   if (options.configure) options.configure(*this);
   if (caf::get_or(*this, "scheduler.policy", caf::atom("")) == caf::atom("sharing")) load<quiet_scheduler>();

@@ -42,6 +42,7 @@ struct node_options {
   std::string until_left;
   bool print_port = false;
   bool no_direct_memory = false;
+  bool no_shared_memory = false;
   bool trace = false;
 
   settings node_settings() const {
@@ -53,6 +54,7 @@ struct node_options {
     s.deadline = std::chrono::milliseconds(deadline_ms);
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
     s.direct_memory = !no_direct_memory;
+    s.shared_memory = !no_shared_memory;
     s.trace = trace;
     return s;
   }
@@ -147,6 +149,8 @@ void add_node_command(CLI::App& app) {
   command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
   command->add_flag("--no-direct-memory", options->no_direct_memory,
                     "Exchange large tensors with processes of this machine by TCP, not out of memory");
+  command->add_flag("--no-shared-memory", options->no_shared_memory,
+                    "Exchange messages with processes of this machine by TCP, not in shared memory");
   command->add_flag("--trace", options->trace, "Record spans from the start");
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });

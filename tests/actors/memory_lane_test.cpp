@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/memory_lane.hpp>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <array>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using troupe::lane_door;
+using troupe::memory_lane;
+using troupe::owned_descriptor;
+
+/// The two ends of a connection on loopback.
+struct a_connection {
+  owned_descriptor caller;
+  owned_descriptor called;
+
+  explicit a_connection(int family = AF_INET) {
+    const owned_descriptor door(::socket(family, SOCK_STREAM, 0));
+    sockaddr_storage address{};
+    address.ss_family = static_cast<sa_family_t>(family);
+    if (family == AF_INET)
+      reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    else
+      reinterpret_cast<sockaddr_in6&>(address).sin6_addr = in6addr_loopback;
+    socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    auto* plain = reinterpret_cast<sockaddr*>(&address);
+    BOOST_REQUIRE(::bind(door.get(), plain, size) == 0);
+    BOOST_REQUIRE(::listen(door.get(), 1) == 0);
+    BOOST_REQUIRE(::getsockname(door.get(), plain, &size) == 0);
+    caller = owned_descriptor(::socket(family, SOCK_STREAM, 0));
+    BOOST_REQUIRE(::connect(caller.get(), plain, size) == 0);
+    called = owned_descriptor(::accept(door.get(), nullptr, nullptr));
+    BOOST_REQUIRE(static_cast<bool>(called));
+  }
+};
+
+std::string carried(memory_lane& from, memory_lane& to, const std::string& text) {
+  from.outgoing.write(text.data(), text.size());
+  std::string result(100, '\0');
+  result.resize(to.incoming.read(result.data(), result.size()).value());
+  return result;
+}
+
+void check_meeting(const a_connection& over) {
+  auto door = lane_door::open(over.caller.get());
+  BOOST_REQUIRE(door.has_value());
+  BOOST_TEST(!door->answer().lane);
+  const auto called = lane_door::knock(over.called.get());
+  BOOST_REQUIRE(called.lane);
+  BOOST_TEST(!called.lane->is_joined());
+  const auto caller = door->answer();
+  BOOST_REQUIRE(caller.lane);
+  BOOST_TEST(called.lane->is_joined());
+  BOOST_TEST(carried(*called.lane, *caller.lane, "one way") == "one way");
+  BOOST_TEST(carried(*caller.lane, *called.lane, "the other") == "the other");
+  char byte = 1;
+  BOOST_TEST(::send(caller.bell.get(), &byte, 1, 0) == 1);
+  BOOST_TEST(::recv(called.bell.get(), &byte, 1, 0) == 1);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(memory_lanes)
+
+// LD-1
+BOOST_AUTO_TEST_CASE(the_two_ends_of_a_connection_on_loopback_get_a_lane) { check_meeting(a_connection()); }
+
+BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_lane) {
+  const owned_descriptor probe(::socket(AF_INET6, SOCK_STREAM, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  if (!probe || ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    BOOST_TEST_MESSAGE("no IPv6 here");
+    return;
+  }
+  check_meeting(a_connection(AF_INET6));
+}
+
+// LD-2
+BOOST_AUTO_TEST_CASE(where_there_is_no_door_there_is_no_lane) {
+  const a_connection over;
+  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+  { const auto door = lane_door::open(over.caller.get()); }
+  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+  const a_connection another;
+  const auto door = lane_door::open(another.caller.get());
+  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+}
+
+// LD-1
+BOOST_AUTO_TEST_CASE(what_is_not_on_loopback_has_no_door) {
+  std::array<int, 2> pair{};
+  BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0);
+  const owned_descriptor one(pair[0]);
+  const owned_descriptor other(pair[1]);
+  BOOST_TEST(!lane_door::open(one.get()).has_value());
+  BOOST_TEST(!lane_door::knock(other.get()).lane);
+}
+
+// ML-1
+BOOST_AUTO_TEST_CASE(memory_of_another_size_or_that_could_shrink_is_not_mapped) {
+  const auto right = memory_lane::make_memory();
+  BOOST_TEST_REQUIRE(memory_lane::map(right, memory_lane::end::joined));
+  struct stat found {};
+  BOOST_REQUIRE(::fstat(right.get(), &found) == 0);
+  const auto map = [](off_t size, int seals) {
+    const owned_descriptor memory(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    BOOST_REQUIRE(::ftruncate(memory.get(), size) == 0);
+    if (seals != 0) BOOST_REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, seals) == 0);
+    return memory_lane::map(memory, memory_lane::end::joined) != nullptr;
+  };
+  const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  BOOST_TEST(map(found.st_size, all));
+  BOOST_TEST(!map(found.st_size - 1, all));
+  BOOST_TEST(!map(found.st_size + 4096, all));
+  BOOST_TEST(!map(found.st_size, 0));
+  BOOST_TEST(!map(found.st_size, F_SEAL_GROW));
+  BOOST_TEST(!map(found.st_size, F_SEAL_SHRINK));
+  BOOST_TEST(!memory_lane::map(owned_descriptor(), memory_lane::end::joined));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

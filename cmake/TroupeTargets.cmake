@@ -259,7 +259,8 @@ function(troupe_test_properties name kind timeout)
   if(TROUPE_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
   endif()
-  set(environment ${ARGN} ${TROUPE_SANITIZER_ENVIRONMENT})
+  # Threads of OpenMP that wait would spin on a core that the next test has a use for.
+  set(environment OMP_WAIT_POLICY=passive ${ARGN} ${TROUPE_SANITIZER_ENVIRONMENT})
   set_tests_properties(${name} PROPERTIES LABELS ${kind} TIMEOUT ${timeout}
     ENVIRONMENT "${environment}")
   if(kind STREQUAL cluster)

@@ -97,11 +97,15 @@ function(_troupe_pch_target pch flavour headers)
     TROUPE_PCH_FOLDER "${folder}" TROUPE_PCH_FILE "${folder}/cmake_pch.hxx.${suffix}")
 endfunction()
 
-# What is tested is optimised in full; the tests themselves compile in half the time without. Clang would refuse the
-# libraries' precompiled header for that difference alone, which changes nothing in what was parsed.
 function(_troupe_test_flags target)
   target_link_libraries(${target} PRIVATE Boost::unit_test_framework)
   target_compile_definitions(${target} PRIVATE BOOST_TEST_DYN_LINK)
+  _troupe_unoptimised(${target})
+endfunction()
+
+# What is tested is optimised in full; the tests themselves compile in half the time without. Clang would refuse the
+# libraries' precompiled header for that difference alone, which changes nothing in what was parsed.
+function(_troupe_unoptimised target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   if(TROUPE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-validate-pch")

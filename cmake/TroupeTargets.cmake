@@ -267,10 +267,13 @@ function(troupe_test_properties name kind timeout)
   set(environment OMP_WAIT_POLICY=passive ${ARGN} ${TROUPE_SANITIZER_ENVIRONMENT})
   set_tests_properties(${name} PROPERTIES LABELS ${kind} TIMEOUT ${timeout}
     ENVIRONMENT "${environment}")
+  # The dearest begin first: those that wait for one another beside the rest, and last those that run alone.
   if(kind STREQUAL cluster)
-    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK cluster)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK cluster COST 3)
   elseif(kind STREQUAL timed)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  else()
+    set_tests_properties(${name} PROPERTIES COST 1)
   endif()
 endfunction()
 

@@ -54,7 +54,7 @@ tally explore(const graph& g, troubles allowed, std::uint8_t passes) {
       result.failed += now.failures();
     }
     for (const auto& each : next) {
-      auto moved = now;
+      auto moved = &each == &next.back() ? std::move(now) : now;
       moved.take(each);
       if (seen.insert(moved.hash()).second) open.emplace_back(std::move(moved), std::make_shared<trail>(trail{how, each}));
     }

@@ -2,6 +2,7 @@
 #include "engine/protocol/pass_model.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -57,8 +58,8 @@ graph& graph::root(std::uint8_t f) {
   return *this;
 }
 
-std::vector<bool> graph::reached() const {
-  std::vector<bool> result(home.size());
+choice graph::reached() const {
+  choice result;
   auto open = roots;
   while (!open.empty()) {
     const auto f = open.back();
@@ -70,11 +71,11 @@ std::vector<bool> graph::reached() const {
   return result;
 }
 
-std::vector<bool> graph::run_undropped() const {
+choice graph::run_undropped() const {
   const auto from = reached();
   auto owed_still = owed();
   for (const auto& root : roots) --owed_still[root];
-  std::vector<bool> result(home.size());
+  choice result;
   for (std::size_t f = 0; f < home.size(); ++f) {  // edges lead to higher numbers
     result[f] = owed_still[f] == 0 && from[f];
     for (const auto& each : next[f]) owed_still[each.to] = as_byte(owed_still[each.to] - (result[f] ? 1U : 0U));
@@ -94,9 +95,9 @@ std::uint8_t graph::waiting_undropped() const {
   return begun & waiting;
 }
 
-std::vector<std::uint8_t> graph::owed() const {
-  std::vector<std::uint8_t> result(home.size());
-  std::vector<bool> planned(home.size());
+counts graph::owed() const {
+  counts result = {};
+  choice planned;
   auto open = roots;
   for (const auto& root : roots) ++result[root];
   for (const auto& each : sends) {
@@ -132,8 +133,7 @@ graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functio
   return result;
 }
 
-world::world(const graph& g, troubles allowed, std::uint8_t passes)
-    : graph_(&g), left_(allowed), passes_(passes), nodes_(g.nodes) {
+world::world(const graph& g, troubles allowed, std::uint8_t passes) : graph_(&g), left_(allowed), passes_(passes) {
   post({.what = kind::next_pass});
 }
 
@@ -146,7 +146,7 @@ void world::post(event what) {
     if (what.what != kind::release && what.pass < started_.size()) started_[what.pass].lossy = true;
     return;
   }
-  bag_.push_back(std::move(what));
+  bag_.emplace_back(std::move(what));
 }
 
 void world::start_pass() {
@@ -154,25 +154,24 @@ void world::start_pass() {
   const auto number = as_byte(started_.size());
   if (number == passes_) return close(0);
   if (number > 0) {  // its gradients are taken
-    auto& before = started_.back().parts[0];
+    auto& before = part_of(0, as_byte(number - 1U));
     before.routed = false;
     before.closed = true;
     if (before.protocol && !before.protocol->away()) before.protocol.reset();
   }
   pass next;
-  next.parts.resize(nodes_.size());
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n) next.parts[n] = shared_value(part{});
   next.lossy = std::any_of(nodes_.begin(), nodes_.end(), [](const member& each) { return each.dead || each.cut != 0; });
   next.owed = graph_->owed();
-  next.runs.resize(next.owed.size());
-  next.given.resize(next.owed.size());
   std::set<node_id> participants;
   for (std::uint8_t n = 0; n < graph_->nodes; ++n)
     if (!left_.strangers && (nodes_[0].gone & bit(n)) == 0) participants.insert(id_of_node(n));
-  next.lead.emplace(id_of_node(0), std::move(participants), !left_.fast);
+  next.lead = shared_value(protocol::initiator(id_of_node(0), std::move(participants), !left_.fast));
   started_.push_back(std::move(next));
   begin(0, number);
-  started_.back().parts[0].roots_due = true;
-  act(0, number, started_.back().parts[0].protocol->start(protocol::whole_purse()));
+  auto& mine = part_of(0, number);
+  mine.roots_due = true;
+  act(0, number, mine.protocol->start(protocol::whole_purse()));
 }
 
 void world::begin(std::uint8_t node, std::uint8_t number) {
@@ -180,19 +179,20 @@ void world::begin(std::uint8_t node, std::uint8_t number) {
   for (std::uint8_t send = 0; send < graph_->sends.size(); ++send)
     if (graph_->sends[send].node == node) sends.insert(id_of(send));
   nodes_[node].current = as_byte(number + 1U);
-  auto& mine = started_[number].parts[node];
+  auto& mine = part_of(node, number);
   mine.protocol.emplace(id_of_node(node), std::move(sends));
   mine.routed = true;
 }
 
+part& world::part_of(std::uint8_t node, std::uint8_t number) { return started_[number].parts[node].change(); }
+
 part* world::task_of(std::uint8_t node, std::uint8_t number) {
   if (nodes_[node].current < number + 1) begin(node, number);
-  auto& mine = started_[number].parts[node];
-  return mine.routed ? &mine : nullptr;
+  return started_[number].parts[node]->routed ? &part_of(node, number) : nullptr;
 }
 
 void world::act(std::uint8_t node, std::uint8_t number, protocol::participant::steps steps) {
-  auto& mine = started_[number].parts[node];
+  auto& mine = part_of(node, number);
   if ((steps.walk || steps.start_burst || steps.answer_abort) && mine.out) wrong_ = "a task that is away is used";
   mine.out |= steps.walk.has_value() || steps.start_burst;
   for (const auto& send : steps.drop) mine.drops.push_back(send_of(send));
@@ -236,7 +236,7 @@ void world::settle(pass& now, std::uint8_t function, bool given, std::vector<std
 // Runs at once; what it sends and its return are taken from the bag whenever they come.
 void world::burst(std::uint8_t node, std::uint8_t number) {
   auto& now = started_[number];
-  auto& mine = now.parts[node];
+  auto& mine = part_of(node, number);
   auto terms = mine.protocol->take_burst();
   event back{.what = kind::returned, .from = node, .to = node, .pass = number};
   std::vector<std::uint8_t> ready;
@@ -280,7 +280,7 @@ void world::burst(std::uint8_t node, std::uint8_t number) {
 
 std::vector<message_id> world::walk(std::vector<std::uint8_t> from) const {
   std::vector<message_id> recvs;
-  std::vector<bool> walked(graph_->home.size());
+  choice walked;
   while (!from.empty()) {
     const auto f = from.back();
     from.pop_back();
@@ -303,14 +303,14 @@ void world::act(std::uint8_t number, protocol::initiator::steps steps) {
   if (steps.walk_roots) {
     if (std::exchange(now.discovered, true)) wrong_ = "a second discovery in one pass";
     if (left_.fast) wrong_ = "a discovery in fast mode";
-    act(0, number, now.parts[0].protocol->walk(protocol::walk_from::roots));
+    act(0, number, part_of(0, number).protocol->walk(protocol::walk_from::roots));
   }
   for (auto& [who, sends] : steps.discover) {
-    if (unreachable(number_of(who))) act(number, now.lead->failed(who, errc::peer_down, ""));
+    if (unreachable(number_of(who))) act(number, now.lead.change().failed(who, errc::peer_down, ""));
     post({.what = kind::discover, .to = number_of(who), .pass = number, .ids = std::move(sends)});
   }
   for (auto& [who, each] : steps.prune) {
-    if (unreachable(number_of(who))) act(number, now.lead->failed(who, errc::peer_down, ""));
+    if (unreachable(number_of(who))) act(number, now.lead.change().failed(who, errc::peer_down, ""));
     post({.what = kind::prune,
           .to = number_of(who),
           .pass = number,
@@ -333,11 +333,11 @@ void world::found_unused(std::uint8_t number, const std::vector<node_id>& on) {
   if (named != graph_->waiting_undropped()) wrong_ = "other nodes are named than those with unused sends";
   check_runs(now, graph_->run_undropped());
   now.unused = true;
-  act(number, now.lead->failed(id_of_node(0), errc::misuse, ""));
+  act(number, now.lead.change().failed(id_of_node(0), errc::misuse, ""));
 }
 
-void world::check_runs(const pass& now, const std::vector<bool>& expected) {
-  for (std::size_t f = 0; f < expected.size(); ++f)
+void world::check_runs(const pass& now, const choice& expected) {
+  for (std::size_t f = 0; f < graph_->home.size(); ++f)
     if (now.runs[f] != (expected[f] ? 1 : 0))
       wrong_ = "all has come home, and function " + std::to_string(f) + " ran " + std::to_string(now.runs[f]) + " times";
 }
@@ -348,7 +348,7 @@ void world::ended(std::uint8_t number) {
     ++failures_;
     if (!now.lossy) check_abort(number);
     now.lossy = true;
-    auto& mine = now.parts[0];
+    auto& mine = part_of(0, number);
     mine.routed = false;
     if (mine.protocol && mine.protocol->away())
       mine.closed = true;
@@ -365,18 +365,18 @@ void world::ended(std::uint8_t number) {
 // With all nodes there and every message arriving, an abort reaches whatever the pass has reached.
 void world::check_abort(std::uint8_t number) {
   for (std::uint8_t n = 1; n < graph_->nodes; ++n) {
-    const auto& part = started_[number].parts[n];
+    const auto& part = *started_[number].parts[n];
     if (part.protocol && !part.protocol->over()) wrong_ = "the pass has failed, and goes on on node " + std::to_string(n);
   }
   for (const auto& each : bag_)
-    if (each.what == kind::gradients && each.pass == number && nodes_[each.to].current <= number)
-      wrong_ = "the pass has failed, and gradients begin it on node " + std::to_string(each.to);
+    if (each->what == kind::gradients && each->pass == number && nodes_[each->to].current <= number)
+      wrong_ = "the pass has failed, and gradients begin it on node " + std::to_string(each->to);
 }
 
 void world::take(const step& next) {
   switch (next.what) {
     case kind::lose: {
-      auto& lost = bag_[next.place];
+      const auto& lost = *bag_[next.place];
       const bool severed = nodes_[lost.from].dead || (nodes_[lost.to].cut & bit(lost.from)) != 0;
       if (!severed) --left_.losses;
       if (lost.what != kind::release) {
@@ -389,7 +389,7 @@ void world::take(const step& next) {
     case kind::crash:
       --left_.crashes;
       nodes_[next.a].dead = true;
-      std::erase_if(bag_, [&](const event& each) { return each.to == next.a; });
+      std::erase_if(bag_, [&](const auto& each) { return each->to == next.a; });
       for (auto& each : started_) each.lossy = true;
       for (std::uint8_t n = 0; n < graph_->nodes; ++n) post({.what = kind::news, .from = next.a, .to = n});
       return;
@@ -404,7 +404,7 @@ void world::take(const step& next) {
     case kind::deadline: {
       if (left_.deadlines > 0) --left_.deadlines;
       const auto number = as_byte(started_.size() - 1);
-      auto& lead = *started_.back().lead;
+      auto& lead = started_.back().lead.change();
       started_.back().lossy = true;
       return act(number, lead.aborting() ? lead.abort_timeout() : lead.failed(id_of_node(0), errc::deadline_passed, ""));
     }
@@ -415,7 +415,7 @@ void world::take(const step& next) {
     default: {
       auto what = std::move(bag_[next.place]);
       bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.place));
-      handle(what);
+      handle(what.change());
     }
   }
 }
@@ -433,7 +433,6 @@ void world::handle(event& what) {
       break;
   }
   auto& now = started_[what.pass];
-  auto& mine = now.parts[what.to];
   switch (what.what) {
     case kind::returned:
       return returned(what);
@@ -460,30 +459,32 @@ void world::handle(event& what) {
       for (const auto& id : what.ids) task->walk_from.push_back(send_of(id));
       return act(what.to, what.pass, task->protocol->walk(protocol::walk_from::sends));
     }
-    case kind::abort:
+    case kind::abort: {
       here.current = std::max(here.current, as_byte(what.pass + 1U));
+      auto& mine = part_of(what.to, what.pass);
       if (!std::exchange(mine.routed, false)) return post({.what = kind::aborted, .from = what.to, .pass = what.pass});
       return act(what.to, what.pass, mine.protocol->abort());
+    }
     default:
       break;
   }
   if (what.what == kind::failed && what.to != 0)  // from one that can't reach the initiator: passed on
-    return mine.routed ? post({.what = kind::failed, .from = what.to, .pass = what.pass}) : void();
+    return now.parts[what.to]->routed ? post({.what = kind::failed, .from = what.to, .pass = what.pass}) : void();
   if (!now.lead)  // the rest goes to the one that leads
     return;
   switch (what.what) {
     case kind::quiet:
-      return act(what.pass, now.lead->quiet(std::move(what.carried)));
+      return act(what.pass, now.lead.change().quiet(std::move(what.carried)));
     case kind::failed:
     case kind::not_quiet:
-      return act(what.pass, now.lead->failed(id_of_node(what.from), errc::function_failed, ""));
+      return act(what.pass, now.lead.change().failed(id_of_node(what.from), errc::function_failed, ""));
     case kind::found:
-      return act(what.pass, now.lead->found(what.ids));
+      return act(what.pass, now.lead.change().found(what.ids));
     case kind::aborted: {
       std::vector<node_id> sent_to;
       for (std::uint8_t n = 0; n < graph_->nodes; ++n)
         if ((what.sent_to & bit(n)) != 0) sent_to.push_back(id_of_node(n));
-      return act(what.pass, now.lead->aborted(id_of_node(what.from), sent_to));
+      return act(what.pass, now.lead.change().aborted(id_of_node(what.from), sent_to));
     }
     default:
       return;
@@ -501,13 +502,13 @@ void world::refuse(const event& what) {
 
 void world::returned(event& what) {
   auto& now = started_[what.pass];
-  auto& mine = now.parts[what.to];
+  auto& mine = part_of(what.to, what.pass);
   mine.out = false;
   if (!mine.protocol) return;
   mine.sent_to |= what.sent_to;
   if (mine.closed) return mine.protocol.reset();
   if (what.walk) {
-    if (what.from_roots) act(what.pass, now.lead->found(what.ids));
+    if (what.from_roots) act(what.pass, now.lead.change().found(what.ids));
     // One answer for each question: the first has it all.
     for (auto questions = std::exchange(mine.walking, 0); questions > 0; --questions)
       post({.what = kind::found, .from = what.to, .pass = what.pass, .ids = std::exchange(what.ids, {})});
@@ -530,8 +531,8 @@ void world::heard(std::uint8_t node, std::uint8_t about) {
   if (about == 0) return close(node);
   for (std::uint8_t number = 0; number < started_.size(); ++number) {
     auto& now = started_[number];
-    auto& mine = now.parts[node];
-    if (node == 0 && now.lead) act(number, now.lead->peer_down(id_of_node(about), ""));
+    if (node == 0 && now.lead) act(number, now.lead.change().peer_down(id_of_node(about), ""));
+    const auto& mine = *now.parts[node];
     if (mine.routed && (mine.sent_to & bit(about)) != 0 && !mine.protocol->over())
       post({.what = kind::failed, .from = node, .pass = number});
   }
@@ -539,12 +540,12 @@ void world::heard(std::uint8_t node, std::uint8_t about) {
 
 void world::close(std::uint8_t node) {
   if (std::exchange(nodes_[node].released, true)) return;
-  for (auto& now : started_) {
-    auto& mine = now.parts[node];
+  for (std::uint8_t number = 0; number < started_.size(); ++number) {
+    auto& now = started_[number];
+    auto& mine = part_of(node, number);
     const bool orphan = node != 0 && (nodes_[node].gone & 1) != 0 && mine.routed;
     for (std::uint8_t n = 1; orphan && n < graph_->nodes; ++n)  // those that can reach the initiator
-      if ((mine.heard_from & bit(n)) != 0)
-        post({.what = kind::failed, .from = node, .to = n, .pass = as_byte(static_cast<std::size_t>(&now - started_.data()))});
+      if ((mine.heard_from & bit(n)) != 0) post({.what = kind::failed, .from = node, .to = n, .pass = number});
     mine.routed = false;
     if (mine.protocol && mine.protocol->away())
       mine.closed = true;
@@ -583,7 +584,7 @@ std::vector<step> world::outside() const {
 std::vector<step> world::steps() const {
   auto result = outside();
   for (std::size_t i = 0; i < bag_.size(); ++i) {
-    const auto& each = bag_[i];
+    const auto& each = *bag_[i];
     result.push_back({.what = each.what, .a = each.from, .b = each.to, .place = i});
     const bool local = each.from == each.to || each.what == kind::news || each.what == kind::next_pass;
     const bool severed = nodes_[each.from].dead || (nodes_[each.to].cut & bit(each.from)) != 0;
@@ -602,7 +603,7 @@ bool world::take_any(std::mt19937_64& random) {
     return true;
   }
   const auto place = random() % bag_.size();
-  take({.what = bag_[place].what, .a = 0, .b = 0, .place = place});
+  take({.what = bag_[place]->what, .a = 0, .b = 0, .place = place});
   return true;
 }
 
@@ -656,24 +657,59 @@ void add_fields(digest& into, const Tuple& fields) {
   std::apply([&](const auto&... each) { (into << ... << each); }, fields);
 }
 
-digest digest_of(const event& each) {
+std::uint64_t digest_of(const event& each) {
   digest result;
   result << each.what << each.from << each.to << each.pass << each.send << each.sent_to << each.walk << each.from_roots
          << each.failed << each.carried << each.ids;
-  return result;
+  return result.value();
 }
 
-void add_part(digest& into, const part& mine) {
-  into << mine.protocol.has_value() << mine.deliveries << mine.drops << mine.walk_from << mine.sent_to << mine.heard_from
-       << mine.roots_due << mine.routed << mine.asked << mine.walking << mine.closed;
-  if (mine.protocol) add_fields(into, mine.protocol->state());
+std::uint64_t digest_of(const part& mine) {
+  digest result;
+  result << mine.protocol.has_value() << mine.deliveries << mine.drops << mine.walk_from << mine.sent_to << mine.heard_from
+         << mine.roots_due << mine.routed << mine.asked << mine.walking << mine.closed;
+  if (mine.protocol) add_fields(result, mine.protocol->state());
+  return result.value();
 }
 
-// Positions count here.
-template <class T>
-void add_in_order(digest& into, const std::vector<T>& all) {
-  for (auto each : all) into << static_cast<std::uint8_t>(each);
+std::uint64_t digest_of(const protocol::initiator& lead) {
+  digest result;
+  add_fields(result, lead.state());
+  return result.value();
 }
+
+// Positions count here. Eight numbers are a word.
+void add_in_order(digest& into, const counts& all, std::size_t size) {
+  for (std::size_t first = 0; first < size; first += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, &all[first], sizeof word);
+    into << word;
+  }
+}
+
+constexpr auto to_digest = [](const auto& value) { return digest_of(value); };
+
+// Parts of a pass's weight, by their exponents.
+class weight_sum {
+ public:
+  void add(const purse& part) {
+    for (const auto exponent : part.weight) {
+      if (exponent >= parts_.size()) parts_.resize(exponent + 1);
+      ++parts_[exponent];
+    }
+  }
+  // Two halves make the next bigger part.
+  bool is_whole() {
+    for (auto exponent = parts_.size() - 1; exponent > 0; --exponent) {
+      if (parts_[exponent] % 2 != 0) return false;
+      parts_[exponent - 1] += parts_[exponent] / 2;
+    }
+    return parts_[0] == 1;
+  }
+
+ private:
+  std::vector<std::size_t> parts_ = std::vector<std::size_t>(16);
+};
 
 }  // namespace
 
@@ -681,37 +717,40 @@ std::uint64_t world::hash() const {
   digest result;
   result << left_.losses << left_.crashes << left_.cuts << left_.deadlines << left_.releases << succeeded_ << failures_
          << left_early_;
-  for (const auto& each : nodes_) result << each.dead << each.released << each.current << each.gone << each.cut;
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n) {
+    const auto& each = nodes_[n];
+    result << each.dead << each.released << each.current << each.gone << each.cut;
+  }
   for (const auto& now : started_) {
-    result << now.lossy << now.vanished << now.discovered << now.unused << now.lead.has_value();
-    if (now.lead) add_fields(result, now.lead->state());
-    if (now.lead && now.lossy) result << protocol::is_whole(weight_of(now));
-    for (const auto& mine : now.parts) add_part(result, mine);
-    add_in_order(result, now.owed);
-    add_in_order(result, now.runs);
-    add_in_order(result, now.given);
+    result << now.lossy << now.vanished << now.discovered << now.unused << static_cast<bool>(now.lead);
+    if (now.lead) result << now.lead.digest(to_digest);
+    if (now.lead && now.lossy) result << has_all_weight(now);
+    for (std::uint8_t n = 0; n < graph_->nodes; ++n) result << now.parts[n].digest(to_digest);
+    add_in_order(result, now.owed, graph_->home.size());
+    add_in_order(result, now.runs, graph_->home.size());
+    result << now.given.to_ulong();
   }
   std::uint64_t sum = 0;
-  for (const auto& each : bag_) sum += digest_of(each).value();
+  for (const auto& each : bag_) sum += each.digest(to_digest);
   result << sum;
   return result.value();
 }
 
-purse world::weight_of(const pass& now) const {
-  purse all;
-  if (now.lead) protocol::merge(all, std::get<1>(now.lead->state()));
-  for (const auto& mine : now.parts)
-    if (mine.protocol) protocol::merge(all, std::get<1>(mine.protocol->state()));
+bool world::has_all_weight(const pass& now) const {
+  weight_sum all;
+  if (now.lead) all.add(std::get<1>(now.lead->state()));
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n)
+    if (now.parts[n]->protocol) all.add(std::get<1>(now.parts[n]->protocol->state()));
   const auto number = static_cast<std::size_t>(&now - started_.data());
   for (const auto& each : bag_)
-    if (each.pass == number) protocol::merge(all, each.carried);
-  return all;
+    if (each->pass == number) all.add(each->carried);
+  return all.is_whole();
 }
 
 std::string world::wrong_now() const {
   if (!wrong_.empty()) return wrong_;
   for (const auto& now : started_) {
-    if (!now.lossy && left_.throwing == graph::none && now.lead && !now.lead->result() && !protocol::is_whole(weight_of(now)))
+    if (!now.lossy && left_.throwing == graph::none && now.lead && !now.lead->result() && !has_all_weight(now))
       return "weight is lost or made";
     if (!now.lossy && !now.unused && now.lead && now.lead->result() && left_.throwing == graph::none)
       return "the pass fails without a cause: " + now.lead->result()->text;
@@ -725,7 +764,7 @@ std::string world::wrong_at_end() const {
     if (nodes_[n].dead) continue;
     if (!nodes_[n].released) return "the context is left on node " + std::to_string(n);
     for (const auto& now : started_)
-      if (now.parts[n].protocol) return "a task is left on node " + std::to_string(n);
+      if (now.parts[n]->protocol) return "a task is left on node " + std::to_string(n);
   }
   if (succeeded_ + failures_ < passes_ && !left_early_ && !nodes_[0].dead) return "a pass is missing";
   return {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
+#include <bitset>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -11,9 +12,18 @@
 #include <troupe/engine/protocol/initiator.hpp>
 #include <troupe/engine/protocol/participant.hpp>
 
+#include "engine/protocol/shared_value.hpp"
+
 /// Distributed passes with the protocol's own state machines, and around them what nodes, their functions and a network do. A
 /// world is a value: it can be copied, compared by its hash, and moved on by any of the events that can happen next.
 namespace troupe::model {
+
+constexpr std::size_t most_nodes = 8;  // as many as a byte has bits
+constexpr std::size_t most_functions = 32;
+
+/// A number, and a yes or no, of each function.
+using counts = std::array<std::uint8_t, most_functions>;
+using choice = std::bitset<most_functions>;
 
 /// A graph of functions over nodes. An edge between two nodes is a send and a recv with one message id.
 struct graph {
@@ -41,13 +51,13 @@ struct graph {
   graph& root(std::uint8_t f);
 
   /// Functions that gradients reach from the roots.
-  std::vector<bool> reached() const;
+  choice reached() const;
   /// Functions that run while nothing is dropped: none that waits, itself or by way of others, for a send that gets no gradient.
-  std::vector<bool> run_undropped() const;
+  choice run_undropped() const;
   /// Nodes that have then begun, node 0 among them, and have a send that waits, as bits.
   std::uint8_t waiting_undropped() const;
   /// Gradients that each function waits for when a pass begins.
-  std::vector<std::uint8_t> owed() const;
+  counts owed() const;
 };
 
 graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused);
@@ -119,10 +129,10 @@ struct part {
 };
 
 struct pass {
-  std::optional<protocol::initiator> lead;
-  std::vector<part> parts;
-  std::vector<std::uint8_t> owed, runs;  // of functions
-  std::vector<bool> given;
+  shared_value<protocol::initiator> lead;
+  std::array<shared_value<part>, most_nodes> parts;
+  counts owed = {}, runs = {};
+  choice given;
   bool lossy = false;     // something went wrong: weight of it may be lost
   bool vanished = false;  // a message was lost without anybody knowing: only a deadline can end the pass
   bool discovered = false;
@@ -148,7 +158,7 @@ class world {
   /// Takes one event of the bag at random, or now and then a trouble. False: nothing is left to happen.
   bool take_any(std::mt19937_64& random);
 
-  /// Equal for worlds that go on alike.
+  /// Equal for worlds that go on alike. What did not change since an earlier one was hashed is not looked at again.
   std::uint64_t hash() const;
 
   /// Empty, or what is wrong: at any time, and with nothing left to happen.
@@ -177,26 +187,27 @@ class world {
   void settle(pass& now, std::uint8_t function, bool given, std::vector<std::uint8_t>& ready) const;
   std::vector<message_id> walk(std::vector<std::uint8_t> from) const;
   message_id id_of(std::uint8_t send) const;
+  part& part_of(std::uint8_t node, std::uint8_t number);
   part* task_of(std::uint8_t node, std::uint8_t number);
   void begin(std::uint8_t node, std::uint8_t number);
   void start_pass();
   void found_unused(std::uint8_t number, const std::vector<node_id>& on);
-  void check_runs(const pass& now, const std::vector<bool>& expected);
+  void check_runs(const pass& now, const choice& expected);
   void ended(std::uint8_t number);
   void check_abort(std::uint8_t number);
   void heard(std::uint8_t node, std::uint8_t about);
   void close(std::uint8_t node);
   void separate(std::uint8_t a, std::uint8_t b);
   std::vector<step> outside() const;
-  purse weight_of(const pass& now) const;
+  bool has_all_weight(const pass& now) const;
   bool settled() const;
 
   const graph* graph_;
   troubles left_;
   std::uint8_t passes_;
-  std::vector<member> nodes_;
+  std::array<member, most_nodes> nodes_;
   std::vector<pass> started_;
-  std::vector<event> bag_;
+  std::vector<shared_value<event>> bag_;
   std::uint8_t succeeded_ = 0;
   std::uint8_t failures_ = 0;
   bool left_early_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/deadline_clock.hpp>
 
+#include <pthread.h>
 #include <algorithm>
 
 namespace troupe {
@@ -17,7 +18,10 @@ deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std
   const alarm made{due, ++last_};
   if (stopped_) return made;
   alarms_.emplace(made, std::move(ring));
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "troupe.clock");
+  }
   const bool wake = due < wakes_;
   lock.unlock();
   if (wake) sooner_.notify_one();

@@ -33,7 +33,7 @@ troupe::settings with_workers(std::string name) {
   return result;
 }
 
-const std::string of_the_network = "caf.multiplexer";
+const std::string of_the_network = "troupe.network";
 
 std::string name_of_this_thread() {
   char name[16] = {};

@@ -105,10 +105,14 @@ void company::stop() {
     if (own_thread::of(*this))
       throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name() +
                                   "', which would wait for itself; let another thread stop the node");
+    if (network_ != nullptr && network_->lead_here())
+      throw error(errc::misuse, "stop: this thread brings the messages of node '" + name() +
+                                  "' and would wait for itself; let another thread stop or destroy the node");
     stopped_ = true;
     notify_ = nullptr;
   }
   close_now();
+  const auto garbage = take_discarded();  // nobody adds more; it ends last
   objects_->close();
   transfers_.messenger.finish();
   caf::scoped_actor self{*system_};
@@ -137,7 +141,6 @@ void company::stop() {
   if (networked()) self->wait_for(all);
   if (network_ != nullptr) network_->finish_jobs();
   deadlines_.stop();
-  take_discarded();  // and frees it
   directory_.clear();
   recorder_ = {};
 }

@@ -99,7 +99,7 @@ class company {
   open_context make_context();
   /// It is released when the network thread has nothing else to do, or within a millisecond.
   void close_context(const context_id& id);
-  /// What may take long to free: the network thread does as soon as a context is released, the compute thread if it took long lately.
+  /// What may take long to free: the network thread does within a millisecond, or the compute thread if it took long lately.
   void discard(garbage_ptr what);
   /// Releases those that were closed.
   void close_now();

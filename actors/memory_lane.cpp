@@ -97,7 +97,8 @@ std::optional<owned_descriptor> get(int socket) {
   if (came < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   owned_descriptor memory;
   const auto* head = came > 0 ? CMSG_FIRSTHDR(&all.message) : nullptr;
-  if (head != nullptr && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int))) {
+  if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+      head->cmsg_len == CMSG_LEN(sizeof(int))) {
     int number = -1;
     std::memcpy(&number, CMSG_DATA(head), sizeof number);
     memory = owned_descriptor(number);

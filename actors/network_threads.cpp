@@ -15,7 +15,6 @@
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/spin_pause.hpp>
-#include <troupe/actors/tcp_scribe.hpp>
 
 namespace troupe {
 
@@ -70,12 +69,13 @@ std::shared_ptr<network_threads> network_threads::of_process() {
   static std::weak_ptr<network_threads> known;
   std::lock_guard lock(mutex);
   auto result = known.lock();
-  if (!result) known = result = std::make_shared<network_threads>();
+  if (!result || result->process_ != ::getpid()) known = result = std::make_shared<network_threads>();
   return result;
 }
 
 network_threads::network_threads()
-    : polled_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+    : process_(::getpid()),
+      polled_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
   add_to(polled_, bell_, nullptr);
 }
@@ -106,8 +106,8 @@ void network_threads::serve(event_loop& loop) {
     loops_.push_back(&loop);
     if (threads_.empty()) start();
   }
+  note(loop);  // for what was posted before; it can't end yet
   add_to(polled_, loop.poll_handle(), &loop);
-  note(loop);  // for what was posted before
   gone.wait();
 }
 
@@ -292,6 +292,7 @@ void network_threads::step() {
   } else {
     sleep();
     note_event();
+    last_idle_ = last_event_;
   }
 }
 
@@ -307,16 +308,17 @@ bool network_threads::any_noted() {
   return !noted_.empty();
 }
 
+/// What posts more each time does not keep the sockets waiting.
 bool network_threads::handle_posts() {
   bool any = false;
-  for (;;) {
+  for (int round = 0; round < most_rounds; ++round) {
     {
       std::lock_guard lock(notes_mutex_);
       due_.swap(noted_);
     }
     due_.insert(due_.end(), own_noted_.begin(), own_noted_.end());
     own_noted_.clear();
-    if (due_.empty()) return any;
+    if (due_.empty()) break;
     for (std::size_t i = 0; i < due_.size(); ++i)
       if (auto* loop = due_[i]) {  // null: it has left
         any = loop->handle_posts() || any;
@@ -324,6 +326,7 @@ bool network_threads::handle_posts() {
       }
     due_.clear();
   }
+  return any;
 }
 
 bool network_threads::handle_events(bool wait) {
@@ -340,52 +343,11 @@ bool network_threads::handle_events(bool wait) {
   return count > 0;
 }
 
-void network_threads::watch(event_loop& loop, tcp_scribe* connection) {
-  const auto same = [&](const watched& each) { return each.connection == connection; };
-  if (std::any_of(watched_.begin(), watched_.end(), same)) return;
-  watched_.push_back({&loop, caf::intrusive_ptr<tcp_scribe>(connection), clock::now()});
-}
-
-void network_threads::forget(tcp_scribe* connection) {
-  for (auto& each : watched_)
-    if (each.connection == connection) forgotten_.push_back(std::move(each.connection));
-}
-
-/// One may have others watched, or forgotten.
 bool network_threads::look_at_watched() {
-  bool any = false;
   std::vector<event_loop*> ended;
-  for (std::size_t i = 0; i < watched_.size(); ++i) {
-    const auto connection = watched_[i].connection;
-    if (!connection) continue;
-    auto& loop = *watched_[i].loop;
-    if (connection->look()) {
-      watched_[i].had_traffic = clock::now();
-      any = true;
-    }
-    loop.settle();
-    if (loop.ended()) ended.push_back(&loop);
-  }
-  forgotten_.clear();
+  const bool any = watched_.look(ended);
   for (auto* loop : ended) let_go(*loop);
-  std::erase_if(watched_, [](const watched& each) { return !each.connection; });
-  drop_one_if_quiet();
   return any;
-}
-
-/// The next in turn. It is watched again once the other end wakes it.
-void network_threads::drop_one_if_quiet() {
-  if (watched_.empty()) return;
-  const auto quiet_for = watched_.size() > most_watched ? std::chrono::milliseconds{0} : watched_for;
-  next_watched_ = (next_watched_ + 1) % watched_.size();
-  const auto at = watched_.begin() + static_cast<std::ptrdiff_t>(next_watched_);
-  if (clock::now() - at->had_traffic >= quiet_for && at->connection->may_sleep()) watched_.erase(at);
-}
-
-bool network_threads::watched_may_sleep() {
-  forgotten_.clear();
-  const auto may = [](const watched& each) { return !each.connection || each.connection->may_sleep(); };
-  return std::all_of(watched_.begin(), watched_.end(), may);
 }
 
 bool network_threads::do_idle_work() {
@@ -397,7 +359,8 @@ bool network_threads::do_idle_work() {
     all = loops_;
   }
   for (auto* loop : all)
-    if (loop->idle_work_due_.exchange(false, std::memory_order_relaxed)) loop->do_idle_work();
+    if (loop->idle_work_due_.load(std::memory_order_relaxed) && loop->idle_work_due_.exchange(false, std::memory_order_relaxed))
+      loop->do_idle_work();
   return true;
 }
 
@@ -405,10 +368,7 @@ bool network_threads::do_idle_work() {
 void network_threads::let_go(event_loop& loop) {
   ::epoll_ctl(polled_, EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
   loop.left();
-  let_go_of_logger();
-  for (auto& each : watched_)
-    if (each.loop == &loop) each.connection.reset();
-  forgotten_.clear();
+  watched_.forget_all(loop);
   std::erase(own_noted_, &loop);
   std::replace(due_.begin(), due_.end(), &loop, static_cast<event_loop*>(nullptr));
   {
@@ -416,6 +376,7 @@ void network_threads::let_go(event_loop& loop) {
     std::erase(loops_, &loop);
     std::erase(noted_, &loop);
   }
+  let_go_of_logger();
   auto gone = std::move(loop.gone_);  // the loop goes as soon as that is known
   gone.set_value();
 }
@@ -426,7 +387,7 @@ void network_threads::sleep() {
     if (!noted_.empty() || idle_work_due_) return;
     asleep_ = true;
   }
-  if (watched_may_sleep()) handle_events(true);
+  if (watched_.may_sleep() && own_noted_.empty()) handle_events(true);  // one that is forgotten may post
   std::lock_guard lock(notes_mutex_);
   asleep_ = false;
 }

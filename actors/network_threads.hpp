@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/types.h>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <caf/intrusive_ptr.hpp>
+#include <troupe/actors/event_loop.hpp>
+#include <troupe/actors/watched_connections.hpp>
 
 namespace troupe {
-
-class tcp_scribe;
 
 /// The two threads that serve the event loops of all nodes of a process, so that a message between two of these wakes none and what
 /// many nodes do stays on one core. One of the two leads at a time: it waits for events and handles them. What a message asks for,
@@ -33,9 +30,7 @@ class tcp_scribe;
 ///   NT-3  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
 ///         go elsewhere.
 ///   NT-4  who leads sleeps only while no event loop has something to do, and is woken by who notes one then.
-///   NT-5  who leads sleeps only while every connection that it watches may. One without traffic for `watched_for`, or that others
-///         came after, is no longer watched.
-///   NT-6  an event loop that ended is not touched again once serve() has returned.
+///   NT-5  an event loop that ended is not touched again once serve() has returned.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
@@ -43,41 +38,15 @@ class network_threads {
   static constexpr std::chrono::microseconds awake_for{1000};
   static constexpr int enough_close_events = 8;
   static constexpr std::chrono::microseconds longest_busy{1000};
-  static constexpr std::chrono::milliseconds watched_for{100};
-  static constexpr std::size_t most_watched = 256;
   /// So often in a row the sockets are not asked, while there is something in memory.
   static constexpr int most_unpolled = 8;
+  /// Of what is posted by what was posted, before the sockets have their turn.
+  static constexpr int most_rounds = 16;
 
   /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
   struct job {
     std::function<void()> run;
     std::function<void()> send_elsewhere;
-  };
-
-  /// What the threads serve. All but note() and ask_for_idle_work() is called by who leads.
-  class event_loop {
-   public:
-    virtual ~event_loop() = default;
-
-    /// Becomes readable when there are events.
-    virtual int poll_handle() const = 0;
-    virtual void handle_events() = 0;
-    /// False if there were none.
-    virtual bool handle_posts() = 0;
-    /// After one of its connections was looked at.
-    virtual void settle() = 0;
-    virtual void do_idle_work() = 0;
-    /// It has no sockets any more.
-    virtual bool ended() const = 0;
-    /// It will not be served any more.
-    virtual void left() = 0;
-
-   private:
-    friend class network_threads;
-    std::promise<void> gone_;
-    bool takes_jobs_ = true;
-    int jobs_ = 0;  // of it that run or wait
-    std::atomic<bool> idle_work_due_{false};
   };
 
   /// Those of this process, while somebody has them.
@@ -95,10 +64,8 @@ class network_threads {
   /// Something was posted to it. Pre: it is served.
   void note(event_loop& loop);
 
-  /// Looks at the connection in each step, as it has traffic in shared memory. Of who leads, as is the next.
-  void watch(event_loop& loop, tcp_scribe* connection);
-  /// Looks at it no more.
-  void forget(tcp_scribe* connection);
+  /// Of who leads.
+  watched_connections& watched() noexcept { return watched_; }
 
   /// Runs the job on this thread once it no longer leads. False if this thread can't: nothing happened.
   bool run_soon(event_loop& of, job work);
@@ -115,12 +82,6 @@ class network_threads {
     job work;
   };
 
-  struct watched {
-    event_loop* loop;
-    caf::intrusive_ptr<tcp_scribe> connection;  // null once forgotten
-    std::chrono::steady_clock::time_point had_traffic;
-  };
-
   void start();
   void take_turns();
   bool take() noexcept;
@@ -135,16 +96,15 @@ class network_threads {
   bool handle_posts();
   bool handle_events(bool wait);
   bool look_at_watched();
-  bool watched_may_sleep();
-  void drop_one_if_quiet();
   bool do_idle_work();
   void let_go(event_loop& loop);
   bool any_noted();
   void note_event();
   void sleep();
 
-  const int polled_;  // epoll: the loops' handles, and
-  const int bell_;    // what wakes who sleeps
+  const pid_t process_;  // a fork of it has none of the threads
+  const int polled_;     // epoll: the loops' handles, and
+  const int bell_;       // what wakes who sleeps
   std::vector<std::thread> threads_;
   std::atomic<bool> led_{false};
   std::atomic<std::uint64_t> times_led_{0};
@@ -159,9 +119,7 @@ class network_threads {
   // Of who leads:
   std::vector<event_loop*> own_noted_;
   std::vector<event_loop*> due_;
-  std::vector<watched> watched_;
-  std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;  // who forgets may be one's own last
-  std::size_t next_watched_ = 0;
+  watched_connections watched_;
   int unpolled_ = 0;
   std::deque<queued_job> new_jobs_;
   std::chrono::steady_clock::time_point last_event_;

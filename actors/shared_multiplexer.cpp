@@ -60,7 +60,7 @@ void shared_multiplexer::run() {
 }
 
 void shared_multiplexer::left() {
-  while (handle_posts()) {
+  for (int round = 0; round < network_threads::most_rounds && handle_posts(); ++round) {
   }
   std::lock_guard lock(post_mutex_);
   served_ = false;
@@ -95,25 +95,36 @@ void shared_multiplexer::settle() {
 }
 
 bool shared_multiplexer::handle_posts() {
-  bool any = false;
-  for (;;) {
-    {
-      std::lock_guard lock(post_mutex_);
-      due_.swap(posted_);
-    }
-    due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
-    own_posted_.clear();
-    if (due_.empty() && behind_.empty()) break;
-    any = true;
-    for (auto* each : due_) {
-      resume(caf::intrusive_ptr<caf::resumable>(each, false));
-      catch_up();
-    }
-    due_.clear();
-    catch_up();  // where none was resumed
+  {
+    std::lock_guard lock(post_mutex_);
+    due_.swap(posted_);
   }
-  if (any) handle_internal_events();
-  return any;
+  due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
+  own_posted_.clear();
+  if (due_.empty()) return false;
+  for (auto* each : due_) {
+    resume_some(each);
+    catch_up();
+  }
+  due_.clear();
+  handle_internal_events();
+  return true;
+}
+
+/// One with more messages than that goes on after others.
+void shared_multiplexer::resume_some(caf::resumable* what) {
+  caf::intrusive_ptr<caf::resumable> one(what, false);
+  switch (one->resume(this, most_messages)) {
+    case caf::resumable::resume_later:
+      own_posted_.push_back(one.release());
+      if (own_posted_.size() == 1) threads_->note(*this);
+      break;
+    case caf::resumable::shutdown_execution_unit:
+      one.release();
+      break;
+    default:
+      break;
+  }
 }
 
 void shared_multiplexer::catch_up() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/resumable.hpp>
 
+#include <troupe/actors/event_loop.hpp>
 #include <troupe/actors/network_threads.hpp>
 
 namespace caf {
@@ -27,9 +29,12 @@ class tcp_scribe;
 /// CAF's multiplexer, served by the network threads of the process instead of one of its own.
 ///   SM-1  what is posted is resumed once, by who leads, or released with the multiplexer.
 ///   SM-2  what a broker flushed leaves before anything is waited for.
-class shared_multiplexer final : public caf::io::network::default_multiplexer, private network_threads::event_loop {
+class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop {
  public:
   using job = network_threads::job;
+
+  /// That a broker handles before others have their turn.
+  static constexpr std::size_t most_messages = 64;
 
   explicit shared_multiplexer(caf::actor_system* system);
   ~shared_multiplexer() override;
@@ -42,14 +47,15 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Whether connections on this machine go on in shared memory.
   bool shares_memory() const { return shares_memory_; }
-  /// As with the network threads.
-  void watch(tcp_scribe* scribe) { threads_->watch(*this, scribe); }
-  void forget(tcp_scribe* scribe) { threads_->forget(scribe); }
+  /// As with the connections that the network threads watch.
+  void watch(tcp_scribe* scribe) { threads_->watched().add(*this, scribe); }
+  void forget(tcp_scribe* scribe) { threads_->watched().forget(scribe); }
 
   /// Has the scribe catch up once what is under way is done. Of who leads.
   void catch_up_soon(tcp_scribe* scribe);
 
   /// As with the network threads.
+  bool lead_here() const noexcept { return threads_->lead_here(); }
   bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
   void finish_jobs() { threads_->finish_jobs(*this); }
 
@@ -66,6 +72,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool ended() const override { return num_socket_handlers() == 0; }
   void left() override;
 
+  void resume_some(caf::resumable* what);
   void catch_up();
 
   const bool shares_memory_;

@@ -163,7 +163,9 @@ void tcp_scribe::stream::read() {
     ahead_begin_ = 0;
     ahead_end_ = bytes - std::min(bytes, room);
     if (lane_chances_ > 0) look_for_lane();
-    if (!consume() || bytes < room + ahead_.size()) return;
+    const bool goes_on = consume();
+    if (reads_memory() && !bell_->is_cut()) scribe_.network_.watch(&scribe_);  // for what was there too early
+    if (!goes_on || bytes < room + ahead_.size()) return;
   }
 }
 
@@ -245,7 +247,10 @@ void tcp_scribe::stream::write() {
   const auto how = send();
   wait_for_room(how);
   if (how == sent::some && !waits_for_room_) return;
-  if (how == sent::failed) fail(operation::write);
+  if (how == sent::failed) {
+    consume_last();
+    fail(operation::write);
+  }
   waits_ = waits_for_room_;
   backend().del(operation::write, fd(), this);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/shared_multiplexer.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <future>
 #include <memory>
@@ -16,8 +19,11 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/node.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/system_config.hpp>
+
+#include "actors/loopback_nodes.hpp"
 
 namespace {
 
@@ -181,6 +187,33 @@ BOOST_AUTO_TEST_CASE(idle_work_runs_once_for_each_time_it_is_asked_for) {
   BOOST_TEST(times == 2);
 }
 
+// NT-4
+BOOST_AUTO_TEST_CASE(idle_work_is_done_though_all_sleep) {
+  constexpr int times = 20;
+  std::vector<std::promise<void>> done(times);
+  std::size_t next = 0;
+  network.set_idle_work([&] { done[next++].set_value(); });
+  for (auto& each : done) {
+    network.ask_for_idle_work();
+    result_of(each);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(idle_work_is_done_though_there_is_always_more_to_do) {
+  std::promise<void> done;
+  bool idle_work_ran = false;
+  network.set_idle_work([&] { idle_work_ran = true; });
+  std::function<void()> work = [&] {
+    if (idle_work_ran)
+      done.set_value();
+    else
+      in_broker(work);
+  };
+  in_broker(work);
+  network.ask_for_idle_work();
+  result_of(done);
+}
+
 // SM-1, NT-4: a message that is lost, or found by nobody, leaves this waiting.
 BOOST_AUTO_TEST_CASE(what_any_thread_posts_at_any_time_is_done) {
   constexpr int senders = 4;
@@ -269,6 +302,60 @@ BOOST_AUTO_TEST_CASE(systems_come_and_go_while_others_work) {
   }
   posts.join();
   a_network::result_of(all);
+}
+
+// A broker whose messages never end.
+BOOST_AUTO_TEST_CASE(one_that_is_flooded_keeps_no_other_waiting) {
+  a_network flooded;
+  a_network other;
+  std::atomic<bool> enough{false};
+  std::promise<void> dry;
+  std::function<void()> more = [&] {
+    if (enough)
+      dry.set_value();
+    else
+      flooded.in_broker(more);
+  };
+  flooded.in_broker(more);
+  for (int i = 0; i < 10; ++i) thread_of(other);
+  enough = true;
+  a_network::result_of(dry);
+}
+
+// It would wait for itself.
+BOOST_AUTO_TEST_CASE(a_node_is_not_stopped_by_who_leads) {
+  a_network network;
+  troupe::node other{troupe::test::loopback_settings("other")};
+  std::promise<troupe::errc> refused;
+  std::function<void()> stop = [&] {
+    try {
+      other.stop();
+      refused.set_value(troupe::errc::none);
+    } catch (const troupe::error& reason) {
+      refused.set_value(reason.code());
+    }
+  };
+  network.in_broker(stop);
+  BOOST_TEST((a_network::result_of(refused) == troupe::errc::misuse));
+}
+
+// The child has a copy of what served its parent, and none of its threads.
+BOOST_AUTO_TEST_CASE(a_process_that_forked_from_one_with_nodes_has_threads_of_its_own) {
+  a_network parent;
+  thread_of(parent);
+  const auto child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    {
+      a_network own;
+      thread_of(own);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+  BOOST_TEST(status == 0);
+  thread_of(parent);
 }
 
 // A thread of before would be waited for for ever.

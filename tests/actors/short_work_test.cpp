@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,6 +59,26 @@ BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_networ
   BOOST_TEST(name() != of_the_network);
   const auto until = std::chrono::steady_clock::now() + 20s;
   while (name() != of_the_network) BOOST_REQUIRE((std::chrono::steady_clock::now() < until));
+}
+
+// A tensor that the graph of a released context held.
+BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_once_that_was_short) {
+  b.functions().add("one_more", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + 1}}; });
+  const auto x = torch::ones({1}, torch::requires_grad());
+  float factor = 2;
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  for (std::string where; where != of_the_network;) {
+    BOOST_REQUIRE((std::chrono::steady_clock::now() < until));
+    std::promise<std::string> freed;
+    {
+      troupe::context held{a};
+      auto saved = torch::from_blob(&factor, {1}, [&](void*) { freed.set_value(name_of_this_thread()); });
+      a.peer("b").call("one_more", {x * saved}).get();
+    }
+    auto result = freed.get_future();
+    BOOST_REQUIRE((result.wait_for(20s) == std::future_status::ready));
+    where = result.get();
+  }
 }
 
 // The second thread of the network takes over, and the calls that came meanwhile go to workers.

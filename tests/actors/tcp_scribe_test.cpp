@@ -482,9 +482,10 @@ BOOST_AUTO_TEST_CASE(a_scribe_writes_into_memory_once_the_other_end_has_it) {
   BOOST_TEST(end.met.lane->incoming.has_begun_after(6));
 }
 
-// TS-6: both sleep whenever they may.
+// TS-6: both sleep whenever they may, and the network thread for good where nothing else comes for longer than it stays awake.
 BOOST_AUTO_TEST_CASE(two_ends_that_sleep_wake_each_other) {
   lane_to_broker over(receive_policy::exactly(5));
+  const auto let_sleep = [&] { return over.end.met.lane->outgoing.has_to_wake_reader(); };
   over.on_data([&](caf::io::broker* self, const std::string& bytes) {
     self->write(over.to.handle, bytes.size(), bytes.data());
     self->flush(over.to.handle);
@@ -492,9 +493,34 @@ BOOST_AUTO_TEST_CASE(two_ends_that_sleep_wake_each_other) {
   over.end.met.lane->outgoing.begin(5);
   for (int i = 0; i < 2'000; ++i) {
     const auto sent = std::to_string(10'000 + i);
+    if (i % 100 == 0 && i > 0) BOOST_REQUIRE(comes_true(let_sleep));
     over.end.write(sent);
+    if (i % 100 == 0) over.end.ring();  // let_sleep took the flag
     BOOST_REQUIRE(over.end.read(5) == sent);
   }
+}
+
+// WC-1
+BOOST_AUTO_TEST_CASE(one_that_nobody_watches_any_more_is_woken_by_the_other_end) {
+  lane_to_broker over(receive_policy::exactly(5));
+  std::promise<void> first;
+  inbox got(10);
+  over.on_data([&, parts = 0](caf::io::broker*, const std::string& bytes) mutable {
+    got.add(bytes);
+    if (++parts == 1) first.set_value();
+  });
+  over.end.met.lane->outgoing.begin(5);
+  over.end.write("first");
+  BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
+  bool unwatched = false;  // though the network thread never sleeps
+  const auto drop = [&] {
+    over.to.run([&](caf::io::broker*) { unwatched = over.end.met.lane->outgoing.has_to_wake_reader(); });
+    return unwatched;
+  };
+  BOOST_REQUIRE(comes_true(drop));
+  over.end.write("other");
+  over.end.ring();
+  BOOST_TEST(got.all() == "firstother");
 }
 
 // TS-1, TS-6: much more than there is room for, twice; the end comes after all of it.
@@ -551,7 +577,7 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   over.end.write(sent.substr(25));
   over.end.ring();
-  const auto unwatched = std::chrono::steady_clock::now() + 2 * troupe::network_threads::watched_for;
+  const auto unwatched = std::chrono::steady_clock::now() + 2 * troupe::watched_connections::watched_for;
   while (std::chrono::steady_clock::now() < unwatched) over.to.run([&](caf::io::broker*) { BOOST_REQUIRE(parts == 1); });
   over.to.run([&](caf::io::broker* self) { self->trigger(over.to.handle); });
   BOOST_TEST((got.all() == sent));

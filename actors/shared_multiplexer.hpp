@@ -47,9 +47,13 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Whether connections on this machine go on in shared memory.
   bool shares_memory() const { return shares_memory_; }
-  /// As with the connections that the network threads watch.
-  void watch(tcp_scribe* scribe) { threads_->watched().add(*this, scribe); }
-  void forget(tcp_scribe* scribe) { threads_->watched().forget(scribe); }
+  /// As with the connections that the network threads watch, while these serve it. No effect after that.
+  void watch(tcp_scribe* scribe) {
+    if (threads_->lead_here()) threads_->watched().add(*this, scribe);
+  }
+  void forget(tcp_scribe* scribe) {
+    if (threads_->lead_here()) threads_->watched().forget(scribe);
+  }
 
   /// Has the scribe catch up once what is under way is done. Of who leads.
   void catch_up_soon(tcp_scribe* scribe);

@@ -304,6 +304,28 @@ BOOST_AUTO_TEST_CASE(systems_come_and_go_while_others_work) {
   a_network::result_of(all);
 }
 
+// A node ends on the thread that destroys it, with its connections, which others' are beside.
+BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
+  troupe::node stays{troupe::test::loopback_settings("stays")};
+  troupe::node other{troupe::test::loopback_settings("other")};
+  other.functions().add("touch", [](troupe::call_arguments&) { return troupe::call_reply{}; });
+  const auto to = stays.peer(stays.join("127.0.0.1", other.port()));
+  std::atomic<bool> enough{false};
+  int calls = 0;
+  std::thread calls_on([&] {
+    for (; !enough; ++calls) to.call("touch").get(patience);
+  });
+  for (int i = 0; i < 30; ++i) {
+    troupe::node one{troupe::test::loopback_settings("one")};
+    troupe::node two{troupe::test::loopback_settings("two")};
+    one.join("127.0.0.1", two.port());
+    two.join("127.0.0.1", other.port());
+  }
+  enough = true;
+  calls_on.join();
+  BOOST_TEST(calls > 0);
+}
+
 // A broker whose messages never end.
 BOOST_AUTO_TEST_CASE(one_that_is_flooded_keeps_no_other_waiting) {
   a_network flooded;

@@ -99,16 +99,16 @@ void network_threads::start() {
   }
 }
 
-void network_threads::serve(event_loop& loop) {
+std::future<void> network_threads::serve(event_loop& loop) {
   auto gone = loop.gone_.get_future();
   {
     std::lock_guard lock(notes_mutex_);
     loops_.push_back(&loop);
     if (threads_.empty()) start();
   }
-  note(loop);  // for what was posted before; it can't end yet
   add_to(polled_, loop.poll_handle(), &loop);
-  gone.wait();
+  note(loop);  // for what was posted before
+  return gone;
 }
 
 bool network_threads::lead_here() const noexcept { return leads == this; }

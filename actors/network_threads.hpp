@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,7 +31,7 @@ namespace troupe {
 ///   NT-3  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
 ///         go elsewhere.
 ///   NT-4  who leads sleeps only while no event loop has something to do, and is woken by who notes one then.
-///   NT-5  an event loop that ended is not touched again once serve() has returned.
+///   NT-5  an event loop that ended is not touched again once what serve() returned is ready.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
@@ -57,8 +58,8 @@ class network_threads {
   network_threads(const network_threads&) = delete;
   network_threads& operator=(const network_threads&) = delete;
 
-  /// Returns when it has ended.
-  void serve(event_loop& loop);
+  /// Ready when it has ended. Its left() is to wait until this has returned: nobody lets go of a loop that others still bring.
+  std::future<void> serve(event_loop& loop);
   /// Whether this thread leads.
   bool lead_here() const noexcept;
   /// Something was posted to it. Pre: it is served.

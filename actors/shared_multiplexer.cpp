@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/shared_multiplexer.hpp>
 
+#include <future>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -52,11 +53,13 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 
 void shared_multiplexer::run() {
   thread_id({});  // no thread leads for good: CAF posts what it would do at once
+  std::future<void> gone;
   {
-    std::lock_guard lock(post_mutex_);
+    std::lock_guard lock(post_mutex_);  // who posts waits, and so does left()
+    gone = threads_->serve(*this);
     served_ = true;
   }
-  threads_->serve(*this);
+  gone.wait();
 }
 
 void shared_multiplexer::left() {
@@ -132,9 +135,9 @@ void shared_multiplexer::catch_up() {
   while (!behind_.empty()) {
     catching_up_.swap(behind_);
     for (const auto& each : catching_up_) each->catch_up();
-    catching_up_.clear();
+    handle_internal_events();
+    catching_up_.clear();  // some have nobody else
   }
-  handle_internal_events();
 }
 
 }  // namespace troupe

@@ -115,6 +115,9 @@ void tcp_scribe::stream::start() {
 void tcp_scribe::stream::stop() {
   wants_ = false;
   passivate();
+  if (!reader_ || (eventbf() & caf::io::network::input_mask) != 0) return;
+  scribe_.network_.catch_up_soon(&scribe_);  // the loop was to have it and will not: it says nothing, but looks once more
+  reader_.reset();
 }
 
 void tcp_scribe::stream::handle_event(operation op) {

@@ -73,17 +73,19 @@ BOOST_FIXTURE_TEST_SUITE(shared_multiplexer_jobs, a_network)
 BOOST_AUTO_TEST_CASE(a_job_runs_on_the_thread_that_took_it_once_that_stopped_leading) {
   std::thread::id took;
   std::promise<std::thread::id> ran;
+  bool taken = false;
   bool leads_no_more = false;
   std::function<void()> work = [&] {
     took = std::this_thread::get_id();
-    BOOST_TEST(network.run_soon({[&] {
-                                   leads_no_more = !network.run_soon({nowhere, nowhere});
-                                   ran.set_value(std::this_thread::get_id());
-                                 },
-                                 nowhere}));
+    taken = network.run_soon({[&] {
+                                leads_no_more = !network.run_soon({nowhere, nowhere});
+                                ran.set_value(std::this_thread::get_id());
+                              },
+                              nowhere});
   };
   in_broker(work);
   BOOST_TEST((result_of(ran) == took));
+  BOOST_TEST(taken);
   BOOST_TEST(leads_no_more);
 }
 
@@ -135,7 +137,10 @@ BOOST_AUTO_TEST_CASE(what_waits_behind_a_long_job_goes_elsewhere) {
 BOOST_AUTO_TEST_CASE(a_job_may_wait_for_what_a_message_brings) {
   std::promise<int> ran;
   troupe::future<int> brought;
-  std::function<void()> bring = [&] { brought.set_value(7); };
+  std::function<void()> bring = [&] {
+    auto mine = brought;  // who waits may be done with its own before this is
+    mine.set_value(7);
+  };
   std::function<void()> work = [&] {
     network.run_soon({[&] {
                         in_broker(bring);

@@ -2,7 +2,6 @@
 #include "support/simulated_accelerator.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -22,7 +21,6 @@ namespace troupe::test::simulated {
 
 namespace {
 
-std::atomic<bool> broken{false};
 thread_local c10::DeviceIndex current_device = 0;
 thread_local std::array<c10::StreamId, device_count> current_streams{};
 
@@ -146,7 +144,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   }
   bool queryEvent(void* which) const override { return stream_set::all().done(*static_cast<event_ptr*>(which)); }
   void synchronizeEvent(void* which) const override {
-    TORCH_CHECK(!broken, "the simulated device is broken");
+    TORCH_CHECK(!stream_set::all().broken(), "the simulated device is broken");
     stream_set::all().synchronize(*static_cast<event_ptr*>(which));
   }
   void destroyEvent(void* which, c10::DeviceIndex) const noexcept override { delete static_cast<event_ptr*>(which); }
@@ -183,8 +181,8 @@ struct hooks final : at::PrivateUse1HooksInterface {
 
 }  // namespace
 
-broken_device::broken_device() { broken = true; }
-broken_device::~broken_device() { broken = false; }
+broken_device::broken_device() { stream_set::all().set_broken(true); }
+broken_device::~broken_device() { stream_set::all().set_broken(false); }
 
 c10::Device device(c10::DeviceIndex index) { return {at::kPrivateUse1, index}; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +51,10 @@ class stream_set {
   void settle();
   std::size_t waits();
 
+  /// A broken one does nothing more that it is given.
+  void set_broken(bool is) { broken_ = is; }
+  bool broken() const { return broken_; }
+
  private:
   struct task {
     std::function<void()> work;
@@ -69,6 +74,7 @@ class stream_set {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<worker>> workers_[device_count];
   std::size_t waits_ = 0;
+  std::atomic<bool> broken_{false};
 };
 
 }  // namespace troupe::test::simulated

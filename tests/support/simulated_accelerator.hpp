@@ -50,7 +50,7 @@ void synchronize();
 /// Events that a stream was told to wait for, since the program began.
 std::size_t waits();
 
-/// While one lives, waiting for an event throws c10::Error and no stream does what it is given, as after a kernel has failed.
+/// While one lives, waiting for an event throws c10::Error and streams compute nothing more, as after a kernel has failed.
 class broken_device {
  public:
   broken_device();

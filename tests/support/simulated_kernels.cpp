@@ -42,7 +42,7 @@ void launch(const at::Tensor& result, const views& operands, std::function<void(
   for (const at::Tensor& each : operands) {
     all.push_back(each.is_cpu() ? each : bare(each));
   }
-  stream_set::all().push(stream_of(result), [all = std::move(all), kernel = std::move(kernel)]() mutable { kernel(all); });
+  stream_set::all().compute(stream_of(result), [all = std::move(all), kernel = std::move(kernel)]() mutable { kernel(all); });
 }
 
 at::Tensor empty_memory_format(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
@@ -69,7 +69,7 @@ void copy_between_devices(const at::Tensor& from, const at::Tensor& to) {
   const auto end = std::make_shared<event>();
   streams.record(start, destination);
   streams.hold(source, [start] { return start->recorded > 0; });
-  streams.push(source, [a = bare(from), b = bare(to)] { b.copy_(a); });
+  streams.compute(source, [a = bare(from), b = bare(to)] { b.copy_(a); });
   streams.record(end, source);
   streams.hold(destination, [end] { return end->recorded > 0; });
 }
@@ -80,7 +80,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     // a transfer from pinned memory holds on to it by its address alone
     launch(to, {is_pinned(from) ? bare(from) : from.clone()}, copy);
   } else if (to.is_cpu()) {
-    stream_set::all().push(stream_of(from), [a = bare(from), b = bare(to)] { b.copy_(a); });
+    stream_set::all().compute(stream_of(from), [a = bare(from), b = bare(to)] { b.copy_(a); });
     non_blocking = non_blocking && is_pinned(to);
   } else if (from.device() == to.device()) {
     launch(to, {from}, copy);

@@ -53,12 +53,16 @@ stream_set::worker& stream_set::find(const c10::Stream& stream) {
 
 void stream_set::put(const c10::Stream& to, task what) {
   const std::lock_guard lock(mutex_);
-  if (broken_ && what.work) what.work = [] {};  // who asked may free the memory, as it is told that nothing will come
   find(to).queue.push_back(std::move(what));
   changed_.notify_all();
 }
 
 void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(to, {std::move(work), nullptr}); }
+
+/// Of what a broken one was to write, the memory may go: who asked is told that nothing will come.
+void stream_set::compute(const c10::Stream& to, std::function<void()> kernel) {
+  if (!broken_) push(to, std::move(kernel));
+}
 
 void stream_set::hold(const c10::Stream& to, std::function<bool()> passable) { put(to, {nullptr, std::move(passable)}); }
 

@@ -35,6 +35,8 @@ class stream_set {
 
   /// Queues work. `work` runs without the lock.
   void push(const c10::Stream& to, std::function<void()> work);
+  /// Queues a kernel or a copy; not on a broken device.
+  void compute(const c10::Stream& to, std::function<void()> kernel);
   /// Queues a wait until `passable` (called with the lock held) is true.
   void hold(const c10::Stream& to, std::function<bool()> passable);
   /// Changes what a hold looks at.
@@ -51,7 +53,7 @@ class stream_set {
   void settle();
   std::size_t waits();
 
-  /// A broken one does nothing more that it is given.
+  /// A broken one computes nothing more that it is given.
   void set_broken(bool is) { broken_ = is; }
   bool broken() const { return broken_; }
 

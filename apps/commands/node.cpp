@@ -134,7 +134,8 @@ void add_node_command(CLI::App& app) {
     ->required();
   command->add_option("--host", options->host, "Address to listen on");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
-  command->add_option("--join", options->join, "Address of a node to join, tried for up to 10 s; may repeat")
+  command
+    ->add_option("--join", options->join, "Address of a node to join, tried for 5 s, or 10 s where nobody answers; may repeat")
     ->check(host_and_port())
     ->type_name("HOST:PORT");
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(CLI::Range(1, 1024));
@@ -148,7 +149,7 @@ void add_node_command(CLI::App& app) {
     ->type_name("NAME");
   command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
   command->add_flag("--no-direct-memory", options->no_direct_memory,
-                    "Exchange large tensors with processes of this machine by TCP, not out of memory");
+                    "Send large tensors as messages, instead of having processes of this machine read this one's memory");
   command->add_flag("--no-shared-memory", options->no_shared_memory,
                     "Exchange messages with processes of this machine by TCP, not in shared memory");
   command->add_flag("--trace", options->trace, "Record spans from the start");

@@ -109,10 +109,6 @@ std::optional<owned_descriptor> get(int socket) {
 
 }  // namespace
 
-owned_descriptor::~owned_descriptor() {
-  if (number_ >= 0) ::close(number_);
-}
-
 struct memory_lane::layout {
   std::atomic<std::uint32_t> joined{0};
   ring_control controls[2];  // of what the end that opened writes, and of what the other does

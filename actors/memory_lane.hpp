@@ -5,31 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <troupe/actors/memory_ring.hpp>
+#include <troupe/actors/owned_descriptor.hpp>
 
 namespace troupe {
-
-/// A file descriptor with an owner.
-class owned_descriptor {
- public:
-  owned_descriptor() = default;
-  explicit owned_descriptor(int number) noexcept : number_(number) {}
-  owned_descriptor(owned_descriptor&& other) noexcept : number_(other.release()) {}
-  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~owned_descriptor();
-
-  int get() const noexcept { return number_; }
-  int release() noexcept { return std::exchange(number_, -1); }
-  explicit operator bool() const noexcept { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
 
 /// Memory that the two ends of a connection share, with a ring in either direction.
 ///   ML-1  only memory of the right size, which nobody can make smaller, is mapped.

@@ -77,7 +77,7 @@ network_threads::network_threads()
     : process_(::getpid()),
       polled_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
-  add_to(polled_, bell_, nullptr);
+  add_to(polled_.get(), bell_.get(), nullptr);
 }
 
 network_threads::~network_threads() {
@@ -88,8 +88,6 @@ network_threads::~network_threads() {
   }
   wake_sleeper();
   for (auto& thread : threads_) thread.join();
-  ::close(bell_);
-  ::close(polled_);
 }
 
 void network_threads::start() {
@@ -106,7 +104,7 @@ std::future<void> network_threads::serve(event_loop& loop) {
     loops_.push_back(&loop);
     if (threads_.empty()) start();
   }
-  add_to(polled_, loop.poll_handle(), &loop);
+  add_to(polled_.get(), loop.poll_handle(), &loop);
   note(loop);  // for what was posted before
   return gone;
 }
@@ -168,7 +166,7 @@ void network_threads::wake_other() {
 
 void network_threads::wake_sleeper() noexcept {
   const std::uint64_t once = 1;
-  [[maybe_unused]] const auto written = ::write(bell_, &once, sizeof once);
+  [[maybe_unused]] const auto written = ::write(bell_.get(), &once, sizeof once);
 }
 
 void network_threads::take_turns() {
@@ -331,14 +329,14 @@ bool network_threads::handle_posts() {
 
 bool network_threads::handle_events(bool wait) {
   std::array<epoll_event, 32> events;
-  const int count = ::epoll_wait(polled_, events.data(), static_cast<int>(events.size()), wait ? -1 : 0);
+  const int count = ::epoll_wait(polled_.get(), events.data(), static_cast<int>(events.size()), wait ? -1 : 0);
   for (int i = 0; i < count; ++i)
     if (auto* loop = static_cast<event_loop*>(events[static_cast<std::size_t>(i)].data.ptr)) {
       loop->handle_events();
       if (loop->ended()) let_go(*loop);
     } else {
       std::uint64_t rings = 0;
-      [[maybe_unused]] const auto got = ::read(bell_, &rings, sizeof rings);
+      [[maybe_unused]] const auto got = ::read(bell_.get(), &rings, sizeof rings);
     }
   return count > 0;
 }
@@ -366,7 +364,7 @@ bool network_threads::do_idle_work() {
 
 /// Nothing of it is under way.
 void network_threads::let_go(event_loop& loop) {
-  ::epoll_ctl(polled_, EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
+  ::epoll_ctl(polled_.get(), EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
   loop.left();
   watched_.forget_all(loop);
   std::erase(own_noted_, &loop);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <troupe/actors/event_loop.hpp>
+#include <troupe/actors/owned_descriptor.hpp>
 #include <troupe/actors/watched_connections.hpp>
 
 namespace troupe {
@@ -103,9 +104,9 @@ class network_threads {
   void note_event();
   void sleep();
 
-  const pid_t process_;  // a fork of it has none of the threads
-  const int polled_;     // epoll: the loops' handles, and
-  const int bell_;       // what wakes who sleeps
+  const pid_t process_;            // a fork of it has none of the threads
+  const owned_descriptor polled_;  // epoll: the loops' handles, and
+  const owned_descriptor bell_;    // what wakes who sleeps
   std::vector<std::thread> threads_;
   std::atomic<bool> led_{false};
   std::atomic<std::uint64_t> times_led_{0};

@@ -30,7 +30,6 @@ class watched_connections {
   bool look(std::vector<event_loop*>& ended);
   /// Has the other ends wake all; false if there is something to look at.
   bool may_sleep();
-  std::size_t size() const noexcept { return all_.size(); }
 
  private:
   struct watched {

@@ -76,6 +76,24 @@ troupe::settings without_shared_memory() {
   return result;
 }
 
+/// Returns when it is done.
+void run_in(const caf::actor& broker, const std::function<void(caf::io::broker*)>& work) {
+  std::promise<void> done;
+  std::function<void(caf::io::broker*)> all = [&](caf::io::broker* self) {
+    work(self);
+    done.set_value();
+  };
+  caf::anon_send(broker, in_broker{&all});
+  const auto how = done.get_future().wait_for(long_enough);  // before Boost.Test, which the work may use, is used here
+  BOOST_REQUIRE((how == std::future_status::ready));
+}
+
+/// Sends them at once.
+void write_in(caf::io::broker* self, caf::io::connection_handle to, const std::string& bytes) {
+  self->write(to, bytes.size(), bytes.data());
+  self->flush(to);
+}
+
 /// A broker with one connection, and the other end of that.
 class connection {
  public:
@@ -99,27 +117,14 @@ class connection {
     caf::anon_send_exit(broker_, caf::exit_reason::user_shutdown);
   }
 
-  /// In the broker; returns when it is done.
-  void run(std::function<void(caf::io::broker*)> work) {
-    std::promise<void> done;
-    std::function<void(caf::io::broker*)> all = [&](caf::io::broker* self) {
-      work(self);
-      done.set_value();
-    };
-    caf::anon_send(broker_, in_broker{&all});
-    const auto how = done.get_future().wait_for(long_enough);  // before Boost.Test, which the work may use, is used here
-    BOOST_REQUIRE((how == std::future_status::ready));
-  }
+  void run(const std::function<void(caf::io::broker*)>& work) { run_in(broker_, work); }
 
   void send(const std::string& bytes) const {
     BOOST_REQUIRE(::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
   }
 
   void write(const std::string& bytes) {
-    run([&](caf::io::broker* self) {
-      self->write(handle, bytes.size(), bytes.data());
-      self->flush(handle);
-    });
+    run([&](caf::io::broker* self) { write_in(self, handle, bytes); });
   }
 
   /// Until so many bytes came by TCP, or the end.
@@ -287,23 +292,11 @@ class a_caller {
     });
   }
   void write(const std::string& bytes) {
-    run([&](caf::io::broker* self) {
-      self->write(handle_, bytes.size(), bytes.data());
-      self->flush(handle_);
-    });
+    run([&](caf::io::broker* self) { write_in(self, handle_, bytes); });
   }
 
  private:
-  void run(std::function<void(caf::io::broker*)> work) {
-    std::promise<void> done;
-    std::function<void(caf::io::broker*)> all = [&](caf::io::broker* self) {
-      work(self);
-      done.set_value();
-    };
-    caf::anon_send(broker_, in_broker{&all});
-    const auto how = done.get_future().wait_for(long_enough);  // before Boost.Test, which the work may use, is used here
-    BOOST_REQUIRE((how == std::future_status::ready));
-  }
+  void run(const std::function<void(caf::io::broker*)>& work) { run_in(broker_, work); }
 
   troupe::system_config config_;
   caf::actor_system system_{config_};

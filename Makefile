@@ -4,6 +4,7 @@
 #   JOBS         compilers and tests at once
 #   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark
 #   CMAKE_FLAGS  more options to configure with, as -DTROUPE_WERROR=ON
+#   FILES, N, SEED  what `make mutate` draws its faults from, how many for each folder, and which
 #   PREFIX       where `make install` installs to
 PRESET ?= release
 JOBS ?= $(shell nproc)
@@ -13,7 +14,7 @@ CMAKE_FLAGS ?=
 build := build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run test bench bench-engine bench-distributed test-python lint format install clean help configure
+.PHONY: deps build run test bench bench-engine bench-distributed test-python mutate lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -54,6 +55,13 @@ bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/e
 bench-distributed: configure ## Measure distributed passes beside PyTorch's own: out/bench/distributed.json and .txt
 	@ninja -C $(build) -j $(JOBS) distributed_bench
 	@$(build)/bench/distributed_bench $(ARGS)
+
+# Mutants: small faults. Those that survive show what no test looks at.
+FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp actors/*.*pp
+N ?= 20
+SEED ?= 1
+mutate: configure ## Put small faults in and tell which no test notices: make mutate FILES='engine/*.cpp' N=20 SEED=1
+	@/usr/bin/python3 tests/mutation/mutate.py --files $(FILES) --count $(N) --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
 lint: ## Check the format; with TIDY=1 also run clang-tidy on what differs from main
 	@cmake/lint.sh $(TIDY)

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Puts small faults into the sources, one at a time, and tells which of them no test notices.
+
+All drawn faults (mutants) are compiled in at once, each behind a switch that an environment variable turns on, so that
+the code is built once. A test is run with a mutant only if it runs into it, those of the mutant's own folder first."""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+root = pathlib.Path(__file__).resolve().parents[2]
+
+
+def options():
+    parser = argparse.ArgumentParser(
+        prog="make mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: make mutate FILES='engine/*.cpp engine/*.hpp' N=100 SEED=1")
+    parser.add_argument("--files", nargs="+", required=True, help="sources or patterns of them, relative to the project's folder")
+    parser.add_argument("--count", type=int, default=20, help="mutants to draw from each room: the top folders, and engine/protocol (default: 20)")
+    parser.add_argument("--seed", type=int, default=1, help="which are drawn (default: 1)")
+    parser.add_argument("--folder", type=pathlib.Path, default=root / "build/mutate", help="where the faulty tree is built")
+    parser.add_argument("--torch", type=pathlib.Path, help="libtorch's folder (default: as the project's build)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers and tests at once")
+    parser.add_argument("--out", type=pathlib.Path, help="a JSON file for what was found")
+    parser.add_argument("--list", action="store_true", help="only list what is drawn")
+    given = parser.parse_args()
+    if given.count < 1:
+        parser.error(f"--count: expected at least 1, got {given.count}")
+    given.sources = []
+    for pattern in given.files:
+        matched = sorted(path.relative_to(root) for path in root.glob(pattern) if path.suffix in (".cpp", ".hpp"))
+        if not matched:
+            parser.error(f"--files: no C++ source in {root} matches '{pattern}'")
+        given.sources += [path for path in matched if path not in given.sources]
+    return given
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def call(*command, **more):
+    return subprocess.run([str(each) for each in command], text=True, **more)
+
+
+def copy_tree(target, changed):
+    """The project's sources at `target`; `changed` are the texts of mutated files. What is the same is not touched."""
+    listed = call("git", "ls-files", "-co", "--exclude-standard", cwd=root, check=True, capture_output=True).stdout
+    kept = set()
+    for name in listed.splitlines():
+        source = root / name
+        if not source.is_file():
+            continue
+        kept.add(name)
+        content = changed.get(name) or source.read_bytes()
+        path = target / name
+        if path.is_file() and path.read_bytes() == content:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        shutil.copymode(source, path)
+    for path in list(target.rglob("*")):
+        if path.is_file() and str(path.relative_to(target)) not in kept:
+            path.unlink()
+
+
+def configure(given, source, build):
+    venv, torch = source / ".venv", given.torch or os.environ.get("TROUPE_TORCH_DIR")
+    if torch is None and not venv.exists():
+        venv.symlink_to(root / ".venv")
+    more = [f"-DTROUPE_TORCH_DIR={torch}"] if torch else []
+    done = call("cmake", "--preset", "release", "-B", build, "-DTROUPE_WERROR=OFF", *more, cwd=source,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(f"mutate: the copy of the tree can't be configured:\n{done.stderr}")
+
+
+def prepare_reading(given, build):
+    """What sources include that is made while building: protobuf's headers and precompiled headers."""
+    targets = call("ninja", "-C", build, "-t", "targets", "all", capture_output=True, check=True).stdout
+    headers = re.findall(r"^(\S*cmake_pch\.hxx\.pch): ", targets, re.MULTILINE)
+    done = call("ninja", "-C", build, "-j", given.jobs, "generated", *headers, capture_output=True)
+    if done.returncode:
+        sys.exit(f"mutate: the copy of the tree can't be built:\n{done.stdout[-3000:]}")
+
+
+def draw(given, source, build):
+    try:
+        from candidates import collect
+    except ImportError:
+        sys.exit("mutate: Clang's Python module is missing; run: sudo apt-get install -y python3-clang-14")
+    found, unread = collect(build, [os.path.realpath(source / path) for path in given.sources])
+    for path in unread:
+        say(f"mutate: {os.path.relpath(path, source)} holds no code that a unit of the build reads")
+    taken, rooms = {}, {}
+    random.Random(given.seed).shuffle(found)
+    for each in found:
+        places = taken.setdefault(each.path, [])
+        if all(each.end <= begin or end <= each.begin for begin, end in places):
+            places.append((each.begin, each.end))
+            rooms.setdefault(room_of(each, source), []).append(each)
+    say(f"mutate: {len(found)} candidates in {len(given.sources)} files, drawn with seed {given.seed}: " +
+        ", ".join(f"{min(given.count, len(those))} in {room}" for room, those in sorted(rooms.items())))
+    return rooms
+
+
+def room_of(candidate, source):
+    name = os.path.relpath(candidate.path, source)
+    return "engine/protocol" if name.startswith("engine/protocol/") else name.split("/")[0]
+
+
+def mutated(source, mutants, original=root):
+    """The texts of the files of `mutants`, a dictionary of numbers and candidates, with all switches in. The candidates lie
+    below the folder `source`, a copy of `original`."""
+    by_file = {}
+    for number, each in mutants.items():
+        by_file.setdefault(each.path, []).append((number, each))
+    texts = {}
+    for path, those in by_file.items():
+        name = os.path.relpath(path, source)
+        text = (original / name).read_bytes()
+        for number, each in sorted(those, key=lambda pair: -pair[1].begin):
+            switch = each.text.replace("@", f"troupe_mutation::mutant_is_on({number})").encode()
+            text = text[:each.begin] + switch + text[each.end:]
+        include = b'#include "' + os.fsencode(pathlib.Path(__file__).parent / "switches.hpp") + b'"\n'
+        first = text.index(b"#") if path.endswith(".cpp") else text.index(b"#pragma once\n") + len(b"#pragma once\n")
+        texts[name] = text[:first] + include + b"#line " + str(text[:first].count(b"\n") + 1).encode() + b"\n" + text[first:]
+    return texts
+
+
+def build_all(given, source, build, drawn):
+    """Builds the tree with as many mutants as were asked for; those that the compiler refuses are left out."""
+    numbered = {room: list(enumerate(those, 1000 * place)) for place, (room, those) in enumerate(sorted(drawn.items()))}
+    mutants = {number: each for those in numbered.values() for number, each in those[:given.count]}
+    spare = {room: those[given.count:] for room, those in numbered.items()}
+    for _ in range(12):
+        copy_tree(source, mutated(source, mutants))
+        begun = time.monotonic()
+        done = call("ninja", "-C", build, "-j", given.jobs, "-k", "0", "all", "tests", capture_output=True)
+        if done.returncode == 0:
+            say(f"mutate: built with {len(mutants)} mutants in {time.monotonic() - begun:.0f} s")
+            return mutants
+        places = {(os.path.realpath(build / path), int(line))
+                  for path, line in re.findall(r"^(\S+?):(\d+):\d+: (?:fatal )?(?:error|note): ", done.stdout, re.MULTILINE)}
+        refused = [number for number, each in mutants.items() if (each.path, each.line) in places]
+        if not refused:
+            sys.exit(f"mutate: the tree with mutants can't be built:\n{done.stdout[-5000:]}")
+        for number in refused:
+            others = spare[room_of(mutants.pop(number), source)]
+            if others:
+                mutants.update([others.pop(0)])
+        say(f"mutate: {len(refused)} can't be compiled, others take their places")
+    sys.exit("mutate: too many mutants can't be compiled")
+
+
+def equivalents():
+    """Mutants that change nothing that a test could see, by file and text, each with its reason."""
+    lines = (pathlib.Path(__file__).parent / "equivalent.txt").read_text().splitlines()
+    return {tuple(line.split("\t")[:2]) for line in lines if line and not line.startswith("#")}
+
+
+def main():
+    given = options()
+    source, build = given.folder / "source", given.folder / "build"
+    say(f"mutate: reading {len(given.sources)} files ...")
+    copy_tree(source, {})
+    configure(given, source, build)
+    prepare_reading(given, build)
+    drawn = draw(given, source, build)
+    if given.list:
+        for each in [each for those in drawn.values() for each in those[:given.count]]:
+            say(f"{os.path.relpath(each.path, source)}:{each.line}: {each.what}")
+        return
+    say("mutate: building (the first time from scratch) ...")
+    mutants = build_all(given, source, build, drawn)
+    report(given, source, run_tests(given, source, build, mutants), mutants)
+
+
+def run_tests(given, source, build, mutants):
+    from suite import Suite
+    suite = Suite(build, max(mutants) + 1)
+    say(f"mutate: running {len(suite.tests)} tests without a fault ...")
+    reached = given.folder / "reached"
+    reached.mkdir(exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        passed = list(pool.map(lambda test: suite.survey(test, reached), suite.tests))
+    for test in [test for test, good in zip(suite.tests, passed) if not good]:
+        say(f"mutate: {test.name} fails without a fault (or checks the sources themselves) and is left out")
+        suite.tests.remove(test)
+    known, found, lock = equivalents(), {}, threading.Lock()
+
+    def one(number):
+        each = mutants[number]
+        name = os.path.relpath(each.path, source)
+        begun = time.monotonic()
+        if (name, each.what) in known:
+            outcome = "equivalent"
+        else:
+            test, concerned = suite.notice(number, os.path.dirname(name))
+            outcome = f"noticed by {test.name}" if test else "SURVIVED" if concerned else "SURVIVED, not reached by any test"
+        with lock:
+            found[number] = outcome
+            say(f"[{len(found):3}/{len(mutants)}] {time.monotonic() - begun:6.1f} s  {outcome:<45}  {name}:{each.line}: {each.what}")
+
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(one, mutants))
+    return found
+
+
+def report(given, source, found, mutants):
+    rows = [{"room": room_of(mutants[number], source), "file": os.path.relpath(mutants[number].path, source),
+             "line": mutants[number].line, "change": mutants[number].what, "outcome": outcome} for number, outcome in sorted(found.items())]
+    say(f"\nnoticed, of those that are not equivalent (seed {given.seed}):")
+    for room in sorted({row["room"] for row in rows}):
+        outcomes = [row["outcome"] for row in rows if row["room"] == room]
+        different = [each for each in outcomes if each != "equivalent"]
+        noticed = sum(each.startswith("noticed") for each in different)
+        say(f"  {room:<16} {noticed} of {len(different)}" +
+            (f", {len(outcomes) - len(different)} equivalent" if len(outcomes) > len(different) else ""))
+    survived = [row for row in rows if row["outcome"].startswith("SURVIVED")]
+    say("\nno test notices:" if survived else "")
+    for row in sorted(survived, key=lambda row: (row["file"], row["line"])):
+        say(f"  {row['file']}:{row['line']}: {row['change']}{'  (no test runs it)' if 'not reached' in row['outcome'] else ''}")
+    if given.out:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(json.dumps({"seed": given.seed, "files": given.files, "mutants": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -78,8 +78,6 @@ std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {
   return taken;
 }
 
-bool ring_reader::is_empty() const { return shared_.written.load() == read_; }
-
 /// Room that does not suffice wakes nobody: more will come, as the reader reads on.
 bool ring_reader::has_to_wake_writer() {
   const auto unread = shared_.written.load(std::memory_order_relaxed) - read_;

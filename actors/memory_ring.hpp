@@ -76,7 +76,9 @@ class ring_reader {
 
   /// How much there was; nothing if the writer's counter can't be.
   std::optional<std::size_t> read(char* to, std::size_t bytes);
-  bool is_empty() const;
+  bool is_empty() const { return shared_.written.load() == read_; }
+  /// Whether there is something to read, or a sleep to end.
+  bool has_news() const { return sleeps_ || !is_empty(); }
   /// Whether the writer is to be woken, after a read.
   bool has_to_wake_writer();
 

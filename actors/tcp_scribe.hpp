@@ -58,6 +58,8 @@ class tcp_scribe final : public caf::io::scribe {
   bool look() { return stream_.look(); }
   /// Has the other end wake this one; false if there is something to look at.
   bool may_sleep() { return stream_.may_sleep(); }
+  /// Whether look() may find something. Two loads: the network threads ask it of every connection all the time.
+  bool has_news() const { return stream_.has_news(); }
 
  private:
   class stream final : public caf::io::network::event_handler {
@@ -88,6 +90,7 @@ class tcp_scribe final : public caf::io::scribe {
     void expect_lane();
     bool look();
     bool may_sleep();
+    bool has_news() const { return waits_for_room_ || lane_->incoming.has_news(); }
 
     caf::io::receive_policy::config wanted;
     std::vector<char> part;   // of what comes, for the broker

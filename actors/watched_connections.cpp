@@ -17,11 +17,13 @@ void watched_connections::add(event_loop& loop, tcp_scribe* connection) {
 void watched_connections::forget(tcp_scribe* connection) {
   for (auto& each : all_)
     if (each.connection == connection) forgotten_.push_back(std::move(each.connection));
+  has_gaps_ = true;
 }
 
 void watched_connections::forget_all(const event_loop& of) {
   for (auto& each : all_)
     if (each.loop == &of) each.connection.reset();
+  has_gaps_ = true;
   forgotten_.clear();
 }
 
@@ -30,8 +32,8 @@ bool watched_connections::look(std::vector<event_loop*>& ended) {
   if (all_.empty()) return false;
   bool any = false;
   for (std::size_t i = 0; i < all_.size(); ++i) {
+    if (!all_[i].connection || !all_[i].connection->has_news()) continue;
     const auto connection = all_[i].connection;
-    if (!connection) continue;
     auto& loop = *all_[i].loop;
     if (connection->look()) {
       all_[i].had_traffic = clock::now();
@@ -41,7 +43,7 @@ bool watched_connections::look(std::vector<event_loop*>& ended) {
     if (loop.ended() && std::find(ended.begin(), ended.end(), &loop) == ended.end()) ended.push_back(&loop);
   }
   forgotten_.clear();
-  std::erase_if(all_, [](const watched& each) { return !each.connection; });
+  if (std::exchange(has_gaps_, false)) std::erase_if(all_, [](const watched& each) { return !each.connection; });
   drop_quiet();
   return any;
 }

@@ -42,6 +42,7 @@ class watched_connections {
 
   std::vector<watched> all_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;
+  bool has_gaps_ = false;  // of forgotten ones
   std::size_t next_ = 0;
 };
 

@@ -3,11 +3,15 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <troupe/engine/backward.hpp>
@@ -54,6 +58,45 @@ struct streams_fixture : simulated::fixture {
 };
 
 const std::vector<float> sixes{6, 6, 6};
+
+/// Holds up a stream from right before the second copy of a tensor on this thread; `copies` can be set back.
+class gate_before_second_copy {
+ public:
+  explicit gate_before_second_copy(c10::Stream stream) {
+    held_up = stream;
+    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& event) {
+      if (std::string_view(event.name()) == "aten::clone" && ++copies == 2) {
+        late.emplace(*held_up);
+      }
+      return std::unique_ptr<at::ObserverContext>();
+    }));
+  }
+  ~gate_before_second_copy() {
+    at::removeCallback(handle_);
+    late.reset();
+  }
+  gate_before_second_copy(const gate_before_second_copy&) = delete;
+  gate_before_second_copy& operator=(const gate_before_second_copy&) = delete;
+
+  static inline int copies = 0;
+  static inline std::optional<simulated::gate> late;
+
+ private:
+  static inline std::optional<c10::Stream> held_up;
+  at::CallbackHandle handle_;
+};
+
+/// The sum of three tensors. Its gradients are one tensor, three times; copies are counted from there.
+struct sum_of_three final : torch::autograd::Function<sum_of_three> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+    return a + b + c;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+    const auto made = gradients[0] * 1;
+    gate_before_second_copy::copies = 0;
+    return {made, made, made};
+  }
+};
 
 }  // namespace
 
@@ -113,6 +156,25 @@ BOOST_AUTO_TEST_CASE(SO4_a_sum_leaves_memory_alone_that_another_stream_reads) {
   troupe::backward({both});
   finish(late);
   BOOST_TEST(values(source.grad()) == (std::vector<float>{35, 35, 35}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO4_outputs_that_share_memory_go_to_three_streams_each_when_its_copy_is_made) {
+  const auto third = simulated::new_stream();
+  const auto one = on(stream, [&] { return leaf * 2; });
+  const auto two = on(other, [&] { return leaf * 5; });
+  const auto three = on(third, [&] { return leaf * 7; });
+  const auto again = on(default_stream, [&] { return three * 10; });  // its gradient goes into a sum with the third output
+  const auto all = on(default_stream, [&] { return sum_of_three::apply(one, two, three).sum() + again.sum(); });
+  engine::graph_task_settings settings;
+  settings.sends = {{engine::attach_send({1, {1}}, {all}), 1}};
+  engine::graph_task task(std::move(settings));
+  task.deliver(0, {at::ones({}, at::device(first))});
+  simulated::synchronize();
+  const gate_before_second_copy between(default_stream);
+  task.run();
+  BOOST_REQUIRE(between.late);
+  finish(*between.late);
+  BOOST_TEST(values(leaf.grad()) == (std::vector<float>{84, 84, 84}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_the_pass_and_may_outlive_its_gradients) {

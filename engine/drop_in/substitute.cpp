@@ -86,6 +86,7 @@ struct inner_pass {
   explicit inner_pass(const pass_request& request) : request(request) {}
 
   void run() {
+    for_libtorch = false;
     graph_task_settings settings;
     settings.roots = request.roots;
     settings.root_gradients = request.gradients;
@@ -97,7 +98,7 @@ struct inner_pass {
     settings.in_libtorch_task = true;
     graph_task task = started(std::move(settings));
     if (uses_accelerator(task.graph())) {
-      declined = true;
+      for_libtorch = true;
       return;
     }
     publish(task.graph(), !request.inputs.empty(), request.create_graph);
@@ -122,7 +123,7 @@ struct inner_pass {
   variable_list captures;
   graph_task* running = nullptr;
   std::exception_ptr foreign;  // what was thrown and is no std::exception
-  bool declined = false;
+  bool for_libtorch = true;    // also where libtorch never gets to the private function
 };
 
 /// Stands for an exception that libtorch's engine would not get through in one piece.
@@ -223,10 +224,15 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   const bool create_graph = request.create_graph && request.accumulate_grad;
   try {
     libtorch(engine, {graph->edges, graph->gradients, request.keep_graph, create_graph, true, inputs});
-  } catch (const foreign_exception&) {
-    std::rethrow_exception(pass.foreign);
+  } catch (...) {
+    if (pass.foreign) {
+      std::rethrow_exception(pass.foreign);
+    }
+    if (!pass.for_libtorch) {
+      throw;
+    }
   }
-  if (pass.declined) {
+  if (pass.for_libtorch) {
     substituted.fetch_sub(1, std::memory_order_relaxed);
     left_to_libtorch.fetch_add(1, std::memory_order_relaxed);
     return libtorch(engine, request);

@@ -34,7 +34,8 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 ///         any other.
 ///   SU-2  what a function throws comes out as it is, also what is no std::exception.
 ///   SU-3  a pass that troupe's engine does not take goes to libtorch's own, before anything of it has run: one with functions
-///         on an accelerator, one in anomaly mode, one that libtorch refuses, one of a single function.
+///         on an accelerator, one in anomaly mode, one that libtorch refuses, one that compiled autograd replaces, one of a
+///         single function.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
 

@@ -76,10 +76,7 @@ void on_fresh_stack(const std::function<void()>& what) {
       thrown = std::current_exception();
     }
   }).join();
-  warnings.replay();
-  if (thrown) {
-    std::rethrow_exception(thrown);
-  }
+  warnings.replay_and_rethrow(thrown);
 }
 
 }  // namespace troupe::engine

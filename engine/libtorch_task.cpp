@@ -56,19 +56,19 @@ void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
   function->outer = running_pass::innermost();
   function->create_graph = create_graph;
   const torch::autograd::edge_list edges{{function, 0}};
+  std::exception_ptr failure;  // of a final callback, or of a handler of warnings
   try {
     // Inputs make libtorch trim the pass. Without create_graph it does not warn of graphs in `.grad`.
     torch::autograd::Engine::get_base_engine().execute(edges, {gradient}, keep_graph, false, true, edges);
-  } catch (const std::exception&) {
-    if (function->called) {
-      throw;
-    }
-  }
-  if (function->thrown) {
-    std::rethrow_exception(function->thrown);
+  } catch (...) {
+    failure = std::current_exception();
   }
   if (!function->called) {
-    what();  // libtorch's engine cannot run here, as in a child of a process that had threads of it
+    what();  // libtorch's engine cannot run here
+  } else if (function->thrown) {
+    std::rethrow_exception(function->thrown);
+  } else if (failure) {
+    std::rethrow_exception(failure);
   }
 }
 

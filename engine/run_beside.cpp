@@ -87,23 +87,15 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
       failure = std::current_exception();
     }
   }
-  // Nobody is at work any more.
-  try {
-    warnings.replay();
-  } catch (...) {
-    failure = failure ? failure : std::current_exception();
-  }
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
+  warnings.replay_and_rethrow(failure);  // nobody is at work any more
   workers.busy().store(large_functions > 1, std::memory_order_relaxed);
 }
 
 void graph_task::implementation::share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop) {
   while (!stopped(stop)) {
     for (const auto& done : board.collect()) {
+      finish(*done);  // the function's own error comes before that of a handler of its warnings
       warnings.replay();
-      finish(*done);
     }
     if (!ready.empty()) {
       running = ready.pop();

@@ -21,4 +21,15 @@ void warning_relay::replay() {
   }
 }
 
+void warning_relay::replay_and_rethrow(std::exception_ptr failure) {
+  try {
+    replay();
+  } catch (...) {
+    failure = failure ? failure : std::current_exception();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
 }  // namespace troupe::engine

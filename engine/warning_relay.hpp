@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -15,6 +16,9 @@ class warning_relay final : public c10::WarningHandler {
 
   /// Hands what was held back to the handler of this thread, in order.
   void replay();
+
+  /// The same where work has ended: `failure`, unless it is null, is thrown afterwards, also where the handler throws too.
+  void replay_and_rethrow(std::exception_ptr failure);
 
  private:
   std::mutex mutex_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,6 +52,18 @@ class collected_warnings final : public c10::WarningHandler {
   collected_warnings() : guard_(this) {}
   void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
   std::vector<std::string> texts;
+
+ private:
+  c10::WarningUtils::WarningHandlerGuard guard_;
+};
+
+/// Throws for each warning of this thread, as Python does where warnings are errors.
+class throwing_warnings final : public c10::WarningHandler {
+ public:
+  struct thrown final : std::exception {};
+
+  throwing_warnings() : guard_(this) {}
+  void process(const c10::Warning&) override { throw thrown{}; }
 
  private:
   c10::WarningUtils::WarningHandlerGuard guard_;

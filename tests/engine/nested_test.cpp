@@ -212,6 +212,17 @@ BOOST_AUTO_TEST_CASE(find_on_a_fresh_stack_the_state_of_the_caller) {
   BOOST_TEST(warnings.texts == trace{"from far away"}, boost::test_tools::per_element());
 }
 
+// FS-2
+BOOST_AUTO_TEST_CASE(lose_no_error_of_a_fresh_stack_to_a_warning_handler_that_throws_too) {
+  const throwing_warnings handler;
+  BOOST_CHECK_THROW(troupe::engine::on_fresh_stack([] {
+                      TORCH_WARN("before the error");
+                      throw 7;
+                    }),
+                    int);
+  BOOST_CHECK_THROW(troupe::engine::on_fresh_stack([] { TORCH_WARN("alone"); }), throwing_warnings::thrown);
+}
+
 BOOST_AUTO_TEST_CASE(pass_warnings_and_errors_up_from_the_deepest_one) {
   const auto run = [](const way& run_on) {
     collected_warnings warnings;

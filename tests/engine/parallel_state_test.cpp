@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -114,6 +115,19 @@ BOOST_AUTO_TEST_CASE(replay_warnings_of_workers_also_after_an_error) {
   BOOST_CHECK_THROW(
     run_and_meet(workers, {.of_worker = [] { TORCH_WARN("from a worker"); }, .of_caller = [] { throw mishap{}; }}), mishap);
   BOOST_TEST(warnings.texts == std::vector<std::string>{"from a worker"}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(lose_no_error_of_a_worker_to_a_warning_handler_that_throws_too) {
+  threads workers(1);
+  const throwing_warnings handler;
+  struct mishap {};
+  const auto fail = [] {
+    TORCH_WARN("from a worker");
+    throw mishap{};
+  };
+  BOOST_CHECK_THROW(run_and_meet(workers, {.of_worker = fail, .of_caller = {}}), mishap);
+  BOOST_CHECK_THROW(run_and_meet(workers, {.of_worker = [] { TORCH_WARN("from a worker"); }, .of_caller = {}}),
+                    throwing_warnings::thrown);
 }
 
 // JB-1

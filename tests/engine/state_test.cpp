@@ -121,6 +121,18 @@ BOOST_AUTO_TEST_CASE(no_callback_runs_after_an_error_and_none_can_be_queued_outs
   BOOST_TEST(error_of([] { troupe::queue_callback([] {}); }).find("no backward pass runs on this thread") != std::string::npos);
 }
 
+// LT-1
+BOOST_AUTO_TEST_CASE(what_a_function_throws_is_not_lost_to_a_warning_handler_that_throws_too) {
+  const throwing_warnings handler;
+  const auto x = leaf({2});
+  const auto y = noting(x * leaf({2}), [] {
+    TORCH_WARN("held back until the end");
+    throw 7;
+  });
+  BOOST_CHECK_THROW(troupe::grad({y.sum()}, {x}), int);
+  BOOST_CHECK_THROW(troupe::grad({noting(x * leaf({2}), [] { TORCH_WARN("alone"); }).sum()}, {x}), throwing_warnings::thrown);
+}
+
 BOOST_AUTO_TEST_CASE(a_distributed_task_calls_back_when_its_last_send_is_settled) {
   int calls = 0;
   const auto x = leaf({2});

@@ -20,7 +20,7 @@ void queue_callback(std::function<void()> callback) {
   running_pass* const pass = running_pass::innermost();
   TORCH_CHECK(pass != nullptr,
               "troupe::queue_callback: no backward pass runs on this thread. Call it from a function or a hook");
-  pass->notes().callbacks.push_back(std::move(callback));
+  pass->notes().queue(std::move(callback));
 }
 
 std::int64_t current_pass_id() {

@@ -11,7 +11,6 @@
 
 #include <troupe/engine/cost_book.hpp>
 #include <troupe/engine/cpu_workers.hpp>
-#include <troupe/engine/running_pass.hpp>
 
 namespace troupe::engine {
 
@@ -23,7 +22,6 @@ struct job {
   torch::autograd::variable_list inputs;
   torch::autograd::variable_list outputs;
   std::exception_ptr failure;
-  pass_notes notes;  // of a worker's thread
 };
 
 /// The functions of one pass that may run at once: workers take them from here, and so does the pass itself when it has nothing

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -78,7 +77,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
     job_board board(workers, [=, this, &warnings](job& next) {
       const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
       const same_passes as_there(here);
-      const running_pass there(settings, graph, ready, next.index, next.notes);
+      const running_pass there(settings, graph, ready, next.index, notes);
       run_job(next);
     });
     try {
@@ -122,7 +121,6 @@ void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_
   next->kind = cost_book::kind_of(*vertex.function, inputs);
   next->inputs.swap(inputs);
   if (vertex.edge_count > 0 && settings.workers->costs().cost(next->kind) >= settings.workers->grain()) {
-    next->notes.id = notes.id;
     board.add(std::move(next));
     return;
   }
@@ -146,7 +144,6 @@ void graph_task::implementation::finish(job& done) {
     std::rethrow_exception(done.failure);
   }
   large_functions += done.cost >= settings.workers->grain() ? 1 : 0;
-  std::move(done.notes.callbacks.begin(), done.notes.callbacks.end(), std::back_inserter(notes.callbacks));
   distribute_in_order(graph.vertices[done.index], done.outputs);
 }
 

@@ -23,6 +23,11 @@ thread_local passes_of_thread here;
 
 }  // namespace
 
+void pass_notes::queue(std::function<void()> callback) {
+  const std::scoped_lock lock(queueing);
+  callbacks.push_back(std::move(callback));
+}
+
 running_pass::running_pass(const graph_task_settings& settings, const plan& graph, const ready_queue& ready,
                            const std::uint32_t& function, pass_notes& notes) noexcept
     : settings_(settings), graph_(graph), ready_(ready), function_(function), notes_(notes), outer_(here.innermost) {

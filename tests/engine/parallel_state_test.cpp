@@ -130,6 +130,42 @@ BOOST_AUTO_TEST_CASE(lose_no_error_of_a_worker_to_a_warning_handler_that_throws_
                     throwing_warnings::thrown);
 }
 
+// RP-2
+BOOST_AUTO_TEST_CASE(call_back_in_the_order_in_which_callbacks_were_queued) {
+  threads workers(1);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> notes;
+    const auto queue = [&notes](const std::string& text) {
+      return [&notes, text] { troupe::queue_callback([&notes, text] { notes.push_back(text); }); };
+    };
+    // The caller queues while the worker's function, which queued before, is not done.
+    run_and_meet(workers, {.of_worker = queue("worker"), .of_caller = queue("caller")});
+    BOOST_TEST(notes == (std::vector<std::string>{"worker", "caller"}), boost::test_tools::per_element());
+  }
+}
+
+// RP-2
+BOOST_AUTO_TEST_CASE(keep_every_callback_of_functions_that_queue_at_once) {
+  threads workers(2);
+  const auto x = leaf({1});
+  std::atomic<int> queued{0};
+  int calls = 0;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < 16; ++i) {
+      parts.push_back(through(x, [&](at::Tensor gradient) {
+        for (int each = 0; each < 100; ++each) {
+          ++queued;
+          troupe::queue_callback([&] { ++calls; });
+        }
+        return gradient;
+      }));
+    }
+    troupe::backward({at::stack(parts).sum()}, {}, {.workers = &workers});
+  }
+  BOOST_TEST(calls == queued);
+}
+
 // JB-1
 BOOST_AUTO_TEST_CASE(flush_small_numbers_to_zero_where_the_caller_does) {
   threads workers(1);

@@ -312,7 +312,10 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
     }
   }
   if (needs_libtorch_task()) {
-    inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] { run_shown(stop); });
+    inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] {
+      run_shown(stop);
+      return !abandoned;
+    });
   } else {
     run_shown(stop);
   }

@@ -25,21 +25,25 @@ struct enclosed_pass final : torch::autograd::Node {
   }
   std::string name() const override { return "troupe::pass"; }
 
-  // libtorch would not get through every exception in one piece.
+  // libtorch would not get through every exception in one piece, so it sees none.
   variable_list apply(variable_list&&) override {
     called = true;
+    bool is_over = false;
     try {
       const same_passes here(outer);
       publish(*graph, true, create_graph);
-      (*what)();
+      is_over = (*what)();
     } catch (...) {
       thrown = std::current_exception();
+    }
+    if (!is_over) {
+      forget_callbacks();
     }
     return {};
   }
 
   const plan* graph = nullptr;
-  const std::function<void()>* what = nullptr;
+  const std::function<bool()>* what = nullptr;
   running_pass* outer = nullptr;
   bool create_graph = false;
   bool called = false;
@@ -48,7 +52,7 @@ struct enclosed_pass final : torch::autograd::Node {
 
 }  // namespace
 
-void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<void()>& what) {
+void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<bool()>& what) {
   const at::Tensor gradient(at::detail::empty_cpu({}, at::kFloat, false, std::nullopt));
   const auto function = make_node<enclosed_pass>(gradient);
   function->graph = &graph;

@@ -7,12 +7,14 @@
 
 namespace troupe::engine {
 
-/// Calls `what` inside a graph task of libtorch's that knows which functions of the plan execute, so that libtorch's own
+/// Calls `what`, which returns whether the pass is over, inside a graph task of libtorch's that knows which functions of the plan execute, so that libtorch's own
 /// functions do not compute outputs which nothing takes. Costs a few microseconds.
 ///   LT-1  `what` is called once, and what it throws comes out as it is.
 ///   LT-2  the stack of passes is that of the caller, also where libtorch goes on at another thread.
-///   LT-3  where libtorch's engine cannot run, as in a child of a process that had threads of it, `what` is called all the
-///         same.
-void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<void()>& what);
+///   LT-3  where libtorch's engine cannot run, as in a child of a process that had threads of it or under compiled autograd,
+///         `what` is called all the same.
+///   LT-4  callbacks that were queued with libtorch's own queue_callback() run once `what` has returned true. They never run
+///         where `what` returns false or throws.
+void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<bool()>& what);
 
 }  // namespace troupe::engine

@@ -2,7 +2,9 @@
 #include <troupe/engine/drop_in/task_state.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -80,6 +82,13 @@ void publish(const plan& graph, bool trimmed, bool create_graph) {
   if (!c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
     publish_order(graph, task);
   }
+}
+
+void forget_callbacks() {
+  std::vector<std::function<void()>> callbacks;  // destroyed without the lock: what they hold may be anything
+  GraphTask& task = current_task();
+  const std::scoped_lock lock(task.final_callbacks_lock_);
+  callbacks.swap(task.final_callbacks_);
 }
 
 }  // namespace troupe::engine

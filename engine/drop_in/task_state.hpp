@@ -12,4 +12,7 @@ namespace troupe::engine {
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 
+/// Final callbacks that libtorch's current graph task has so far do not run.
+void forget_callbacks();
+
 }  // namespace troupe::engine

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
 #include <mutex>
 #include <set>
 
@@ -6,6 +7,8 @@
 #include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
@@ -119,6 +122,56 @@ BOOST_AUTO_TEST_CASE(no_callback_runs_after_an_error_and_none_can_be_queued_outs
   BOOST_CHECK_THROW(troupe::backward({y.sum()}), int);
   BOOST_TEST(notes.empty());
   BOOST_TEST(error_of([] { troupe::queue_callback([] {}); }).find("no backward pass runs on this thread") != std::string::npos);
+}
+
+// LT-1, LT-4
+BOOST_AUTO_TEST_CASE(no_callback_of_libtorchs_runs_after_a_trimmed_pass_that_failed) {
+  struct no_std_exception {};
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto x = leaf({2});
+    const auto z = leaf({2});
+    const auto pass = [&](const std::string& name, const std::function<void()>& end) {
+      const auto y = noting(x * z, [&] {
+        torch::autograd::Engine::get_default_engine().queue_callback(
+          [&notes, name] { notes.push_back("callback of " + name); });
+        end();
+      });
+      notes.push_back(name + ": " + error_of([&] { run_on.grad({y.sum()}, {x}); }));
+    };
+    pass("one that succeeds", [] {});
+    pass("one that fails", [] { throw std::runtime_error("told to"); });
+    if (run_on.is_troupes()) {
+      pass("another", [] { throw no_std_exception{}; });
+      BOOST_TEST(notes.back() == "another: no std::exception");
+      notes.pop_back();
+    }
+    pass("the next", [] {});
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 5);
+}
+
+// LT-4
+BOOST_AUTO_TEST_CASE(no_callback_of_libtorchs_runs_after_a_trimmed_pass_that_was_told_to_stop) {
+  std::atomic<bool> stop{false};
+  int calls = 0;
+  bool ran_on = false;
+  const auto x = leaf({2});
+  const auto below = noting(x, [&] { ran_on = true; });
+  const auto y = noting(below * leaf({2}), [&] {
+    torch::autograd::Engine::get_default_engine().queue_callback([&] { ++calls; });
+    stop = true;
+  });
+  troupe::engine::graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(y)};
+  settings.root_gradients = {at::ones({2})};
+  settings.inputs = {torch::autograd::impl::gradient_edge(x)};
+  settings.capture = true;
+  troupe::engine::graph_task task(std::move(settings));
+  task.run(&stop);
+  BOOST_TEST(!ran_on);
+  BOOST_TEST(calls == 0);
 }
 
 // LT-1

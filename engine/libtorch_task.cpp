@@ -14,6 +14,7 @@
 
 namespace troupe::engine {
 
+using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
 namespace {
@@ -62,8 +63,9 @@ void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
   const torch::autograd::edge_list edges{{function, 0}};
   std::exception_ptr failure;  // of a final callback, or of a handler of warnings
   try {
-    // Inputs make libtorch trim the pass. Without create_graph it does not warn of graphs in `.grad`.
-    torch::autograd::Engine::get_base_engine().execute(edges, {gradient}, keep_graph, false, true, edges);
+    // The base class's execute(), for that of Python's engine refuses callers with Python's lock, and an installed engine's counts
+    // passes. Inputs make libtorch trim the pass. Without create_graph it does not warn of graphs in `.grad`.
+    Engine::get_default_engine().Engine::execute(edges, {gradient}, keep_graph, false, true, edges);
   } catch (...) {
     failure = std::current_exception();
   }

@@ -15,6 +15,8 @@ namespace troupe::engine {
 ///         `what` is called all the same.
 ///   LT-4  callbacks that were queued with libtorch's own queue_callback() run once `what` has returned true. They never run
 ///         where `what` returns false or throws.
+///   LT-5  the task is one of libtorch's default engine, as libtorch's own passes are: libtorch starts threads for one engine
+///         of a process only.
 void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<bool()>& what);
 
 }  // namespace troupe::engine

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/drop_in/install.hpp>
 
+#include <atomic>
 #include <mutex>
 
 #include <torch/csrc/autograd/engine.h>
@@ -21,12 +22,33 @@ variable_list run_on_libtorch(Engine& engine, const engine::pass_request& reques
 }
 
 /// In the place of libtorch's engine, which still does what is no pass: anomaly metadata, default hooks, threads.
+///   IE-1  it has the threads and queues of libtorch's engine, once a pass ran or the engine was installed or uninstalled.
+///   IE-2  making it starts no thread: children may be forked until the first pass.
 class installed_engine final : public Engine {
  public:
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
 
+  // Libtorch starts threads once a process, for the engine that is asked first. That may be this one: libtorch's distributed
+  // autograd asks the default engine. The other one is given them here.
+  void share_started_threads() {
+    const std::scoped_lock lock(sharing_);
+    auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);
+    auto& their_queues = libtorch_.*(&installed_engine::device_ready_queues_);
+    if (thread_pool_shared_ == nullptr) {
+      thread_pool_shared_ = theirs;
+    } else if (theirs == nullptr) {
+      theirs = thread_pool_shared_;
+    }
+    if (device_ready_queues_.empty()) {
+      device_ready_queues_ = their_queues;
+    } else if (their_queues.empty()) {
+      their_queues = device_ready_queues_;
+    }
+  }
+
   variable_list execute(const edge_list& roots, const variable_list& gradients, bool keep_graph, bool create_graph,
                         bool accumulate_grad, const edge_list& inputs) override {
+    start_threads();
     return engine::run_substituted(libtorch_, run_on_libtorch,
                                    {roots, gradients, keep_graph, create_graph, accumulate_grad, inputs});
   }
@@ -34,6 +56,7 @@ class installed_engine final : public Engine {
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task,
                                                                  std::shared_ptr<torch::autograd::Node> root,
                                                                  torch::autograd::InputBuffer&& buffer) override {
+    start_threads();
     return libtorch_.execute_with_graph_task(task, std::move(root), std::move(buffer));
   }
 
@@ -45,10 +68,25 @@ class installed_engine final : public Engine {
     return libtorch_.get_default_saved_variable_hooks();
   }
 
+  void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task,
+                           const std::shared_ptr<torch::autograd::Node>& function, std::exception& error) override {
+    libtorch_.thread_on_exception(task, function, error);
+  }
+
   Engine& libtorch() { return libtorch_; }
 
  private:
+  void start_threads() {
+    if (!are_shared_.load(std::memory_order_acquire)) {
+      libtorch_.initialize_device_threads_pool();
+      share_started_threads();
+      are_shared_.store(true, std::memory_order_release);
+    }
+  }
+
   Engine& libtorch_;
+  std::mutex sharing_;
+  std::atomic<bool> are_shared_{false};
 };
 
 std::mutex installing;
@@ -64,12 +102,14 @@ void install_engine() {
   if (ours == nullptr) {
     ours = new installed_engine(Engine::get_default_engine());
   }
+  ours->share_started_threads();
   torch::autograd::set_default_engine_stub(stub_of_ours);
 }
 
 void uninstall_engine() {
   const std::scoped_lock lock(installing);
   if (ours != nullptr && &Engine::get_default_engine() == ours) {
+    ours->share_started_threads();
     torch::autograd::set_default_engine_stub(stub_of_libtorch);
   }
 }

@@ -24,6 +24,7 @@
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"
+#include "support/forked_child.hpp"
 
 using namespace troupe::test;
 
@@ -48,23 +49,6 @@ void on_threads(const std::function<void(int)>& run) {
   for (auto& each : threads) {
     each.join();
   }
-}
-
-/// The exit status of a child that runs `what`; -1 if it did not exit by itself.
-int status_of_child(const std::function<int()>& what) {
-  const pid_t child = fork();
-  if (child == 0) {
-    int status = 99;
-    try {
-      status = what();
-    } catch (...) {
-      status = 98;
-    }
-    _exit(status);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /// A pass that runs another within itself, and so on.

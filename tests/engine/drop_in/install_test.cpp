@@ -3,6 +3,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/engine/backward.hpp>
+#include <troupe/engine/drop_in/substitute.hpp>
+
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"
 
@@ -119,6 +122,16 @@ BOOST_AUTO_TEST_CASE(functions_run_in_libtorchs_order) {
   const auto found = on_both(run);
   BOOST_TEST(found.libtorch.size() > 6u);
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(passes_of_troupes_own_functions_are_not_counted) {
+  const installed engine;
+  const auto before = troupe::engine::passes_so_far();
+  const auto x = leaf({2});
+  troupe::grad({(x * leaf({2})).sum()}, {x});
+  const auto after = troupe::engine::passes_so_far();
+  BOOST_TEST(after.troupe == before.troupe);
+  BOOST_TEST(after.libtorch == before.libtorch);
 }
 
 BOOST_AUTO_TEST_CASE(a_pass_without_roots_is_no_work) {

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/backward.hpp>
+
+#include "engine/drop_in/both_engines.hpp"
+#include "support/forked_child.hpp"
+#include "support/simulated_accelerator.hpp"
+
+// libtorch starts the threads of an engine once a process, for the engine that asks first. So each test runs in a child of its
+// own, of a process in which no pass ever ran.
+
+using namespace troupe::test;
+using torch::autograd::Engine;
+
+namespace {
+
+/// Libtorch's default engine is not always its base engine: Python has one of its own.
+struct other_engine final : Engine {
+  other_engine() = default;
+  void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task,
+                           const std::shared_ptr<torch::autograd::Node>& function, std::exception& error) override {
+    ++errors;
+    Engine::thread_on_exception(task, function, error);
+  }
+  std::atomic<int> errors{0};
+
+  static other_engine& instance() {
+    static auto* const one = new other_engine;  // never destroyed, like Python's: its threads run until the process ends
+    return *one;
+  }
+  static Engine& stub() { return instance(); }
+};
+
+/// What libtorch hides of an engine.
+struct hidden : Engine {
+  static const auto& queues(Engine& engine) { return engine.*(&hidden::device_ready_queues_); }
+  static const auto& pool(Engine& engine) { return engine.*(&hidden::thread_pool_shared_); }
+};
+
+at::Tensor leaf() { return at::ones({2}).requires_grad_(); }
+
+bool accelerator_pass_is_right() {
+  const auto x = leaf();
+  torch::autograd::backward({((x * 2).to(simulated::device()) * 3).sum().cpu()});
+  return at::equal(x.grad(), at::full({2}, 6.0F));
+}
+
+bool trimmed_pass_is_right() {
+  const auto x = leaf();
+  const auto z = leaf();
+  return at::equal(troupe::grad({(x * z).sum()}, {x})[0], z);
+}
+
+using slope_function = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, int)>;
+
+at::Tensor troupes_slope(const at::Tensor& root, const at::Tensor& x) { return troupe::grad({root}, {x})[0]; }
+at::Tensor libtorchs_slope(const at::Tensor& root, const at::Tensor& x) { return torch::autograd::grad({root}, {x})[0]; }
+
+/// Passes within passes, deeper than libtorch's engine goes on one thread.
+bool deep_passes_are_right(const slope_function& slope) {
+  constexpr int depth = 150;
+  const std::function<at::Tensor(const at::Tensor&, int)> nest = [&](const at::Tensor& from, int level) {
+    return through(from, [&, level](at::Tensor gradient) {
+      if (level == depth) {
+        return gradient;
+      }
+      const c10::AutoGradMode recording(true);
+      const auto x = leaf();
+      return gradient + slope((nest(x, level + 1) * leaf()).sum(), x, level);
+    });
+  };
+  const auto x = leaf();
+  return at::equal(slope((nest(x, 1) * leaf()).sum(), x, 0), at::full({2}, float{depth}));
+}
+
+bool deep_passes_of_libtorchs_are_right() {
+  return deep_passes_are_right([](const at::Tensor& root, const at::Tensor& x, int) { return libtorchs_slope(root, x); });
+}
+
+/// Those at which libtorch goes on at another thread are of either kind.
+bool deep_trimmed_passes_are_right() {
+  const auto with_troupes = [](int every) {
+    return deep_passes_are_right([every](const at::Tensor& root, const at::Tensor& x, int level) {
+      return level % every == 0 ? troupes_slope(root, x) : libtorchs_slope(root, x);
+    });
+  };
+  return with_troupes(1) && with_troupes(2) && with_troupes(3) && with_troupes(5);
+}
+
+bool share_threads(Engine& one, Engine& other) {
+  return hidden::pool(one) != nullptr && hidden::pool(one) == hidden::pool(other) && !hidden::queues(one).empty() &&
+         hidden::queues(one) == hidden::queues(other);
+}
+
+int first_failure(const std::vector<bool>& right) {
+  return static_cast<int>(std::find(right.begin(), right.end(), false) - right.begin());
+}
+
+// A vector of so many checks, all of them right.
+#define TROUPE_TEST_IN_CHILD(count, ...)                                   \
+  BOOST_TEST(status_of_child([&] {                                         \
+               const std::vector<bool> right = __VA_ARGS__();              \
+               return right.size() == (count) ? first_failure(right) : 97; \
+             }) == (count))
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(drop_in_one_engine)
+
+// LT-5
+BOOST_AUTO_TEST_CASE(a_trimmed_pass_goes_deep_where_libtorch_has_another_default_engine) {
+  TROUPE_TEST_IN_CHILD(2, [] {
+    torch::autograd::set_default_engine_stub(other_engine::stub);
+    const auto x = leaf();
+    torch::autograd::backward({x.exp().sum()});
+    return std::vector<bool>{deep_trimmed_passes_are_right(), deep_passes_of_libtorchs_are_right()};
+  });
+}
+
+// LT-5
+BOOST_AUTO_TEST_CASE(a_trimmed_pass_leaves_the_threads_to_libtorchs_default_engine) {
+  TROUPE_TEST_IN_CHILD(4, [] {
+    simulated::install();
+    torch::autograd::set_default_engine_stub(other_engine::stub);
+    return std::vector<bool>{trimmed_pass_is_right(), accelerator_pass_is_right(), deep_trimmed_passes_are_right(),
+                             deep_passes_of_libtorchs_are_right()};
+  });
+}
+
+// IE-1
+BOOST_AUTO_TEST_CASE(an_installed_engine_has_the_threads_of_libtorchs_once_a_pass_ran) {
+  for (const bool passes_before : {false, true}) {
+    TROUPE_TEST_IN_CHILD(4, [passes_before] {
+      simulated::install();
+      auto& libtorchs = Engine::get_default_engine();
+      const bool before = !passes_before || accelerator_pass_is_right();
+      troupe::install_engine();
+      const bool after = passes_before || accelerator_pass_is_right();
+      return std::vector<bool>{before, after, share_threads(Engine::get_default_engine(), libtorchs),
+                               deep_passes_of_libtorchs_are_right()};
+    });
+  }
+}
+
+// IE-1: as libtorch's own distributed autograd does, which asks the default engine.
+BOOST_AUTO_TEST_CASE(an_installed_engine_whose_threads_were_started_shares_them_with_libtorchs) {
+  for (const bool uninstalls : {false, true}) {
+    TROUPE_TEST_IN_CHILD(5, [uninstalls] {
+      simulated::install();
+      auto& libtorchs = Engine::get_default_engine();
+      troupe::install_engine();
+      auto& ours = Engine::get_default_engine();
+      ours.initialize_device_threads_pool();
+      if (uninstalls) {
+        troupe::uninstall_engine();
+      }
+      return std::vector<bool>{accelerator_pass_is_right(), share_threads(ours, libtorchs), trimmed_pass_is_right(),
+                               deep_trimmed_passes_are_right(), deep_passes_of_libtorchs_are_right()};
+    });
+  }
+}
+
+// IE-1: as Python's engine has to, which notes what Python knows of an error.
+BOOST_AUTO_TEST_CASE(libtorchs_engine_is_told_of_errors_on_threads_that_were_started_for_an_installed_one) {
+  TROUPE_TEST_IN_CHILD(3, [] {
+    simulated::install();
+    torch::autograd::set_default_engine_stub(other_engine::stub);
+    troupe::install_engine();
+    Engine::get_default_engine().initialize_device_threads_pool();
+    const auto there = leaf().to(simulated::device()) * 2;
+    there.register_hook([](const at::Tensor&) { throw std::runtime_error("told to"); });
+    const std::string error = error_of([&] { torch::autograd::backward({there.sum().cpu()}); });
+    return std::vector<bool>{error == "std: told to", other_engine::instance().errors == 1, accelerator_pass_is_right()};
+  });
+}
+
+// IE-2
+BOOST_AUTO_TEST_CASE(installing_the_engine_starts_no_thread_so_that_children_can_be_forked) {
+  TROUPE_TEST_IN_CHILD(2, [] {
+    simulated::install();
+    troupe::install_engine();
+    const int status = status_of_child([] { return deep_passes_of_libtorchs_are_right() ? 0 : 1; });
+    return std::vector<bool>{status == 0, deep_passes_of_libtorchs_are_right()};
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

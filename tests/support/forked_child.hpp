@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+namespace troupe::test {
+
+/// The exit status of a child that runs `what`: what that returned, or 98 where it threw. -1 where the child did not exit by
+/// itself.
+inline int status_of_child(const std::function<int()>& what) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = what();
+    } catch (...) {
+      status = 98;
+    }
+    _exit(status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace troupe::test

@@ -29,9 +29,13 @@ std::int64_t current_pass_id() {
   if (pass == nullptr) {
     return -1;
   }
-  std::int64_t& id = pass->notes().id;
+  std::atomic<std::int64_t>& known = pass->notes().id;
+  std::int64_t id = known.load(std::memory_order_relaxed);
   if (id < 0) {
-    id = next.fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t drawn = next.fetch_add(1, std::memory_order_relaxed);
+    if (known.compare_exchange_strong(id, drawn, std::memory_order_relaxed)) {
+      id = drawn;
+    }
   }
   return id;
 }

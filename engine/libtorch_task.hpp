@@ -7,8 +7,8 @@
 
 namespace troupe::engine {
 
-/// Calls `what`, which returns whether the pass is over, inside a graph task of libtorch's that knows which functions of the plan execute, so that libtorch's own
-/// functions do not compute outputs which nothing takes. Costs a few microseconds.
+/// Calls `what` inside a graph task of libtorch's that knows which functions of the plan execute, so that libtorch's own
+/// functions do not compute outputs which nothing takes. `what` returns whether the pass is over. Costs a few microseconds.
 ///   LT-1  `what` is called once, and what it throws comes out as it is.
 ///   LT-2  the stack of passes is that of the caller, also where libtorch goes on at another thread.
 ///   LT-3  where libtorch's engine cannot run, as in a child of a process that had threads of it or under compiled autograd,

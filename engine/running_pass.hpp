@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -17,11 +18,12 @@ struct graph_task_settings;
 struct recv_backward;
 
 /// What a pass gathers apart from gradients. It stays with the graph task between two stretches of work.
-///   RP-2  callbacks are in the order in which they were queued, also where several threads run functions of the pass.
+///   RP-2  callbacks are in the order in which they were queued, also where several threads run functions of the pass. All of
+///         these threads see one id.
 struct pass_notes {
   void queue(std::function<void()> callback);
 
-  std::int64_t id = -1;  // given out when first asked for
+  std::atomic<std::int64_t> id{-1};  // given out when first asked for
   std::mutex queueing;
   std::vector<std::function<void()>> callbacks;  // run when the pass has finished
   std::uint64_t made_from = 0;                   // in anomaly mode: functions made by the one that runs count from here

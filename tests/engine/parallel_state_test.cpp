@@ -94,6 +94,17 @@ BOOST_AUTO_TEST_CASE(leave_nothing_on_a_worker_after_an_error) {
   BOOST_TEST(id.get_future().get() == -1);
 }
 
+// RP-2
+BOOST_AUTO_TEST_CASE(have_one_id_on_all_threads) {
+  threads workers(1);
+  std::int64_t of_worker = -1;
+  std::int64_t of_caller = -1;
+  run_and_meet(workers, {.of_worker = [&] { of_worker = troupe::current_pass_id(); },
+                         .of_caller = [&] { of_caller = troupe::current_pass_id(); }});
+  BOOST_TEST(of_worker >= 0);
+  BOOST_TEST(of_worker == of_caller);
+}
+
 // RP-1
 BOOST_AUTO_TEST_CASE(have_on_workers_the_passes_around_them) {
   threads workers(1);

@@ -53,24 +53,23 @@ def call(*command, **more):
     return subprocess.run([str(each) for each in command], text=True, **more)
 
 
-def copy_tree(target, changed):
-    """The project's sources at `target`; `changed` are the texts of mutated files. What is the same is not touched."""
+def read_tree():
+    """The project's files as they are now, by name: who works on while the tool runs does not disturb it."""
     listed = call("git", "ls-files", "-co", "--exclude-standard", cwd=root, check=True, capture_output=True).stdout
-    kept = set()
-    for name in listed.splitlines():
-        source = root / name
-        if not source.is_file():
-            continue
-        kept.add(name)
-        content = changed.get(name) or source.read_bytes()
+    return {name: (root / name).read_bytes() for name in listed.splitlines() if (root / name).is_file()}
+
+
+def write_tree(target, tree):
+    """Makes `target` a copy. What is the same is not touched, so that little is built again."""
+    for name, content in tree.items():
         path = target / name
         if path.is_file() and path.read_bytes() == content:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        shutil.copymode(source, path)
+        shutil.copymode(root / name, path)
     for path in list(target.rglob("*")):
-        if path.is_file() and str(path.relative_to(target)) not in kept:
+        if path.is_file() and str(path.relative_to(target)) not in tree:
             path.unlink()
 
 
@@ -119,16 +118,16 @@ def room_of(candidate, source):
     return "engine/protocol" if name.startswith("engine/protocol/") else name.split("/")[0]
 
 
-def mutated(source, mutants, original=root):
+def mutated(source, mutants, tree):
     """The texts of the files of `mutants`, a dictionary of numbers and candidates, with all switches in. The candidates lie
-    below the folder `source`, a copy of `original`."""
+    below the folder `source`, a copy of `tree`."""
     by_file = {}
     for number, each in mutants.items():
         by_file.setdefault(each.path, []).append((number, each))
     texts = {}
     for path, those in by_file.items():
         name = os.path.relpath(path, source)
-        text = (original / name).read_bytes()
+        text = tree[name]
         for number, each in sorted(those, key=lambda pair: -pair[1].begin):
             switch = each.text.replace("@", f"troupe_mutation::mutant_is_on({number})").encode()
             text = text[:each.begin] + switch + text[each.end:]
@@ -138,13 +137,13 @@ def mutated(source, mutants, original=root):
     return texts
 
 
-def build_all(given, source, build, drawn):
+def build_all(given, source, build, drawn, tree):
     """Builds the tree with as many mutants as were asked for; those that the compiler refuses are left out."""
     numbered = {room: list(enumerate(those, 1000 * place)) for place, (room, those) in enumerate(sorted(drawn.items()))}
     mutants = {number: each for those in numbered.values() for number, each in those[:given.count]}
     spare = {room: those[given.count:] for room, those in numbered.items()}
     for _ in range(12):
-        copy_tree(source, mutated(source, mutants))
+        write_tree(source, {**tree, **mutated(source, mutants, tree)})
         begun = time.monotonic()
         done = call("ninja", "-C", build, "-j", given.jobs, "-k", "0", "all", "tests", capture_output=True)
         if done.returncode == 0:
@@ -173,7 +172,8 @@ def main():
     given = options()
     source, build = given.folder / "source", given.folder / "build"
     say(f"mutate: reading {len(given.sources)} files ...")
-    copy_tree(source, {})
+    tree = read_tree()
+    write_tree(source, tree)
     configure(given, source, build)
     prepare_reading(given, build)
     drawn = draw(given, source, build)
@@ -182,7 +182,7 @@ def main():
             say(f"{os.path.relpath(each.path, source)}:{each.line}: {each.what}")
         return
     say("mutate: building (the first time from scratch) ...")
-    mutants = build_all(given, source, build, drawn)
+    mutants = build_all(given, source, build, drawn, tree)
     report(given, source, run_tests(given, source, build, mutants), mutants)
 
 

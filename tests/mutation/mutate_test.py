@@ -51,6 +51,7 @@ class MutateTest(unittest.TestCase):
         self.folder = pathlib.Path(self.temporary.name).resolve()
         self.source = self.folder / "program.cpp"
         self.source.write_text(PROGRAM)
+        self.tree = {"program.cpp": PROGRAM.encode()}
         (self.folder / "compile_commands.json").write_text(json.dumps([{
             "directory": str(self.folder), "file": str(self.source),
             "command": f"clang++ -std=c++20 -o program.o -c {self.source}"}]))
@@ -73,7 +74,7 @@ class MutateTest(unittest.TestCase):
         plain = output(self.folder)
         silent = []
         for number, each in enumerate(self.found):
-            text = mutate.mutated(self.folder, {number: each}, self.folder)["program.cpp"]
+            text = mutate.mutated(self.folder, {number: each}, self.tree)["program.cpp"]
             build(self.folder, "mutant.cpp", text)
             self.assertEqual(output(self.folder), plain, each.what)
             try:
@@ -85,7 +86,7 @@ class MutateTest(unittest.TestCase):
 
     def test_marks_what_a_process_runs_into(self):
         each = next(each for each in self.found if each.what.startswith("count();"))
-        build(self.folder, "mutant.cpp", mutate.mutated(self.folder, {5: each}, self.folder)["program.cpp"])
+        build(self.folder, "mutant.cpp", mutate.mutated(self.folder, {5: each}, self.tree)["program.cpp"])
         reached = self.folder / "reached"
         reached.write_bytes(bytes(8))
         output(self.folder, TROUPE_MUTANTS_REACHED=str(reached))

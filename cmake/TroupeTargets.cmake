@@ -203,6 +203,8 @@ function(troupe_add_program name)
     add_dependencies(benchmarks ${name})
   endif()
   if(arg_INSTALL)
+    # By name: CMAKE_INSTALL_RPATH_USE_LINK_PATH leaves out what lies in the project, as .venv's libtorch does.
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$<TARGET_FILE_DIR:LibTorch::torch_cpu>")
     install(TARGETS ${name})
   endif()
 endfunction()

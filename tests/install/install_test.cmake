@@ -2,7 +2,8 @@
 # Run by ctest with BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR and SANITIZE.
 set(prefix "${SCRATCH}/prefix")
 set(consumer "${SCRATCH}/consumer")
-file(REMOVE_RECURSE "${prefix}" "${consumer}")
+set(work "${SCRATCH}/work")
+file(REMOVE_RECURSE "${prefix}" "${consumer}" "${work}")
 set(flags -DCMAKE_BUILD_TYPE=Debug)
 if(SANITIZE)
   list(APPEND flags -DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE})
@@ -16,9 +17,28 @@ function(run what)
     message(FATAL_ERROR "${what} failed (${status}):\n${output}")
   endif()
   message(STATUS "${what}: done")
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(expect what)
+  if(NOT output MATCHES "${what}")
+    message(FATAL_ERROR "expected '${what}' in:\n${output}")
+  endif()
 endfunction()
 
 run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+
+# The program starts without a variable that says where libraries are, and so do the processes that it starts.
+set(bare env -i "ASAN_OPTIONS=$ENV{ASAN_OPTIONS}" "LSAN_OPTIONS=$ENV{LSAN_OPTIONS}" "TSAN_OPTIONS=$ENV{TSAN_OPTIONS}")
+run("troupe --help" ${bare} ${prefix}/bin/troupe --help)
+expect("troupe train --help")
+foreach(line RANGE 600)
+  file(APPEND "${work}/text.txt" "line ${line} of a text that repeats itself\n")
+endforeach()
+run("troupe train" ${bare} ${prefix}/bin/troupe train --data ${work}/text.txt --out ${work}/run --steps 2 --blocks 2
+  --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0 --sample 20)
+expect("gradients +verified bit for bit in 2 steps")
+
 run("configure" ${CMAKE_COMMAND} -S ${CONSUMER} -B ${consumer} -G ${GENERATOR}
   -DCMAKE_CXX_COMPILER=${CXX} -Dtroupe_DIR=${prefix}/${LIBDIR}/cmake/troupe ${flags})
 run("build" ${CMAKE_COMMAND} --build ${consumer})
@@ -27,3 +47,10 @@ foreach(program IN LISTS programs)
   get_filename_component(name ${program} NAME)
   run("${name}" ${program})
 endforeach()
+
+# A sanitizer's runtime has to be the first library of a process; a preloaded one would be.
+if(NOT SANITIZE)
+  run("preloaded" ${bare} LD_PRELOAD=${prefix}/${LIBDIR}/libtroupe_preload.so TROUPE_REPORT=1 ${consumer}/plain_consumer)
+  expect("one libtorch")
+  expect("troupe: 1 backward passes, and 0 left to PyTorch's engine")
+endif()

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program that knows libtorch alone: one backward pass, and how many libtorchs the process has by then.
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <ATen/ATen.h>
+
+int main() {
+  auto weight = at::arange(3, at::kFloat).set_requires_grad(true);
+  (weight * weight).sum().backward();
+  std::set<std::string> libtorchs;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("/libtorch_cpu.so") != std::string::npos) libtorchs.insert(line.substr(line.find('/')));
+  auto right = at::equal(weight.grad(), 2 * weight);
+  std::printf("gradients %s, %s\n", right ? "right" : "wrong", libtorchs.size() == 1 ? "one libtorch" : "several libtorchs");
+  return right ? 0 : 1;
+}

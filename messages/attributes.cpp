@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/attributes.hpp>
 
-#include <c10/util/Exception.h>
+#include <troupe/messages/errors.hpp>
 
 namespace troupe {
 
@@ -10,13 +10,13 @@ namespace {
 template <class T>
 constexpr const char* type_name = "";
 template <>
-constexpr const char* type_name<bool> = "bool";
+constexpr const char* type_name<bool> = "a bool";
 template <>
-constexpr const char* type_name<std::int64_t> = "integer";
+constexpr const char* type_name<std::int64_t> = "an integer";
 template <>
-constexpr const char* type_name<double> = "double";
+constexpr const char* type_name<double> = "a double";
 template <>
-constexpr const char* type_name<std::string> = "string";
+constexpr const char* type_name<std::string> = "a string";
 
 const char* type_of(const attribute& x) {
   return std::visit([](const auto& value) { return type_name<std::decay_t<decltype(value)>>; }, x.value);
@@ -40,7 +40,7 @@ T value_of(const attribute& x, const std::string& name) {
       return static_cast<double>(*value);
     }
   }
-  TORCH_CHECK_TYPE(false, "attribute '", name, "' is a ", type_of(x), ", expected a ", type_name<T>);
+  throw error(errc::misuse, "attribute '" + name + "' is " + type_of(x) + ", expected " + type_name<T>);
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ T value_of(const attribute& x, const std::string& name) {
 template <class T>
 T get(const attributes& from, const std::string& name) {
   auto found = from.find(name);
-  TORCH_CHECK_VALUE(found != from.end(), "attribute '", name, "' (a ", type_name<T>,
-                    ") is missing; given are: ", names_in(from));
+  if (found == from.end())
+    throw error(errc::misuse, "attribute '" + name + "' (" + type_name<T> + ") is missing; given are: " + names_in(from));
   return value_of<T>(found->second, name);
 }
 

@@ -26,7 +26,7 @@ struct attribute {
 /// Named values, as `{{"width", 128}, {"causal", true}}`.
 using attributes = std::map<std::string, attribute>;
 
-/// The named value. Throws c10::Error that says which one is missing or has another type than T
+/// The named value. Throws troupe::error (misuse) that says which one is missing or has another type than T
 /// (bool, std::int64_t, double, std::string; an integer is taken where a double is asked for).
 template <class T>
 T get(const attributes& from, const std::string& name);

@@ -108,6 +108,8 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
 
 bool context::running() const { return parts_->record->running(); }
 
+bool context::has_completed_pass() const { return parts_->record->completed() != pass_number{}; }
+
 at::Tensor context::gradient(const at::Tensor& leaf) const { return gradients()->find(leaf); }
 
 }  // namespace troupe

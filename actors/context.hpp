@@ -56,6 +56,8 @@ class context {
 
   /// A pass that was begun and is not over yet.
   bool running() const;
+  /// Some pass has completed.
+  bool has_completed_pass() const;
 
   /// The gradients gathered on this node so far, by passes that are over. After a pass with create_graph they have a graph, which
   /// leads over all nodes.

@@ -91,6 +91,10 @@ void require_settled(const context& pass, const char* who) {
   if (pass.running())
     throw error(errc::misuse,
                 std::string(who) + ": a backward pass of the context is still running; wait for its future (get) first");
+  if (!pass.has_completed_pass())
+    throw error(errc::misuse, std::string(who) +
+                                ": no backward pass of the context has completed, so it has no gradients; run "
+                                "context.backward(...).get() first");
 }
 
 }  // namespace
@@ -98,6 +102,7 @@ void require_settled(const context& pass, const char* who) {
 struct optimizer::implementation {
   optimizer_parts parts;
   std::optional<double> new_rate = {};  // not yet on the nodes; rides along with the next step
+  bool gathered = false;                // some context, since the last step
 
   void tell_rate() {
     if (!new_rate) return;
@@ -114,6 +119,9 @@ struct optimizer::implementation {
   std::optional<double> step(const engine::gradient_table* gradients, std::optional<double> clip_norm) {
     if (clip_norm && !(*clip_norm > 0))
       throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
+    if (gradients == nullptr && !gathered)
+      throw error(errc::misuse,
+                  "optimizer::step: no context was gathered since the last step; call gather(context), or step(context)");
     const traced span(parts.here(), "optimizer.step");
     std::optional<double> norm;
     double scale = 1;
@@ -141,6 +149,7 @@ struct optimizer::implementation {
     try {
       return what();
     } catch (...) {
+      gathered = false;
       try {
         parts.everywhere(
           "troupe.optimizer.forget", [](const optimizer_parts::group&) { return attributes{}; },
@@ -171,10 +180,13 @@ void optimizer::gather(const context& pass) {
       "troupe.optimizer.gather", [](const optimizer_parts::group&) { return attributes{}; },
       [&] { parts.local().gather(*pass.gradients()); });
   });
+  implementation_->gathered = true;
 }
 
 std::optional<double> optimizer::step(std::optional<double> clip_norm) {
-  return implementation_->forgetting([&] { return implementation_->step(nullptr, clip_norm); });
+  auto norm = implementation_->forgetting([&] { return implementation_->step(nullptr, clip_norm); });
+  implementation_->gathered = false;
+  return norm;
 }
 
 void optimizer::set_learning_rate(double rate) {

@@ -30,15 +30,15 @@ class optimizer {
   ~optimizer();
 
   /// Steps every parameter with the gradient the context gathered for it; parameters without one stay as they are. The context
-  /// must be open on this thread. `clip_norm`: scales all gradients so that their norm over all nodes is at most this. Returns
-  /// the norm before clipping when clipping, otherwise nothing. Blocks; throws troupe::error.
+  /// must be open on this thread, and a pass of it have completed. `clip_norm`: scales all gradients so that their norm over all
+  /// nodes is at most this. Returns the norm before clipping when clipping, otherwise nothing. Blocks; throws troupe::error.
   std::optional<double> step(const context& pass, std::optional<double> clip_norm = {});
 
   /// Adds the gradients of the context to those of the next step that names no context. So a batch can be cut into parts that
-  /// have a context and a thread each. The context must be open on this thread; one thread gathers at a time. Blocks; throws
-  /// troupe::error.
+  /// have a context and a thread each. The context must be open on this thread, and a pass of it have completed; one thread
+  /// gathers at a time. Blocks; throws troupe::error.
   void gather(const context& pass);
-  /// Like the other step, with the gradients gathered since the last one.
+  /// Like the other step, with the gradients gathered since the last one. Throws troupe::error (misuse) if no context was.
   std::optional<double> step(std::optional<double> clip_norm = {});
 
   /// The learning rate of every node from the next step on, with which it travels.

@@ -191,8 +191,45 @@ BOOST_AUTO_TEST_CASE(a_gathered_step_that_throws_drops_what_was_gathered) {  // 
     spread.steps->gather(pass);
   }
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(1.0); }), "is not finite; no parameter was stepped"));
-  spread.steps->step();
+  BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(); }), "no context was gathered since the last step"));
   require_same(spread.parameters(), before);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_without_gradients_says_what_to_do_before_anything_changes) {
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  const auto before = spread.parameters();
+  const auto refusal = [](auto&& run) { return text_of<error>(run); };
+  const std::string missing =
+    "no backward pass of the context has completed, so it has no gradients; run "
+    "context.backward(...).get() first";
+  {
+    context pass(cluster.driver);
+    spread.loss(0);
+    BOOST_TEST(refusal([&] { spread.steps->step(pass); }) == "optimizer::step: " + missing);
+    BOOST_TEST(refusal([&] { spread.steps->step(pass, 1.0); }) == "optimizer::step: " + missing);
+    BOOST_TEST(refusal([&] { spread.steps->gather(pass); }) == "optimizer::gather: " + missing);
+  }
+  {
+    context pass(cluster.driver);
+    auto loss = spread.loss(0);
+    loss.register_hook([](const at::Tensor&) { throw std::runtime_error("not today"); });
+    BOOST_TEST(contains(refusal([&] { pass.backward({loss}).get(); }), "not today"));
+    BOOST_TEST(refusal([&] { spread.steps->step(pass); }) == "optimizer::step: " + missing);
+  }
+  const std::string not_gathered =
+    "optimizer::step: no context was gathered since the last step; call gather(context), or "
+    "step(context)";
+  BOOST_TEST(refusal([&] { spread.steps->step(); }) == not_gathered);
+  require_same(spread.parameters(), before);
+  {
+    context pass(cluster.driver);
+    pass.backward({spread.loss(0)}).get();
+    spread.steps->gather(pass);
+  }
+  spread.steps->step();
+  BOOST_TEST(!at::equal(spread.parameters()[0], before[0]));
+  BOOST_TEST(refusal([&] { spread.steps->step(); }) == not_gathered);
 }
 
 BOOST_AUTO_TEST_CASE(parameters_that_the_context_did_not_touch_stay_as_they_are) {
@@ -235,6 +272,7 @@ BOOST_AUTO_TEST_CASE(misuse_is_refused) {
   linear_cluster cluster;
   model spread(cluster, adamw);
   std::optional<context> pass(std::in_place, cluster.driver);
+  pass->backward({spread.loss(0)}).get();
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, 0.0); }), "clip_norm is 0"));
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(*pass, std::nan("")); }), "expected a number above 0"));
   BOOST_TEST(contains(text_of<error>([&] { spread.steps->step(0.0); }), "clip_norm is 0"));

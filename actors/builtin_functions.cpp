@@ -79,7 +79,7 @@ call_reply create(object_store& objects, call_arguments& arguments) {
 
 call_reply create_script(object_store& objects, call_arguments& arguments) {
   const auto owner = take_owner(arguments.values);
-  const auto id = give(objects, arguments, owner, load_script(arguments.tensors.at(0)));
+  const auto id = give(objects, arguments, owner, load_script(arguments.tensor(0)));
   return {{}, {{value_names::object, to_attribute(id.number)}}};
 }
 

@@ -92,7 +92,8 @@ void run_call(incoming_call& job, company& here) {
                              .values = std::move(request.values),
                              .tensors = received(request.payload),
                              .context = request.payload.context,
-                             .gradients = job.gradients};
+                             .gradients = job.gradients,
+                             .called = label};
     request.payload.tensors.clear();
     answer(job, label, run(arguments), here);
   } catch (const std::exception& reason) {

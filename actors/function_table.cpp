@@ -3,9 +3,20 @@
 
 #include <algorithm>
 
+#include <troupe/actors/missing_tensor.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
+
+at::Tensor call_arguments::tensor(std::size_t index) const {
+  if (index >= tensors.size()) throw missing_tensor(index, tensors.size(), "'" + called + "' expected");
+  return tensors[index];
+}
+
+at::Tensor call_reply::tensor(std::size_t index) const {
+  if (index >= tensors.size()) throw missing_tensor(index, tensors.size(), "expected a reply of");
+  return tensors[index];
+}
 
 void function_table::add(std::string name, function run) {
   if (name.empty()) throw error(errc::misuse, "function_table: a function needs a name");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,10 @@ struct call_arguments {
   std::vector<at::Tensor> tensors;
   context_id context;                                       // none: outside any context
   std::shared_ptr<const engine::gradient_table> gradients;  // of the context on this node; null outside any context
+  std::string called = {};                                  // the function, or the method where it is a module's
+
+  /// Tensor `index` of the call, counted from 0; throws troupe::error (misuse) where fewer came.
+  at::Tensor tensor(std::size_t index) const;
 };
 
 /// What it gives back.
@@ -39,6 +44,9 @@ struct call_reply {
 
   call_reply() = default;
   call_reply(std::vector<at::Tensor> t, attributes v = {}) : tensors(std::move(t)), values(std::move(v)) {}
+
+  /// Tensor `index` of the reply, counted from 0; throws troupe::error (misuse) where fewer came.
+  at::Tensor tensor(std::size_t index) const;
 };
 
 using function = std::function<call_reply(call_arguments&)>;

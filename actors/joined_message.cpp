@@ -10,6 +10,7 @@
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/missing_tensor.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -65,6 +66,11 @@ joined_scope::joined_scope(node& here, autograd_message message)
       from_(message.message.node),
       scope_(message.context, message.place),
       tensors_(joined_tensors(here, std::move(message))) {}
+
+at::Tensor joined_scope::tensor(std::size_t index) const {
+  if (index >= tensors_.size()) throw missing_tensor(index, tensors_.size(), "expected a message of");
+  return tensors_[index];
+}
 
 std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
   const auto id = call_scope::context();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -37,6 +38,8 @@ class joined_scope {
 
   /// As joined_tensors gives them.
   const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
+  /// One of them, counted from 0; throws troupe::error (misuse) where fewer came.
+  at::Tensor tensor(std::size_t index) const;
 
   /// The gradients that the completed passes of the message's context left on this node: for an actor that steps its own
   /// parameters. Asks the node where the context was opened. Blocks; throws troupe::error (misuse for a message without a

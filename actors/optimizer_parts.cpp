@@ -113,7 +113,7 @@ double optimizer_parts::norm(const engine::gradient_table* gradients) {
   module_sums sums(modules_.size() + 1);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     check(get<std::string>(replies[g].values, "not_finite"), groups_[g].where.name());
-    const auto& tensor = replies[g].tensors.at(0);
+    const auto tensor = replies[g].tensor(0);
     const auto& counts = groups_[g].counts;
     const auto expected = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
     if (tensor.scalar_type() != at::kDouble || static_cast<std::size_t>(tensor.numel()) != expected)

@@ -95,7 +95,7 @@ future<call_reply> remote_module::call(const std::string& method, std::vector<at
 named_tensors remote_module::parameters() const { return named(lifetime_->call("troupe.parameters").get()); }
 
 at::Tensor remote_module::parameter(const std::string& name) const {
-  return lifetime_->call("troupe.parameter", {}, {{value_names::name, name}}).get().tensors.at(0);
+  return lifetime_->call("troupe.parameter", {}, {{value_names::name, name}}).get().tensor(0);
 }
 
 void remote_module::set_parameters(const named_tensors& values) const {

@@ -128,7 +128,7 @@ std::vector<at::Tensor> pipeline::forward(const std::string& method, const std::
     ring->wait();
     for (std::size_t s = 0; s <= last; ++s)
       for (; taken[s] < called[s].size() && called[s][taken[s]].ready(); ++taken[s]) {
-        const auto result = called[s][taken[s]].get().tensors.at(0);
+        const auto result = called[s][taken[s]].get().tensor(0);
         if (s == last)
           outputs.push_back(result);
         else

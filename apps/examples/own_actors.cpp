@@ -72,7 +72,7 @@ class stage {
   static stage_actor::behavior_type behave(stage_actor::pointer, stage* mine) {
     return {[mine](activation& request) {
               const troupe::joined_scope scope(mine->here_, std::move(request.tensors));
-              return activation{scope.reply({torch::tanh(mine->layer_(scope.tensors().at(0)))})};
+              return activation{scope.reply({torch::tanh(mine->layer_(scope.tensor(0)))})};
             },
             [mine](step& request) {
               const troupe::joined_scope scope(mine->here_, std::move(request.context));

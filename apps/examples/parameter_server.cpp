@@ -35,7 +35,7 @@ class table : public troupe::module {
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
     if (method != "look_up") throw std::invalid_argument("expected the method 'look_up', got '" + method + "'");
-    return {{torch::embedding(weight_, arguments.tensors.at(0), -1, false, /*sparse=*/true)}};
+    return {{torch::embedding(weight_, arguments.tensor(0), -1, false, /*sparse=*/true)}};
   }
 
   troupe::named_tensors parameters() override { return {{"weight", weight_}}; }
@@ -56,7 +56,7 @@ double train(troupe::node& here, const troupe::remote_module& shared, int mine) 
   for (int step = 0; step < 60; ++step) {
     const auto batch = share.index({torch::randint(share.numel(), {64})});
     troupe::context pass{here};
-    const auto looked_up = shared.call("look_up", {batch}).get().tensors[0];
+    const auto looked_up = shared.call("look_up", {batch}).get().tensor(0);
     const auto error = torch::mse_loss(looked_up.matmul(head), truth(batch));
     pass.backward({error}).get();
     optimizer.step(pass);

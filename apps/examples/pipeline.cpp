@@ -29,7 +29,7 @@ class block : public troupe::module {
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
     if (method != "forward") throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
-    return {{forward(arguments.tensors.at(0))}};
+    return {{forward(arguments.tensor(0))}};
   }
 
   troupe::named_tensors parameters() override {
@@ -58,9 +58,9 @@ torch::Tensor pipelined_loss(const troupe::remote_module& first, const troupe::r
   std::vector<troupe::future<troupe::call_reply>> halfway;
   for (auto& part : batch.chunk(micro_batches)) halfway.push_back(first.call("forward", {part}));
   std::vector<troupe::future<troupe::call_reply>> done;
-  for (auto& part : halfway) done.push_back(second.call("forward", {part.get().tensors[0]}));
+  for (auto& part : halfway) done.push_back(second.call("forward", {part.get().tensor(0)}));
   std::vector<torch::Tensor> outputs;
-  for (auto& part : done) outputs.push_back(part.get().tensors[0]);
+  for (auto& part : done) outputs.push_back(part.get().tensor(0));
   return torch::cat(outputs).square().mean();
 }
 

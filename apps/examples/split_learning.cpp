@@ -34,7 +34,7 @@ class middle : public troupe::module {
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
     if (method != "forward") throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
     for (const auto& each : arguments.tensors) shown_.push_back(each.size(1));
-    return {{layers_->forward(arguments.tensors.at(0))}};
+    return {{layers_->forward(arguments.tensor(0))}};
   }
 
   troupe::named_tensors parameters() override {
@@ -71,7 +71,7 @@ void run() {
   for (int step = 0; step < 120; ++step) {
     troupe::context pass{clinic};
     const auto hidden = torch::tanh(first(data));
-    scores = last(torch::tanh(theirs.call("forward", {hidden}).get().tensors[0]));
+    scores = last(torch::tanh(theirs.call("forward", {hidden}).get().tensor(0)));
     pass.backward({torch::nn::functional::cross_entropy(scores, labels)}).get();
     optimizer.step(pass);
   }

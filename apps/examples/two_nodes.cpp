@@ -27,7 +27,7 @@ class encoder : public troupe::module {
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
     if (method != "forward") throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
-    return {{torch::tanh(layer_->forward(arguments.tensors.at(0)))}};
+    return {{torch::tanh(layer_->forward(arguments.tensor(0)))}};
   }
 
   troupe::named_tensors parameters() override { return {{"weight", layer_->weight}, {"bias", layer_->bias}}; }
@@ -50,8 +50,8 @@ void train() {
   auto targets = torch::sin(inputs);
   double loss = 1;
   for (int step = 0; step < 200; ++step) {
-    troupe::context pass{driver};                                   // one forward and its backward pass
-    auto hidden = half.call("forward", {inputs}).get().tensors[0];  // a tensor with a recv_backward behind it
+    troupe::context pass{driver};                                  // one forward and its backward pass
+    auto hidden = half.call("forward", {inputs}).get().tensor(0);  // a tensor with a recv_backward behind it
     auto error = torch::mse_loss(head(hidden), targets);
     pass.backward({error}).get();  // runs on both nodes
     optimizer.step(pass);          // each parameter is stepped where it lives

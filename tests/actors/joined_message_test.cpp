@@ -75,7 +75,7 @@ class stage {
           if (gradient.defined()) mine->weight_.sub_(gradient);
           return activation{"stepped", scope.reply({mine->weight_.detach().clone()})};
         }
-        const auto y = scope.tensors().at(0) * mine->weight_;
+        const auto y = scope.tensor(0) * mine->weight_;
         if (mine->next_)
           return self->delegate(mine->next_, activation{request.name, troupe::join_graphs(*mine->next_peer_, {y})});
         return activation{request.name, scope.reply({y})};
@@ -189,6 +189,15 @@ BOOST_AUTO_TEST_CASE(an_actor_that_is_not_published_is_named) {
 BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_travel_is_refused_before_it_is_sent) {
   BOOST_CHECK_EXCEPTION(troupe::join_graphs(a.peer("b"), {torch::eye(2).to_sparse_csr()}), troupe::error,
                         [](const troupe::error& e) { return e.code() == troupe::errc::unsupported_tensor; });
+}
+
+BOOST_AUTO_TEST_CASE(a_message_without_the_tensor_that_its_receiver_needs_says_so) {
+  three_nodes nodes;
+  caf::scoped_actor self{nodes.a.system()};
+  std::string text;
+  self->request(nodes.first, 10s, activation{"x", troupe::join_graphs(nodes.a.peer("b"), {})})
+    .receive([](activation&) {}, [&](const caf::error& reason) { text = troupe::to_exception(reason).what(); });
+  BOOST_TEST(text == "expected a message of at least 1 tensor, got none");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -244,6 +244,22 @@ BOOST_AUTO_TEST_CASE(an_object_whose_owner_went_down_while_its_call_waited_is_dr
   BOOST_TEST(b.objects().size() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_tensor_that_did_not_come_is_told_with_how_many_did) {
+  b.functions().add(
+    "sum", [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensor(0) + arguments.tensor(1)}}; });
+  const auto refusal = [&](std::vector<at::Tensor> tensors) {
+    return text_of([&] { a.peer("b").call("sum", std::move(tensors)).get(); });
+  };
+  BOOST_TEST(refusal({}) == "call of 'sum' on node 'b' failed: 'sum' expected at least 1 tensor, got none");
+  BOOST_TEST(refusal({x}) == "call of 'sum' on node 'b' failed: 'sum' expected at least 2 tensors, got 1");
+  const auto reply = a.peer("b").call("sum", {x, x}).get();
+  BOOST_TEST(at::equal(reply.tensor(0), 2 * x));
+  BOOST_CHECK_EXCEPTION(reply.tensor(1), troupe::error, is(errc::misuse));
+  BOOST_TEST(text_of([&] { reply.tensor(1); }) == "expected a reply of at least 2 tensors, got 1");
+  b.functions().add("silent", [](troupe::call_arguments&) { return troupe::call_reply{}; });
+  BOOST_TEST(text_of([&] { a.peer("b").call("silent").get().tensor(0); }) == "expected a reply of at least 1 tensor, got none");
+}
+
 BOOST_AUTO_TEST_CASE(functions_of_the_node_itself_are_not_offered_for_an_unknown_name) {
   BOOST_CHECK_EXCEPTION(a.peer("b").call("thrice").get(), troupe::error, [](const troupe::error& e) {
     const std::string text = e.what();

@@ -123,47 +123,58 @@ call_reply method(object_store& objects, call_arguments& arguments) {
   return objects.find_module(arguments.target)->call(name, arguments);
 }
 
-/// What `pick` makes of each parameter, with the parameters' names.
-template <class F>
-call_reply for_each_parameter(object_store& objects, call_arguments& arguments, F pick) {
+/// Copies with their names: the reply may be read while the tensors change, or not be serialised at all.
+call_reply copies_of(const named_tensors& all) {
   at::NoGradGuard no_grad;
   call_reply reply;
-  for (const auto& [name, parameter] : objects.find_module(arguments.target)->parameters()) {
-    auto picked = pick(parameter);
+  for (const auto& [name, tensor] : all) {
     reply.values.emplace(std::to_string(reply.tensors.size()), name);
-    // A copy: the reply may be read while the parameter changes, or not be serialised at all.
-    reply.tensors.push_back(picked.defined() ? picked.detach().clone() : picked);
+    reply.tensors.push_back(tensor.defined() ? tensor.detach().clone() : tensor);
   }
   return reply;
 }
 
 call_reply parameters(object_store& objects, call_arguments& arguments) {
-  return for_each_parameter(objects, arguments, [](const at::Tensor& parameter) { return parameter; });
+  return copies_of(objects.find_module(arguments.target)->parameters());
+}
+
+call_reply buffers(object_store& objects, call_arguments& arguments) {
+  return copies_of(objects.find_module(arguments.target)->buffers());
 }
 
 call_reply gradients(object_store& objects, call_arguments& arguments) {
   const auto& table = gradients_of(arguments);
-  return for_each_parameter(objects, arguments, [&](const at::Tensor& parameter) { return table.find(parameter); });
+  auto all = objects.find_module(arguments.target)->parameters();
+  for (auto& [name, tensor] : all) tensor = table.find(tensor);
+  return copies_of(all);
 }
 
-call_reply set_parameters(object_store& objects, call_arguments& arguments) {
-  const auto parameters = objects.find_module(arguments.target)->parameters();
+/// Overwrites those of `there` that the call names, or none.
+call_reply overwrite(const named_tensors& there, const std::string& kind, const call_arguments& arguments) {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& value = arguments.tensors[i];
     const auto name = get<std::string>(arguments.values, std::to_string(i));
     at::Tensor to;
-    for (const auto& [known, parameter] : parameters)
-      if (known == name) to = parameter;
-    if (!to.defined()) throw error(errc::misuse, "the module has no parameter '" + name + "'; nothing was written");
+    for (const auto& [known, tensor] : there)
+      if (known == name) to = tensor;
+    if (!to.defined()) throw error(errc::misuse, "the module has no " + kind + " '" + name + "'; nothing was written");
     if (!value.defined() || !value.sizes().equals(to.sizes()) || value.scalar_type() != to.scalar_type())
-      throw error(errc::misuse, "parameter '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
+      throw error(errc::misuse, kind + " '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
                                   "; nothing was written");
     copies.emplace_back(std::move(to), value);
   }
   at::NoGradGuard no_grad;
   for (auto& [to, from] : copies) to.copy_(from);
   return {};
+}
+
+call_reply set_parameters(object_store& objects, call_arguments& arguments) {
+  return overwrite(objects.find_module(arguments.target)->parameters(), "parameter", arguments);
+}
+
+call_reply set_buffers(object_store& objects, call_arguments& arguments) {
+  return overwrite(objects.find_module(arguments.target)->buffers(), "buffer", arguments);
 }
 
 call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
@@ -287,6 +298,8 @@ void add_builtin_functions(function_table& functions, object_store& objects) {
   add("troupe.method", method);
   add("troupe.parameters", parameters);
   add("troupe.set_parameters", set_parameters);
+  add("troupe.buffers", buffers);
+  add("troupe.set_buffers", set_buffers);
   add("troupe.gradients", gradients);
   add("troupe.passes", passes);
   add("troupe.optimizer.create", create_optimizer);

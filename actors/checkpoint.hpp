@@ -16,7 +16,7 @@
 ///   CP-3  a part that is missing, damaged or of another save is refused before anything is read from it.
 namespace troupe {
 
-/// What one node keeps: parameters, and for each what the optimizer remembers of it.
+/// What one node keeps: parameters, for each what the optimizer remembers of it, buffers, and where its random numbers are.
 struct checkpoint_part {
   std::string node;
   std::string save;
@@ -24,6 +24,11 @@ struct checkpoint_part {
   attributes options;     // of the optimizer, all of them
   named_tensors parameters;
   std::vector<parameter_state> states;  // one for each parameter
+  named_tensors buffers = {};
+  at::Tensor random = {};  // random_state()
+
+  /// It was written by a troupe that kept neither buffers nor random numbers.
+  bool before_buffers() const noexcept { return buffers.empty() && !random.defined(); }
 };
 
 /// A part as the manifest names it.

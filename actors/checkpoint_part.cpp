@@ -7,16 +7,18 @@
 #include <torch/serialize/input-archive.h>
 #include <torch/serialize/output-archive.h>
 
+#include <troupe/actors/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
-// A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `slot_names`; `steps` (-1: the
-// optimizer has not seen the parameter) and `slots` (a list of slots for each parameter; an empty tensor stands for one it does
-// not keep).
+// A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not
+// seen the parameter) and `slots` (a list of slots for each parameter; an empty tensor stands for one it does not keep);
+// `buffer_names` and `buffers`; `random` (empty: not known). Parts of version 1 end before `buffer_names`.
 namespace troupe {
 
 namespace {
 
-constexpr std::int64_t part_version = 1;
+constexpr std::int64_t part_version = 2;
+constexpr std::int64_t version_without_buffers = 1;
 constexpr std::int64_t unseen = -1;
 
 using string_list = std::vector<std::string>;
@@ -37,7 +39,27 @@ double to_number(const attribute& from) {
 /// On the CPU, without what else its storage holds.
 at::Tensor to_write(const at::Tensor& from) {
   auto to = from.detach().cpu();
-  return to.storage().nbytes() == to.nbytes() ? to : to.clone();
+  return !to.has_storage() || to.storage().nbytes() == to.nbytes() ? to : to.clone();
+}
+
+void write_named(torch::serialize::OutputArchive& to, const char* names_key, const char* values_key, const named_tensors& all) {
+  string_list names;
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : all) {
+    names.push_back(name);
+    values.push_back(to_write(value));
+  }
+  to.write(names_key, c10::IValue(names));
+  to.write(values_key, c10::IValue(values));
+}
+
+named_tensors read_named(torch::serialize::InputArchive& from, const char* names_key, const char* values_key) {
+  auto names = read<string_list>(from, names_key);
+  auto values = read<std::vector<at::Tensor>>(from, values_key);
+  TORCH_CHECK(names.size() == values.size(), "it has ", names.size(), " ", names_key, " for ", values.size(), " ", values_key);
+  named_tensors all;
+  for (std::size_t i = 0; i < names.size(); ++i) all.emplace_back(std::move(names[i]), std::move(values[i]));
+  return all;
 }
 
 void write_options(torch::serialize::OutputArchive& to, const attributes& options) {
@@ -106,15 +128,10 @@ file_digest write_part(const std::string& path, const checkpoint_part& part) {
   to.write("save", c10::IValue(part.save));
   to.write("optimizer", c10::IValue(part.optimizer));
   write_options(to, part.options);
-  string_list names;
-  std::vector<at::Tensor> values;
-  for (const auto& [name, value] : part.parameters) {
-    names.push_back(name);
-    values.push_back(to_write(value));
-  }
-  to.write("names", c10::IValue(names));
-  to.write("values", c10::IValue(values));
+  write_named(to, "names", "values", part.parameters);
   write_states(to, part.states, optimizer_kind::find(part.optimizer).slots().size());
+  write_named(to, "buffer_names", "buffers", part.buffers);
+  to.write("random", c10::IValue(part.random.defined() ? part.random : at::empty({0}, at::kByte)));
 
   durable_file file(path);
   try {
@@ -139,18 +156,23 @@ checkpoint_part read_part(const std::string& path, const file_digest& expected, 
   try {
     torch::serialize::InputArchive from;
     from.load_from(path, at::Device(at::kCPU));
-    TORCH_CHECK(read<std::int64_t>(from, "version") == part_version, "it has another format than ", part_version);
+    const auto version = read<std::int64_t>(from, "version");
+    TORCH_CHECK(version == part_version || version == version_without_buffers, "it has format ", version,
+                "; this program reads formats ", version_without_buffers, " and ", part_version);
     checkpoint_part part;
     part.node = read<std::string>(from, "node");
     part.save = read<std::string>(from, "save");
     TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
     part.optimizer = read<std::string>(from, "optimizer");
     part.options = read_options(from);
-    auto names = read<string_list>(from, "names");
-    auto values = read<std::vector<at::Tensor>>(from, "values");
-    TORCH_CHECK(names.size() == values.size(), "it has ", names.size(), " names for ", values.size(), " parameters");
-    for (std::size_t i = 0; i < names.size(); ++i) part.parameters.emplace_back(std::move(names[i]), std::move(values[i]));
+    part.parameters = read_named(from, "names", "values");
     part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
+    if (version == version_without_buffers) return part;
+    part.buffers = read_named(from, "buffer_names", "buffers");
+    if (auto random = read<at::Tensor>(from, "random"); random.numel() > 0) {
+      check_random_state(random);
+      part.random = std::move(random);
+    }
     return part;
   } catch (const c10::Error& failed) {
     throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + failed.what_without_backtrace());

@@ -12,6 +12,8 @@
 #include <ATen/ops/view_as_real.h>
 #include <torch/optim/optimizer.h>
 
+#include <troupe/actors/counted.hpp>
+#include <troupe/actors/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -54,27 +56,70 @@ std::string describe(const at::Tensor& tensor) {
   throw error(errc::function_failed, "'" + path + "' is a checkpoint of another model: " + what + "; nothing was changed");
 }
 
+/// Tensors of several owners: each once, and no two of one name.
+class distinct_tensors {
+ public:
+  explicit distinct_tensors(const char* kind) : kind_(kind) {}
+
+  /// Returns how many of them are new.
+  std::size_t add(const std::string& prefix, const named_tensors& from) {
+    const auto before = all_.size();
+    for (const auto& [name, tensor] : from) {
+      if (!names_.insert(prefix + name).second)
+        throw error(errc::misuse, std::string("optimizer: two ") + kind_ + "s are called '" + prefix + name + "'");
+      if (seen_.insert(tensor.unsafeGetTensorImpl()).second) all_.emplace_back(prefix + name, tensor);
+    }
+    return all_.size() - before;
+  }
+  named_tensors take() { return std::move(all_); }
+
+ private:
+  const char* kind_;
+  named_tensors all_;
+  std::unordered_set<const void*> seen_;
+  std::unordered_set<std::string> names_;
+};
+
+std::string prefix_of(std::size_t module) { return std::to_string(module) + "/"; }
+
+void check_leaves(const std::string& prefix, const named_tensors& parameters) {
+  for (const auto& [name, parameter] : parameters)
+    if (!parameter.defined() || !parameter.is_leaf())
+      throw error(errc::misuse, "optimizer: parameter '" + prefix + name + "' is " +
+                                  (parameter.defined() ? "not a leaf; give the module's own tensor" : "undefined"));
+}
+
+/// Refuses tensors of a checkpoint that are not, one by one, of the name, shape and dtype of the model's.
+void check_fit(const std::string& path, const std::string& kind, const named_tensors& there, const named_tensors& here) {
+  const auto common = std::min(there.size(), here.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    const auto& [saved_name, saved] = there[i];
+    const auto& [name, tensor] = here[i];
+    if (saved_name != name)
+      misfit(path, "its " + kind + " " + std::to_string(i) + " is called '" + saved_name + "', the model's '" + name + "'");
+    if (!saved.sizes().equals(tensor.sizes()) || saved.scalar_type() != tensor.scalar_type())
+      misfit(path, kind + " '" + name + "' is " + describe(saved) + " there and " + describe(tensor) + " here");
+  }
+  if (there.size() == here.size()) return;
+  const bool more = there.size() > common;
+  misfit(path, "it has " + counted(there.size(), kind) + ", the model " + counted(here.size(), kind) + "; '" +
+                 (more ? there : here)[common].first + "' is only in " + (more ? "the checkpoint" : "the model"));
+}
+
 }  // namespace
 
 local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
-                                 named_tensors local)
-    : kind_(optimizer_kind::find(settings.type)), modules_(std::move(modules)) {
-  std::unordered_set<const void*> seen;
-  std::unordered_set<std::string> names;
+                                 named_tensors local, named_tensors local_buffers)
+    : kind_(optimizer_kind::find(settings.type)), modules_(std::move(modules)), local_buffers_(std::move(local_buffers)) {
+  distinct_tensors distinct("parameter");
   const auto take = [&](const std::string& prefix, const named_tensors& from) {
-    const auto before = parameters_.size();
-    for (const auto& [name, parameter] : from) {
-      if (!parameter.defined() || !parameter.is_leaf())
-        throw error(errc::misuse, "optimizer: parameter '" + prefix + name + "' is " +
-                                    (parameter.defined() ? "not a leaf; give the module's own tensor" : "undefined"));
-      if (!names.insert(prefix + name).second)
-        throw error(errc::misuse, "optimizer: two parameters are called '" + prefix + name + "'");
-      if (seen.insert(parameter.unsafeGetTensorImpl()).second) parameters_.emplace_back(prefix + name, parameter);
-    }
-    counts_.push_back(parameters_.size() - before);
+    check_leaves(prefix, from);
+    counts_.push_back(distinct.add(prefix, from));
   };
-  for (std::size_t i = 0; i < modules_.size(); ++i) take(std::to_string(i) + "/", modules_[i]->parameters());
+  for (std::size_t i = 0; i < modules_.size(); ++i) take(prefix_of(i), modules_[i]->parameters());
   take("", local);
+  parameters_ = distinct.take();
+  buffers();  // which refuses two of one name now, not when there is a run to save
 
   std::vector<at::Tensor> tensors;
   for (const auto& [name, parameter] : parameters_) tensors.push_back(parameter);
@@ -82,6 +127,17 @@ local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector
 }
 
 local_optimizer::~local_optimizer() = default;
+
+named_tensors local_optimizer::buffers() const {
+  distinct_tensors distinct("buffer");
+  const auto take = [&](const std::string& prefix, named_tensors from) {
+    std::erase_if(from, [](const auto& each) { return !each.second.defined(); });  // registered and not used
+    distinct.add(prefix, from);
+  };
+  for (std::size_t i = 0; i < modules_.size(); ++i) take(prefix_of(i), modules_[i]->buffers());
+  take("", local_buffers_);
+  return distinct.take();
+}
 
 squared_norms local_optimizer::norms(const engine::gradient_table& gradients) const {
   std::lock_guard lock(mutex_);
@@ -145,7 +201,7 @@ void local_optimizer::step_with(const engine::gradient_table& gradients, double 
 
 void check_learning_rate(double rate) {
   if (!std::isfinite(rate) || rate < 0)
-    throw error(errc::misuse, "optimizer: the learning rate is " + std::to_string(rate) + ", expected a number from 0");
+    throw error(errc::misuse, "optimizer: the learning rate is " + std::to_string(rate) + ", expected a number of at least 0");
 }
 
 void local_optimizer::set_learning_rate(double rate) {
@@ -158,45 +214,39 @@ file_digest local_optimizer::save(const std::string& path, const std::string& no
   std::lock_guard lock(mutex_);
   checkpoint_part part{node, save_id, kind_.name(), kind_.options(*optimizer_), parameters_, {}};
   for (const auto& [name, parameter] : parameters_) part.states.push_back(kind_.state(*optimizer_, parameter));
+  part.buffers = buffers();
+  part.random = random_state();
   return write_part(path, part);
 }
 
 void local_optimizer::stage(const std::string& path, const file_digest& digest, const std::string& save_id) {
   auto part = read_part(path, digest, save_id);
   std::lock_guard lock(mutex_);
-  check(path, part);
-  staged_ = std::move(part);
+  auto mine = buffers();
+  check(path, part, mine);
+  staged_ = {std::move(part), std::move(mine)};
 }
 
-void local_optimizer::check(const std::string& path, const checkpoint_part& part) const {
+void local_optimizer::check(const std::string& path, const checkpoint_part& part, const named_tensors& buffers) const {
   if (part.optimizer != kind_.name())
     misfit(path, "it was written with optimizer '" + part.optimizer + "', this one is '" + kind_.name() + "'");
-  const auto common = std::min(part.parameters.size(), parameters_.size());
-  for (std::size_t i = 0; i < common; ++i) {
-    const auto& [saved_name, saved] = part.parameters[i];
-    const auto& [name, parameter] = parameters_[i];
-    if (saved_name != name)
-      misfit(path, "its parameter " + std::to_string(i) + " is called '" + saved_name + "', the model's '" + name + "'");
-    if (!saved.sizes().equals(parameter.sizes()) || saved.scalar_type() != parameter.scalar_type())
-      misfit(path, "parameter '" + name + "' is " + describe(saved) + " there and " + describe(parameter) + " here");
+  check_fit(path, "parameter", part.parameters, parameters_);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
     for (const auto& slot : part.states[i].slots)
-      if (slot.defined() && !slot.sizes().equals(parameter.sizes()))
-        misfit(path, "the optimizer's state of parameter '" + name + "' is " + describe(slot) + ", the parameter " +
-                       describe(parameter));
-  }
-  if (part.parameters.size() != parameters_.size()) {
-    const auto& longer = part.parameters.size() > common ? part.parameters : parameters_;
-    misfit(path, "it has " + std::to_string(part.parameters.size()) + " parameters and the model " +
-                   std::to_string(parameters_.size()) + "; '" + longer[common].first + "' is only in " +
-                   (part.parameters.size() > common ? "the checkpoint" : "the model"));
-  }
+      if (slot.defined() && !slot.sizes().equals(parameters_[i].second.sizes()))
+        misfit(path, "the optimizer's state of parameter '" + parameters_[i].first + "' is " + describe(slot) +
+                       ", the parameter " + describe(parameters_[i].second));
+  if (part.before_buffers() && !buffers.empty())
+    misfit(path, "it was written before checkpoints held buffers, and the model has " + counted(buffers.size(), "buffer") +
+                   ", the first called '" + buffers.front().first + "'");
+  check_fit(path, "buffer", part.buffers, buffers);
 }
 
 void local_optimizer::apply(const std::string& save_id) {
   std::lock_guard lock(mutex_);
-  if (!staged_ || staged_->save != save_id)
+  if (!staged_ || staged_->part.save != save_id)
     throw error(errc::misuse, "optimizer: nothing was read from save " + save_id + " that could be applied");
-  auto part = *std::exchange(staged_, std::nullopt);
+  auto [part, buffers] = *std::exchange(staged_, std::nullopt);
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i].second;
@@ -206,6 +256,8 @@ void local_optimizer::apply(const std::string& save_id) {
     kind_.set_state(*optimizer_, parameter, std::move(part.states[i]));
   }
   kind_.set_options(*optimizer_, part.options);
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].second.copy_(part.buffers[i].second);
+  if (part.random.defined()) set_random_state(part.random);
 }
 
 void local_optimizer::discard() noexcept {

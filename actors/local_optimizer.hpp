@@ -30,13 +30,16 @@ void check_learning_rate(double rate);
 ///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
 ///   LO-2  `.grad` of the parameters and the gradients given are after a step what they were before.
 ///   LO-3  a parameter without a gradient, and the optimizer's state for it, stay as they are.
-///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole.
+///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole: parameters, state, options, buffers
+///         and the state of libtorch's default generator of random numbers.
 ///   LO-5  gathered gradients count for one step, which drops them, also when it throws; their sums are in the order of
 ///         gather().
 class local_optimizer {
  public:
   /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. One that is there twice is stepped once.
-  local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {});
+  /// A checkpoint also has the modules' buffers, called likewise, then `local_buffers`.
+  local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {},
+                  named_tensors local_buffers = {});
   ~local_optimizer();
 
   /// How many parameters each module has, and after those the number of local ones.
@@ -55,18 +58,19 @@ class local_optimizer {
 
   void set_learning_rate(double rate);
 
-  /// Writes parameters and state to `path`.
+  /// Writes parameters, state and the rest of what LO-4 names to `path`.
   file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
 
   /// Reads a part and keeps it for apply(), if every name, shape and dtype fits; throws troupe::error naming the first that
   /// does not.
   void stage(const std::string& path, const file_digest& digest, const std::string& save_id);
-  /// Overwrites parameters, state and options with what was staged from that save.
+  /// Overwrites what LO-4 names with what was staged from that save.
   void apply(const std::string& save_id);
   void discard() noexcept;
 
  private:
-  void check(const std::string& path, const checkpoint_part& part) const;
+  named_tensors buffers() const;
+  void check(const std::string& path, const checkpoint_part& part, const named_tensors& buffers) const;
   squared_norms norms_of(const engine::gradient_table& gradients) const;
   void step_with(const engine::gradient_table& gradients, double scale);
 
@@ -74,10 +78,15 @@ class local_optimizer {
   const optimizer_kind& kind_;
   std::vector<std::shared_ptr<module>> modules_;  // keeps what owns the parameters
   named_tensors parameters_;
+  named_tensors local_buffers_;
   std::vector<std::size_t> counts_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   engine::gradient_table gathered_;
-  std::optional<checkpoint_part> staged_;
+  struct staged_part {
+    checkpoint_part part;
+    named_tensors buffers;  // that it will overwrite
+  };
+  std::optional<staged_part> staged_;
 };
 
 }  // namespace troupe

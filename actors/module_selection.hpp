@@ -12,7 +12,7 @@ namespace troupe {
 /// The module's parameter of that name; throws troupe::error (misuse) with the names there are.
 at::Tensor find_parameter(module& of, const std::string& name);
 
-/// A module with some of its parameters alone; calls go to the whole.
+/// A module with some of its parameters alone; calls go to the whole, and the buffers are those of the whole.
 class module_selection : public module {
  public:
   /// Throws troupe::error (misuse) for a name that the module does not have.
@@ -20,6 +20,7 @@ class module_selection : public module {
 
   call_reply call(const std::string& method, call_arguments& arguments) override { return whole_->call(method, arguments); }
   named_tensors parameters() override { return parameters_; }
+  named_tensors buffers() override { return whole_->buffers(); }
 
  private:
   std::shared_ptr<module> whole_;

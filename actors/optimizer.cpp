@@ -36,19 +36,28 @@ class traced {
   std::int64_t begin_;
 };
 
-/// All parts read and check first, then all take over.
-void load_parts(optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
+/// Whether the checkpoint has a part of this node. Throws if it is not of the optimizer's nodes.
+bool has_own_part(const optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
   std::set<std::string> there;
   for (const auto& part : manifest.parts) there.insert(part.node);
+  const auto own = there.contains(parts.here().name());
+  // A troupe that kept no random numbers wrote no part of a node without parameters.
+  if (!own && !parts.has_local()) there.insert(parts.here().name());
   if (const auto wanted = parts.names(); wanted != there) {
     const auto list = [](const std::set<std::string>& names) {
       std::string text;
       for (const auto& name : names) add_quoted(text, name);
       return text;
     };
-    throw error(errc::function_failed, "the checkpoint in '" + folder + "' is of nodes " + list(there) +
-                                         ", and this optimizer has parameters on " + list(wanted));
+    throw error(errc::function_failed,
+                "the checkpoint in '" + folder + "' is of nodes " + list(there) + ", and this optimizer is of " + list(wanted));
   }
+  return own;
+}
+
+/// All parts read and check first, then all take over.
+void load_parts(optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
+  const auto own = has_own_part(parts, folder, manifest);
   const auto path_of = [&](const part_entry& part) { return (fs::path(folder) / part.file).string(); };
   const attributes save{{"save", manifest.save}};
   const auto nothing = [] {};
@@ -63,7 +72,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
                           {"sum", to_attribute(part.digest.sum)}};
       },
       [&] {
-        if (parts.has_local()) {
+        if (own) {
           const auto& part = manifest.part(parts.here().name());
           parts.local().stage(path_of(part), part.digest, manifest.save);
         }
@@ -81,7 +90,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
   parts.everywhere(
     "troupe.optimizer.apply", [&](const optimizer_parts::group&) { return save; },
     [&] {
-      if (parts.has_local()) parts.local().apply(manifest.save);
+      if (own) parts.local().apply(manifest.save);
     });
 }
 
@@ -162,8 +171,10 @@ struct optimizer::implementation {
   }
 };
 
-optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local)
-    : implementation_(new implementation{.parts = {here, options, std::move(modules), std::move(local)}}) {}
+optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local,
+                     named_tensors local_buffers)
+    : implementation_(
+        new implementation{.parts = {here, options, std::move(modules), std::move(local), std::move(local_buffers)}}) {}
 
 optimizer::~optimizer() = default;
 
@@ -212,14 +223,12 @@ void optimizer::save(const std::string& folder, const attributes& about) {
       [&](const optimizer_parts::group& one) {
         return attributes{{"path", path_of(entry_for(one.where.name()))}, {"save", manifest.save}};
       },
-      [&] {
-        if (all.has_local()) own.digest = all.local().save(path_of(own), own.node, manifest.save);
-      });
+      [&] { own.digest = all.local().save(path_of(own), own.node, manifest.save); });
     for (std::size_t g = 0; g < replies.size(); ++g) {
       manifest.parts.push_back(entry_for(all.groups()[g].where.name()));
       manifest.parts.back().digest = {number_from(replies[g].values, "bytes"), number_from(replies[g].values, "sum")};
     }
-    if (all.has_local()) manifest.parts.push_back(std::move(own));
+    manifest.parts.push_back(std::move(own));
     write_manifest(where.string(), manifest);
   } catch (...) {
     remove_parts(where.string(), manifest.save);

@@ -20,13 +20,16 @@ namespace troupe {
 ///         are scaled by min(1, clip / (norm + 1e-6)) with the norm in double, summed in the order modules, then local.
 ///   OP-2  gradients that are not finite are refused by a clipped step before anything is changed.
 ///   OP-3  a checkpoint that does not fit is refused before any node changes anything.
-///   OP-4  a run that loads a checkpoint goes on with the bits of the run that saved it.
+///   OP-4  a run that loads a checkpoint goes on with the bits of the run that saved it. For that, a checkpoint has the modules'
+///         buffers and, of each node's process, the state of libtorch's default generator on the CPU.
 ///   OP-5  gathered gradients count for one step, which drops them on every node, also when it throws; a gather that fails
 ///         drops them, too. Their sums are in the order of gather().
 class optimizer {
  public:
-  /// Over the parameters of remote modules and, on this node, `local` ones. Blocks; throws troupe::error.
-  optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {});
+  /// Over the parameters of remote modules and, on this node, `local` ones. Checkpoints hold the modules' buffers and
+  /// `local_buffers`. Blocks; throws troupe::error.
+  optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {},
+            named_tensors local_buffers = {});
   ~optimizer();
 
   /// Steps every parameter with the gradient the context gathered for it; parameters without one stay as they are. The context
@@ -44,10 +47,11 @@ class optimizer {
   /// The learning rate of every node from the next step on, with which it travels.
   void set_learning_rate(double rate);
 
-  /// Writes, on each node, its parameters and optimizer state to `folder`, which all nodes must share, and makes these files
-  /// its checkpoint: all of them or none (see checkpoint.hpp). A folder holds one optimizer's checkpoint.
+  /// Writes, on each node, its parameters, optimizer state, buffers and random state to `folder`, which all nodes must share, and
+  /// makes these files its checkpoint: all of them or none (see checkpoint.hpp). A folder holds one optimizer's checkpoint.
   void save(const std::string& folder, const attributes& about);
-  /// Reads it back, learning rate included, and returns `about`. Throws when nodes, names, shapes or dtypes do not fit.
+  /// Reads it back, learning rate included, and returns `about`. Throws when nodes, names, shapes or dtypes do not fit, also of
+  /// buffers: what only one side has is refused by its name.
   attributes load(const std::string& folder);
 
  private:

@@ -20,7 +20,7 @@ void optimizer_parts::group::take(const call_reply& made) {
 }
 
 optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
-                                 named_tensors local)
+                                 named_tensors local, named_tensors local_buffers)
     : here_(here), modules_(std::move(modules)) {
   std::vector<std::shared_ptr<module>> own;
   for (std::size_t i = 0; i < modules_.size(); ++i) {
@@ -35,7 +35,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     found->modules.push_back(i);
   }
   // First, so that wrong settings are refused before anything is made elsewhere.
-  local_ = std::make_unique<local_optimizer>(settings, std::move(own), std::move(local));
+  local_ = std::make_unique<local_optimizer>(settings, std::move(own), std::move(local), std::move(local_buffers));
 
   std::vector<future<call_reply>> replies;
   for (const auto& one : groups_) {
@@ -63,9 +63,8 @@ bool optimizer_parts::has_local() const {
 }
 
 std::set<std::string> optimizer_parts::names() const {
-  std::set<std::string> result;
+  std::set<std::string> result{here_.name()};
   for (const auto& one : groups_) result.insert(one.where.name());
-  if (has_local()) result.insert(here_.name());
   return result;
 }
 

@@ -31,7 +31,8 @@ class optimizer_parts {
   using values_for = std::function<attributes(const group&)>;
 
   /// Makes the parts; throws what the first of them is refused with, and leaves none then.
-  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local);
+  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local,
+                  named_tensors local_buffers);
 
   node& here() const noexcept { return here_; }
   local_optimizer& local() noexcept { return *local_; }
@@ -39,7 +40,7 @@ class optimizer_parts {
 
   /// The part here has parameters.
   bool has_local() const;
-  /// Names of the nodes that a checkpoint has a part of.
+  /// Names of the nodes that a checkpoint has a part of: this one too where it has no parameters, for its random numbers.
   std::set<std::string> names() const;
 
   /// Calls the function on every other node at once, does `meanwhile` here, and waits for all, also when one fails; throws the

@@ -98,14 +98,20 @@ at::Tensor remote_module::parameter(const std::string& name) const {
   return lifetime_->call("troupe.parameter", {}, {{value_names::name, name}}).get().tensor(0);
 }
 
-void remote_module::set_parameters(const named_tensors& values) const {
+void remote_module::set_parameters(const named_tensors& values) const { overwrite("troupe.set_parameters", values); }
+
+named_tensors remote_module::buffers() const { return named(lifetime_->call("troupe.buffers").get()); }
+
+void remote_module::set_buffers(const named_tensors& values) const { overwrite("troupe.set_buffers", values); }
+
+void remote_module::overwrite(const char* function, const named_tensors& values) const {
   std::vector<at::Tensor> tensors;
   attributes names;
   for (const auto& [name, value] : values) {
     names.emplace(std::to_string(tensors.size()), name);
     tensors.push_back(value.defined() ? value.detach() : value);
   }
-  lifetime_->call("troupe.set_parameters", std::move(tensors), std::move(names)).get();
+  lifetime_->call(function, std::move(tensors), std::move(names)).get();
 }
 
 named_tensors remote_module::gradients(const context& pass) const {

@@ -33,8 +33,8 @@ class remote_module {
   /// as both nodes are up. Blocks; throws troupe::error.
   std::string lend(const peer& to) const;
 
-  /// The same module with these parameters alone, for an optimizer or gradients(). Blocks; throws troupe::error (misuse) for a
-  /// name that it does not have.
+  /// The same module with these parameters alone and all its buffers, for an optimizer or gradients(). Blocks; throws
+  /// troupe::error (misuse) for a name that it does not have.
   remote_module select(const std::vector<std::string>& names) const;
 
   const peer& where() const noexcept;
@@ -50,11 +50,16 @@ class remote_module {
   at::Tensor parameter(const std::string& name) const;
   /// Overwrites parameters by name; every name, shape and dtype must fit, or nothing is written. Blocks; throws troupe::error.
   void set_parameters(const named_tensors& values) const;
+  /// The same for its buffers.
+  named_tensors buffers() const;
+  void set_buffers(const named_tensors& values) const;
   /// Copies of the gradients that the context gathered for its parameters, by parameter name; undefined where there is none.
   /// The context must be open on this thread. Blocks; throws troupe::error.
   named_tensors gradients(const context& pass) const;
 
  private:
+  void overwrite(const char* function, const named_tensors& values) const;
+
   struct lifetime;
   std::shared_ptr<lifetime> lifetime_;
 };

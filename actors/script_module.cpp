@@ -56,6 +56,12 @@ class script_module : public module {
     return all;
   }
 
+  named_tensors buffers() override {
+    named_tensors all;
+    for (const auto& each : script_.named_buffers()) all.emplace_back(each.name, each.value);
+    return all;
+  }
+
  private:
   std::string methods() const {
     std::string all;

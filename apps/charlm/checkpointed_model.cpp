@@ -38,6 +38,9 @@ checkpointed_model checkpointed_model::read(const std::string& folder) {
   for (std::string name; std::getline(nodes, name, ',');) {
     const auto& entry = manifest.part(name);
     const auto part = read_part(checkpoint / entry.file, entry.digest, manifest.save);
+    if (!part.buffers.empty())
+      throw std::runtime_error("expected stages without buffers, but in " + checkpoint.string() + " node " + name + " has " +
+                               part.buffers.front().first);
     auto& parameters = stages.emplace_back();
     for (const auto& [in_checkpoint, value] : part.parameters) parameters.emplace_back(parameter_name(in_checkpoint), value);
   }

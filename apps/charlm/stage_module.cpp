@@ -10,6 +10,12 @@ namespace troupe::apps::charlm {
 
 namespace {
 
+named_tensors listed(const torch::OrderedDict<std::string, at::Tensor>& from) {
+  named_tensors all;
+  for (const auto& each : from) all.emplace_back(each.key(), each.value());
+  return all;
+}
+
 class stage_module : public module {
  public:
   explicit stage_module(std::shared_ptr<stage> of) : stage_(std::move(of)) {}
@@ -27,6 +33,7 @@ class stage_module : public module {
   }
 
   named_tensors parameters() override { return parameters_of(*stage_); }
+  named_tensors buffers() override { return buffers_of(*stage_); }
 
  private:
   std::shared_ptr<stage> stage_;
@@ -50,10 +57,8 @@ void add_stage_type(node& here) {
   });
 }
 
-named_tensors parameters_of(const stage& of) {
-  named_tensors all;
-  for (const auto& each : of.named_parameters()) all.emplace_back(each.key(), each.value());
-  return all;
-}
+named_tensors parameters_of(const stage& of) { return listed(of.named_parameters()); }
+
+named_tensors buffers_of(const stage& of) { return listed(of.named_buffers()); }
 
 }  // namespace troupe::apps::charlm

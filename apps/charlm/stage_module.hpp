@@ -18,7 +18,8 @@ attributes stage_attributes(const model_shape& shape, stage_place place, std::ui
 /// name: how many libtorch uses inside one operation there.
 void add_stage_type(node& here);
 
-/// The parameters of a stage by name, the stage's own.
+/// The parameters of a stage by name, the stage's own, and its buffers, of which the model so far has none.
 named_tensors parameters_of(const stage& of);
+named_tensors buffers_of(const stage& of);
 
 }  // namespace troupe::apps::charlm

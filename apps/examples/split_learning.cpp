@@ -37,13 +37,16 @@ class middle : public troupe::module {
     return {{layers_->forward(arguments.tensor(0))}};
   }
 
-  troupe::named_tensors parameters() override {
+  troupe::named_tensors parameters() override { return listed(layers_->named_parameters()); }
+  troupe::named_tensors buffers() override { return listed(layers_->named_buffers()); }
+
+ private:
+  static troupe::named_tensors listed(const torch::OrderedDict<std::string, torch::Tensor>& from) {
     troupe::named_tensors all;
-    for (auto& parameter : layers_->named_parameters()) all.emplace_back(parameter.key(), parameter.value());
+    for (const auto& each : from) all.emplace_back(each.key(), each.value());
     return all;
   }
 
- private:
   torch::nn::Sequential layers_{nullptr};
   std::vector<std::int64_t>& shown_;
 };

@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 
 #include <actors/temporary_folder.hpp>
+#include <troupe/actors/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -29,6 +30,9 @@ checkpoint_part sample_part(const std::string& save = save_id) {
   part.states.push_back({});
   part.states.push_back({true, 0, {at::randn({4, 2}), at::rand({4, 2}), at::rand({4, 2})}});
   part.states.push_back({});
+  part.buffers.emplace_back("0/norm.running_mean", at::randn({1000, 4}).slice(0, 5, 7));
+  part.buffers.emplace_back("0/norm.steps", at::tensor(7));
+  part.random = random_state();
   return part;
 }
 
@@ -57,7 +61,7 @@ BOOST_AUTO_TEST_CASE(a_part_comes_back_as_it_was_written) {
   temporary_folder folder;
   const auto part = sample_part();
   const auto digest = write_part(folder / "a.pt", part);
-  BOOST_TEST(digest.bytes < 20'000u);  // a view is written without the rest of its storage
+  BOOST_TEST(digest.bytes < 25'000u);  // a view is written without the rest of its storage
   const auto read = read_part(folder / "a.pt", digest, save_id);
   BOOST_TEST(read.node == part.node);
   BOOST_TEST(read.save == part.save);
@@ -73,6 +77,20 @@ BOOST_AUTO_TEST_CASE(a_part_comes_back_as_it_was_written) {
     for (std::size_t s = 0; s < part.states[i].slots.size(); ++s)
       BOOST_TEST(same(read.states[i].slots[s], part.states[i].slots[s]));
   }
+  BOOST_REQUIRE(read.buffers.size() == part.buffers.size());
+  for (std::size_t i = 0; i < part.buffers.size(); ++i) {
+    BOOST_TEST(read.buffers[i].first == part.buffers[i].first);
+    BOOST_TEST(same(read.buffers[i].second, part.buffers[i].second));
+  }
+  BOOST_TEST(same(read.random, part.random));
+}
+
+BOOST_AUTO_TEST_CASE(a_part_whose_random_state_is_none_is_refused) {
+  temporary_folder folder;
+  auto part = sample_part();
+  part.random = at::zeros({7}, at::kByte);
+  const auto digest = write_part(folder / "a.pt", part);
+  BOOST_TEST(contains(text_of<error>([&] { read_part(folder / "a.pt", digest, save_id); }), "is not a checkpoint of troupe"));
 }
 
 BOOST_AUTO_TEST_CASE(a_part_without_parameters_can_be_written) {

@@ -9,6 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <actors/temporary_folder.hpp>
+#include <troupe/actors/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -20,13 +21,20 @@ namespace {
 
 const std::string this_save = "0123456789abcdef";
 
-/// A module that only has parameters.
+/// A module that only has parameters and buffers.
 struct plain_module : module {
   named_tensors held;
-  explicit plain_module(named_tensors tensors) : held(std::move(tensors)) {}
+  named_tensors kept;
+  explicit plain_module(named_tensors tensors, named_tensors buffers = {})
+      : held(std::move(tensors)), kept(std::move(buffers)) {}
   call_reply call(const std::string&, call_arguments&) override { return {}; }
   named_tensors parameters() override { return held; }
+  named_tensors buffers() override { return kept; }
 };
+
+std::shared_ptr<plain_module> with_buffers(named_tensors buffers) {
+  return std::make_shared<plain_module>(named_tensors{{"w", at::ones({2}).requires_grad_()}}, std::move(buffers));
+}
 
 using sizes = std::vector<std::vector<std::int64_t>>;
 const sizes usual{{8, 5}, {5}, {}, {3, 2, 2}};
@@ -105,6 +113,31 @@ const std::vector<pairing> pairings{
        p, AdagradOptions(0.05).lr_decay(0.1).weight_decay(0.01).initial_accumulator_value(0.5).eps(1e-6));
    }},
 };
+
+/// What a troupe that knew no buffers wrote of plain SGD.
+file_digest write_part_of_version_1(const std::string& path, const named_tensors& parameters) {
+  torch::serialize::OutputArchive to;
+  std::vector<std::string> names;
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : parameters) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  to.write("version", c10::IValue(std::int64_t{1}));
+  to.write("node", c10::IValue("n"));
+  to.write("save", c10::IValue(this_save));
+  to.write("optimizer", c10::IValue("sgd"));
+  to.write("option_names", c10::IValue(std::vector<std::string>{"lr"}));
+  to.write("option_values", c10::IValue(std::vector<double>{0.5}));
+  to.write("option_flags", c10::IValue(std::vector<bool>{false}));
+  to.write("names", c10::IValue(names));
+  to.write("values", c10::IValue(values));
+  to.write("steps", c10::IValue(std::vector<std::int64_t>(names.size(), -1)));
+  to.write("slots", c10::IValue(std::vector<at::Tensor>(names.size(), at::empty({0}))));
+  to.write("slots_kept", c10::IValue(std::vector<bool>(names.size(), false)));
+  to.save_to(path);
+  return file_digest::of(path);
+}
 
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
@@ -300,11 +333,83 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothin
                       "parameter 'p1' is [3] Double there and [3] Float here"));
   BOOST_TEST(contains(refusal({}, {{"p0", at::zeros({2, 3})}, {"bias", at::zeros({3})}}),
                       "its parameter 1 is called 'bias', the model's 'p1'"));
-  BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}}))), "it has 1 parameters and the model 2; 'p1' is only in the model"));
   BOOST_TEST(
-    contains(refusal({}, named(leaves({{2, 3}, {3}, {3}}))), "3 parameters and the model 2; 'p2' is only in the checkpoint"));
+    contains(refusal({}, named(leaves({{2, 3}}))), "it has 1 parameter, the model 2 parameters; 'p1' is only in the model"));
+  BOOST_TEST(contains(refusal({}, named(leaves({{2, 3}, {3}, {3}}))),
+                      "3 parameters, the model 2 parameters; 'p2' is only in the checkpoint"));
   BOOST_TEST(
     contains(refusal({"adam", {}}, named(leaves({{2, 3}, {3}}))), "written with optimizer 'adam', this one is 'adamw'"));
+}
+
+BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {  // LO-4
+  temporary_folder folder;
+  const auto shared = at::full({}, 3, at::kLong);
+  const auto first = with_buffers({{"mean", at::zeros({3})}, {"steps", shared}, {"unused", {}}});
+  local_optimizer saving({}, {first, with_buffers({{"tied", shared}})}, {}, {{"head.mean", at::full({2}, 4.5)}});
+  first->kept[0].second = at::full({3}, 1.5);  // a call may put another tensor in a buffer's place
+  torch::manual_seed(7);
+  at::randn({3});  // leaves half a pair of normal numbers behind
+  const auto digest = saving.save(folder / "a.pt", "n", this_save);
+  const auto drawn = at::randn({5});
+
+  const auto second = with_buffers({{"mean", at::zeros({3})}, {"steps", at::zeros({}, at::kLong)}, {"unused", {}}});
+  const auto head = at::zeros({2});
+  local_optimizer loading({}, {second, with_buffers({{"tied", second->kept[1].second}})}, {}, {{"head.mean", head}});
+  loading.stage(folder / "a.pt", digest, this_save);
+  BOOST_TEST(at::equal(second->kept[0].second, at::zeros({3})));
+  loading.apply(this_save);
+  BOOST_TEST(at::equal(second->kept[0].second, at::full({3}, 1.5)));
+  BOOST_TEST(second->kept[1].second.item<std::int64_t>() == 3);
+  BOOST_TEST(at::equal(head, at::full({2}, 4.5)));
+  BOOST_TEST(at::equal(at::randn({5}), drawn));
+}
+
+BOOST_AUTO_TEST_CASE(buffers_that_do_not_fit_are_refused_by_name_and_change_nothing) {  // LO-4
+  temporary_folder folder;
+  const auto refusal = [&](named_tensors saved) {
+    const auto digest = local_optimizer({}, {with_buffers(std::move(saved))}).save(folder / "a.pt", "n", this_save);
+    const auto model = with_buffers({{"mean", at::ones({3})}, {"steps", at::full({}, 7, at::kLong)}});
+    local_optimizer loading({}, {model});
+    const auto drawn = random_state();
+    const auto text = text_of<error>([&] { loading.stage(folder / "a.pt", digest, this_save); });
+    BOOST_TEST(contains(text, "is a checkpoint of another model: "));
+    BOOST_TEST(contains(text, "; nothing was changed"));
+    BOOST_TEST(at::equal(model->kept[0].second, at::ones({3})));
+    BOOST_TEST(at::equal(random_state(), drawn));
+    return text;
+  };
+  const std::pair<std::string, at::Tensor> steps{"steps", at::zeros({}, at::kLong)};
+  BOOST_TEST(contains(refusal({{"mean", at::ones({4})}, steps}), "buffer '0/mean' is [4] Float there and [3] Float here"));
+  BOOST_TEST(
+    contains(refusal({{"mean", at::ones({3}, at::kDouble)}, steps}), "buffer '0/mean' is [3] Double there and [3] Float here"));
+  BOOST_TEST(
+    contains(refusal({{"average", at::ones({3})}, steps}), "its buffer 0 is called '0/average', the model's '0/mean'"));
+  BOOST_TEST(
+    contains(refusal({{"mean", at::ones({3})}}), "it has 1 buffer, the model 2 buffers; '0/steps' is only in the model"));
+  BOOST_TEST(contains(refusal({}), "it has no buffers, the model 2 buffers; '0/mean' is only in the model"));
+  BOOST_TEST(contains(refusal({{"mean", at::ones({3})}, steps, {"variance", at::ones({3})}}),
+                      "it has 3 buffers, the model 2 buffers; '0/variance' is only in the checkpoint"));
+  BOOST_TEST(contains(text_of<error>([&] {
+                        local_optimizer refused({}, {}, {}, {{"mean", at::ones({3})}, {"mean", at::ones({3})}});
+                      }),
+                      "two buffers are called 'mean'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_buffers_is_loaded_by_a_model_without_alone) {
+  temporary_folder folder;
+  const auto digest = write_part_of_version_1(folder / "a.pt", {{"0/w", at::full({2}, 5.0)}});
+  const auto model = with_buffers({});
+  local_optimizer loading({"sgd", {{"lr", 1}}}, {model});
+  const auto drawn = random_state();
+  loading.stage(folder / "a.pt", digest, this_save);
+  loading.apply(this_save);
+  BOOST_TEST(at::equal(model->held[0].second, at::full({2}, 5.0)));
+  BOOST_TEST(at::equal(random_state(), drawn));
+  const auto other = with_buffers({{"mean", at::ones({3})}});
+  local_optimizer refusing({"sgd", {{"lr", 1}}}, {other});
+  BOOST_TEST(contains(text_of<error>([&] { refusing.stage(folder / "a.pt", digest, this_save); }),
+                      "it was written before checkpoints held buffers, and the model has 1 buffer, the first called '0/mean'"));
+  BOOST_TEST(at::equal(other->held[0].second, at::ones({2})));
 }
 
 BOOST_AUTO_TEST_CASE(what_was_staged_is_applied_only_for_its_save_and_once) {

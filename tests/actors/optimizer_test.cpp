@@ -96,6 +96,71 @@ struct single_process {
   }
 };
 
+/// Linear, batch norm, dropout, as a node's module. Methods: forward.
+class normed : public module {
+ public:
+  explicit normed(std::int64_t in) : layers_(torch::nn::Linear(in, 4), torch::nn::BatchNorm1d(4), torch::nn::Dropout(0.5)) {}
+
+  call_reply call(const std::string&, call_arguments& arguments) override { return {{layers_->forward(arguments.tensor(0))}}; }
+  named_tensors parameters() override { return listed(layers_->named_parameters()); }
+  named_tensors buffers() override { return listed(layers_->named_buffers()); }
+
+ private:
+  static named_tensors listed(const torch::OrderedDict<std::string, at::Tensor>& from) {
+    named_tensors all;
+    for (const auto& each : from) all.emplace_back(each.key(), each.value());
+    return all;
+  }
+
+  torch::nn::Sequential layers_;
+};
+
+/// A stage with batch norm and dropout on either of two nodes, a batch norm on the driver, and inputs drawn there.
+struct normed_cluster {
+  linear_cluster cluster;
+  std::vector<remote_module> modules;
+  torch::nn::BatchNorm1d head{4};
+  std::optional<optimizer> steps;
+
+  explicit normed_cluster(const optimizer_settings& settings) {
+    for (node* one : {&cluster.stage1, &cluster.stage2})
+      add_module_type(*one, "normed",
+                      [](const attributes& values) { return std::make_shared<normed>(get<std::int64_t>(values, "in")); });
+    modules.push_back(cluster.driver.peer("stage1").create("normed", {{"in", 6}}));
+    modules.push_back(cluster.driver.peer("stage2").create("normed", {{"in", 4}}));
+    steps.emplace(cluster.driver, settings, modules, head_parameters(), head_buffers());
+  }
+
+  named_tensors head_parameters() const { return {{"head.weight", head->weight}, {"head.bias", head->bias}}; }
+  named_tensors head_buffers() const {
+    return {{"head.running_mean", head->running_mean},
+            {"head.running_var", head->running_var},
+            {"head.num_batches_tracked", head->num_batches_tracked}};
+  }
+
+  void step() {
+    context pass(cluster.driver);
+    auto hidden = at::randn({8, 6});
+    for (const auto& one : modules) hidden = one.call("forward", {hidden}).get().tensor(0);
+    pass.backward({head(hidden).pow(3).sum()}).get();
+    steps->step(pass);
+  }
+
+  std::vector<at::Tensor> all() const {
+    std::vector<at::Tensor> result;
+    const auto add = [&](const named_tensors& from) {
+      for (const auto& [name, tensor] : from) result.push_back(tensor.detach().clone());
+    };
+    for (const auto& one : modules) {
+      add(one.parameters());
+      add(one.buffers());
+    }
+    add(head_parameters());
+    add(head_buffers());
+    return result;
+  }
+};
+
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   BOOST_REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
@@ -317,6 +382,75 @@ BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, d
   require_same(spread.parameters(), expected);
 }
 
+BOOST_AUTO_TEST_CASE(an_interrupted_run_with_batch_norm_and_dropout_has_the_bits_of_one_that_was_not) {  // OP-4
+  temporary_folder folder;
+  const optimizer_settings settings{"adamw", {{"lr", 0.01}}};
+  std::vector<at::Tensor> expected;
+  {
+    normed_cluster whole(settings);
+    for (int number = 0; number < 3; ++number) whole.step();
+    whole.steps->save(folder.path(), {});
+    for (int number = 0; number < 3; ++number) whole.step();
+    expected = whole.all();
+  }
+  normed_cluster resumed(settings);
+  for (int number = 0; number < 2; ++number) resumed.step();
+  torch::manual_seed(99);
+  resumed.steps->load(folder.path());
+  for (int number = 0; number < 3; ++number) resumed.step();
+  require_same(resumed.all(), expected);
+}
+
+BOOST_AUTO_TEST_CASE(buffers_that_a_checkpoint_lacks_or_has_beyond_are_refused_before_any_node_changes) {  // OP-3
+  temporary_folder folder;
+  normed_cluster whole(adamw);
+  whole.step();
+  whole.steps->save(folder.path(), {});
+  const auto before = whole.all();
+  optimizer without_local(whole.cluster.driver, adamw, whole.modules, whole.head_parameters());
+  BOOST_TEST(contains(text_of<error>([&] { without_local.load(folder.path()); }),
+                      "it has 3 buffers, the model no buffers; 'head.running_mean' is only in the checkpoint"));
+  auto more = whole.head_buffers();
+  more.emplace_back("head.more", at::zeros({1}));
+  optimizer with_more(whole.cluster.driver, adamw, whole.modules, whole.head_parameters(), more);
+  BOOST_TEST(contains(text_of<error>([&] { with_more.load(folder.path()); }),
+                      "it has 3 buffers, the model 4 buffers; 'head.more' is only in the model"));
+  require_same(whole.all(), before);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_a_driver_without_parameters_had_a_part_is_loaded) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  optimizer steps(cluster.driver, adamw, {block});
+  steps.save(folder.path(), {});
+  auto manifest = read_manifest(folder.path());
+  BOOST_TEST(manifest.parts.size() == 2u);
+  std::erase_if(manifest.parts, [](const part_entry& part) { return part.node == "driver"; });
+  write_manifest(folder.path(), manifest);
+  block.set_parameters({{"bias", at::ones({3})}});
+  steps.load(folder.path());
+  BOOST_TEST(at::equal(block.parameters()[1].second, linear(layer(4, 3, 5)).bias));
+}
+
+BOOST_AUTO_TEST_CASE(a_rate_that_was_set_before_a_load_gives_way_to_the_checkpoints) {  // OP-4
+  temporary_folder folder;
+  std::vector<at::Tensor> expected;
+  linear_cluster cluster;
+  {
+    model spread(cluster, adamw);
+    spread.step(0);
+    spread.steps->save(folder.path(), {});
+    spread.step(1);
+    expected = spread.parameters();
+  }
+  model spread(cluster, adamw);
+  spread.steps->set_learning_rate(0.5);
+  spread.steps->load(folder.path());
+  spread.step(1);
+  require_same(spread.parameters(), expected);
+}
+
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_before_any_node_changes) {  // OP-3
   temporary_folder folder;
   linear_cluster cluster;
@@ -360,8 +494,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_other_nodes_is_refused_by_name) {
   spread.steps->save(folder.path(), {});
   optimizer fewer(cluster.driver, adamw, {spread.modules[0], spread.modules[2]}, {{"scale", spread.scale}});
   const auto text = text_of<error>([&] { fewer.load(folder.path()); });
-  BOOST_TEST(
-    contains(text, "is of nodes 'driver', 'stage1', 'stage2', and this optimizer has parameters on 'driver', 'stage1'"));
+  BOOST_TEST(contains(text, "is of nodes 'driver', 'stage1', 'stage2', and this optimizer is of 'driver', 'stage1'"));
   BOOST_TEST(contains(text_of<error>([&] { fewer.load(folder / "nowhere"); }), "no checkpoint in '"));
 }
 

@@ -24,6 +24,13 @@ struct noted_module : module {
   named_tensors parameters() override { return {}; }
 };
 
+struct module_with_a_buffer : module {
+  at::Tensor mean = at::zeros({3});
+  call_reply call(const std::string&, call_arguments&) override { return {}; }
+  named_tensors parameters() override { return {}; }
+  named_tensors buffers() override { return {{"mean", mean}}; }
+};
+
 errc code_of(const std::function<void()>& run) {
   try {
     run();
@@ -61,6 +68,26 @@ BOOST_AUTO_TEST_CASE(parameters_are_copies_and_are_set_by_name) {
   block.set_parameters({{"bias", at::ones({3})}});
   BOOST_TEST(at::equal(block.parameters()[1].second, at::ones({3})));
   BOOST_TEST(at::equal(block.parameters()[0].second, linear(layer(4, 3, 5)).weight));
+}
+
+BOOST_AUTO_TEST_CASE(buffers_are_copies_and_are_set_by_name) {
+  linear_cluster cluster;
+  const auto kept = std::make_shared<module_with_a_buffer>();
+  add_module_type(cluster.stage1, "buffered", [kept](const attributes&) { return kept; });
+  const auto block = cluster.driver.peer("stage1").create("buffered");
+  auto first = block.buffers();
+  BOOST_REQUIRE(first.size() == 1u);
+  BOOST_TEST(first[0].first == "mean");
+  first[0].second.fill_(9);
+  BOOST_TEST(at::equal(kept->mean, at::zeros({3})));
+  block.set_buffers({{"mean", at::ones({3})}});
+  BOOST_TEST(at::equal(kept->mean, at::ones({3})));
+  BOOST_TEST(at::equal(block.select({}).buffers().at(0).second, at::ones({3})));
+  BOOST_TEST(contains(text_of<error>([&] {
+                        block.set_buffers({{"mean", at::ones({4})}});
+                      }),
+                      "buffer 'mean' is [3] Float, the value given [4] Float; nothing was written"));
+  BOOST_TEST(cluster.driver.peer("stage1").create("linear", layer(4, 3, 5)).buffers().empty());
 }
 
 BOOST_AUTO_TEST_CASE(parameters_that_do_not_fit_are_refused_and_none_is_written) {

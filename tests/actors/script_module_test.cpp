@@ -85,4 +85,27 @@ BOOST_AUTO_TEST_CASE(what_a_script_can_not_do_is_told_with_the_node) {
   BOOST_TEST(contains(text_of<error>([&] { load_script(at::zeros({3})); }), "uint8"));
 }
 
+BOOST_AUTO_TEST_CASE(a_scripts_buffers_are_in_its_checkpoint_also_those_that_it_replaces) {
+  temporary_folder folder;
+  const auto counting = [] {
+    torch::jit::Module script("counting");
+    script.register_parameter("weight", at::ones({2}).requires_grad_(), false);
+    script.register_buffer("seen", at::zeros({}));
+    script.define("def forward(self, x):\n    self.seen = self.seen + x.sum()\n    return x * self.weight\n");
+    return script;
+  };
+  linear_cluster cluster;
+  const auto stage = cluster.driver.peer("stage1");
+  auto saved = create_script(stage, counting());
+  saved.call("forward", {at::full({2}, 3.0)}).get();
+  optimizer(cluster.driver, {"sgd", {}}, {saved}).save(folder.path(), {});
+  auto loaded = create_script(stage, counting());
+  loaded.call("forward", {at::full({2}, 100.0)}).get();
+  optimizer(cluster.driver, {"sgd", {}}, {loaded}).load(folder.path());
+  const auto buffers = loaded.buffers();
+  BOOST_REQUIRE(buffers.size() == 1u);
+  BOOST_TEST(buffers[0].first == "seen");
+  BOOST_TEST(buffers[0].second.item<float>() == 6.f);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only separate processes show: an owner of modules that is killed, and anomaly mode, of which each has its own.
+// What only separate processes show: an owner of modules that is killed, random numbers and anomaly mode.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -19,6 +19,7 @@
 #include "actors/linear_cluster.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "actors/process_cluster.hpp"
+#include "actors/temporary_folder.hpp"
 #include "support/contains.hpp"
 
 using namespace std::chrono_literals;
@@ -30,7 +31,20 @@ namespace {
 using troupe::test::layer;
 using troupe::test::loopback_settings;
 
+/// Half of its input times a weight. Which half, its process draws.
+class dropping : public troupe::module {
+ public:
+  troupe::call_reply call(const std::string&, troupe::call_arguments& arguments) override {
+    return {{torch::dropout(arguments.tensor(0) * weight_, 0.5, true)}};
+  }
+  troupe::named_tensors parameters() override { return {{"weight", weight_}}; }
+
+ private:
+  at::Tensor weight_ = torch::ones({16}).requires_grad_();
+};
+
 void add_functions(troupe::node& here) {
+  troupe::add_module_type(here, "dropping", [](const troupe::attributes&) { return std::make_shared<dropping>(); });
   troupe::add_module_type(here, "linear",
                           [](const troupe::attributes& values) { return std::make_shared<troupe::test::linear>(values); });
   static std::vector<troupe::remote_module> kept;  // never destroyed: the process is killed
@@ -69,6 +83,28 @@ struct trio : troupe::test::process_cluster {
   }
 };
 
+/// A model in two processes, and a driver that has no parameters and draws the inputs.
+struct dropping_run {
+  trio cluster{{"b", "c"}};
+  std::vector<troupe::remote_module> stages{cluster.driver().peer("b").create("dropping"),
+                                            cluster.driver().peer("c").create("dropping")};
+  troupe::optimizer optimizer{cluster.driver(), {"sgd", {{"lr", 0.1}}}, stages};
+
+  std::vector<double> losses_of(int steps) {
+    std::vector<double> losses;
+    for (int step = 0; step < steps; ++step) {
+      troupe::context pass(cluster.driver());
+      auto hidden = torch::rand({16});
+      for (const auto& each : stages) hidden = each.call("forward", {hidden}).get().tensor(0);
+      const auto loss = hidden.square().sum();
+      pass.backward({loss}).get();
+      optimizer.step(pass);
+      losses.push_back(loss.item<double>());
+    }
+    return losses;
+  }
+};
+
 /// Asks until so many objects live there; false if they do not within ten seconds.
 bool comes_to_hold(const troupe::peer& home, std::uint64_t objects) {
   const auto until = std::chrono::steady_clock::now() + 10s;
@@ -96,6 +132,20 @@ BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
   cluster.signal("owner", SIGKILL);
   BOOST_TEST(comes_to_hold(home, 1));
   BOOST_TEST(shared.parameters().size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_resumed_run_draws_in_every_process_what_one_without_interruption_would) {  // OP-4
+  troupe::test::temporary_folder folder;
+  std::vector<double> expected;
+  {
+    dropping_run whole;
+    whole.losses_of(3);
+    whole.optimizer.save(folder.path(), {});
+    expected = whole.losses_of(3);
+  }
+  dropping_run resumed;  // the generators of its processes are new
+  resumed.optimizer.load(folder.path());
+  BOOST_TEST(resumed.losses_of(3) == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(anomaly_mode_reaches_other_processes_and_their_traces_come_back) {

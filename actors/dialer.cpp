@@ -10,7 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <memory>
+#include <string>
 
 #include <caf/actor_system.hpp>
 #include <caf/io/middleman.hpp>
@@ -21,6 +23,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/atoms.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
 
@@ -44,11 +47,21 @@ class probe {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) found = nullptr;
+    const int problem = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+    if (problem != 0) {
+      found = nullptr;
+      const std::string why = problem == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(problem);
+      // What may yet come right is tried again by those who join.
+      unresolved_ = make_error(problem == EAI_AGAIN ? errc::unknown_peer : errc::misuse,
+                               "the host name '" + host + "' has no address (" + why + "); is it spelled right?");
+    }
     addresses_.reset(found);
     next_ = found;
     try_next();
   }
+
+  /// Why the host's name has no address; none: it has.
+  const caf::error& unresolved() const noexcept { return unresolved_; }
 
   verdict wait(std::chrono::milliseconds patience) {
     if (socket_ < 0) return verdict::nobody;
@@ -94,6 +107,7 @@ class probe {
 
   std::unique_ptr<addrinfo, free_addresses> addresses_;
   addrinfo* next_ = nullptr;
+  caf::error unresolved_;
   int socket_ = -1;
   bool connected_ = false;
 };
@@ -131,7 +145,7 @@ void step(caller_pointer self) {
       st.promise.deliver(caf::error{caf::sec::unexpected_message});
       break;
     case probe::verdict::nobody:
-      st.promise.deliver(caf::error{caf::sec::cannot_connect_to_node});
+      st.promise.deliver(st.line.unresolved() ? st.line.unresolved() : caf::error{caf::sec::cannot_connect_to_node});
       break;
   }
   self->quit();

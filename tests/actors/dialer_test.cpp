@@ -15,6 +15,7 @@
 
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/system_config.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 #include "actors/odd_server.hpp"
 
@@ -82,7 +83,15 @@ BOOST_AUTO_TEST_CASE(nobody_is_told_from_a_stranger) {
   BOOST_TEST((here.call(greeter.port()) == caf::sec::unexpected_message));
   BOOST_TEST((here.call(leaver.port()) == caf::sec::cannot_connect_to_node));
   BOOST_TEST((here.call(closed) == caf::sec::cannot_connect_to_node));
-  BOOST_TEST((here.call(1, 5s, "no such host") == caf::sec::cannot_connect_to_node));
+}
+
+// DI-1
+BOOST_AUTO_TEST_CASE(a_host_name_without_an_address_is_named) {
+  caller here;
+  const auto problem = here.call(1, 5s, "no such host");
+  BOOST_TEST((problem == troupe::errc::misuse));
+  const std::string text = troupe::to_exception(problem).what();
+  BOOST_TEST(text.starts_with("the host name 'no such host' has no address ("), text);
 }
 
 // DI-3

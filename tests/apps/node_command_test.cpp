@@ -108,6 +108,7 @@ BOOST_AUTO_TEST_CASE(an_address_where_nobody_listens_is_named) {
     port = gone.port();
   }
   check_fails({"--name", "a", "--deadline-ms", "1000", "--join", "127.0.0.1:" + port}, "1", {"127.0.0.1:" + port});
+  check_fails({"--name", "a", "--deadline-ms", "1000", "--join", "no such host:4001"}, "1", {"'no such host' has no address"});
 }
 
 BOOST_AUTO_TEST_CASE(an_address_where_nobody_answers_is_named_at_the_deadline) {

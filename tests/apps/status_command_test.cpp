@@ -71,6 +71,7 @@ BOOST_AUTO_TEST_CASE(an_address_without_a_node_is_named_in_one_line) {  // SU-2
     port = gone.port();
   }
   check_status_fails("127.0.0.1:" + port, "no node listens at 127.0.0.1:" + port);
+  check_status_fails("no such host:4001", "the host name 'no such host' has no address");
   program frozen({"node", "--name", "stage1"});
   const auto address = address_printed_by(frozen);
   frozen.signal(SIGSTOP);

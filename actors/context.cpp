@@ -34,8 +34,11 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
   const auto dtype = root.scalar_type();
   if (given.empty() || !given[index].defined()) {
     if (root.numel() != 1)
-      refuse("backward: root ", index, " has shape ", root.sizes(), "; without a gradient for it a root has one element");
-    if (root.is_complex()) refuse("backward: root ", index, " is ", dtype, "; without a gradient for it a root is real");
+      refuse("backward: root ", index, " has shape ", root.sizes(),
+             "; give its gradient (backward_options::gradients), or a root of one element");
+    if (root.is_complex())
+      refuse("backward: root ", index, " is ", dtype,
+             "; give its gradient (backward_options::gradients), or a root that is real");
     return at::ones_like(root);
   }
   if (given[index].is_complex() != root.is_complex())

@@ -102,8 +102,8 @@ double checked(const std::string& kind, const char* name, bool flag, const attri
   if (const auto* x = std::get_if<bool>(&given.value); x != nullptr && flag) return *x ? 1.0 : 0.0;
   if (const auto* x = std::get_if<double>(&given.value); x != nullptr && !flag) return *x;
   if (const auto* x = std::get_if<std::int64_t>(&given.value); x != nullptr && !flag) return static_cast<double>(*x);
-  throw error(errc::misuse, "optimizer '" + kind + "': option '" + name + "' is " + (flag ? "true or false" : "a number") +
-                              ", a value of another type was given");
+  throw error(errc::misuse, "optimizer '" + kind + "': option '" + name + "' takes " + (flag ? "true or false" : "a number") +
+                              ", got a value of another type");
 }
 
 template <class Optimizer, class Options, class State, class OptionTable, class StateTable>

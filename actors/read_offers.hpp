@@ -29,7 +29,7 @@ inline caf::error why_not_read(company& here, node_id from) {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
   };
-  if (!here.networked() || !here.options().direct_memory) return refused("it reads none of any");
+  if (!here.networked() || !here.options().direct_memory) return refused("direct memory is turned off there");
   if (!here.directory().face(from)) return refused("that is not up here");
   if (!is_loopback(here.directory().host(from))) return refused("that does not listen on loopback");
   return {};

@@ -92,7 +92,8 @@ remote_module create_script(const peer& where, const torch::jit::Module& script)
 
 std::shared_ptr<module> load_script(const at::Tensor& bytes) {
   if (!bytes.defined() || bytes.scalar_type() != at::kByte || bytes.dim() != 1)
-    throw error(errc::misuse, "a TorchScript module travels as a one-dimensional uint8 tensor, something else came");
+    throw error(errc::misuse,
+                "expected the bytes of a TorchScript module, a uint8 tensor of one dimension, got another tensor");
   const auto whole = bytes.contiguous();
   std::istringstream in(std::string(static_cast<const char*>(whole.const_data_ptr()), static_cast<std::size_t>(whole.numel())));
   try {

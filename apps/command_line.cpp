@@ -90,6 +90,8 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
     text =
       (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
   }
+  if (const auto missing = text.find(": 1 required "); missing != std::string::npos)
+    text = text.substr(0, missing) + ": expected a value after it";
   for (auto* option : where.get_options())
     if (option->get_expected_max() == 1 && option->get_items_expected_max() == 1 && option->count() > 1)
       text = option->get_name() + " is given " + std::to_string(option->count()) + " times, expected once";

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <iomanip>
+#include <sstream>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +22,12 @@ int status_with_output(int status) noexcept;
 
 /// Any exception's text on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& failure);
+
+/// Refuses numbers that are not in the range, which the help shows as "1 to 64".
+template <class T>
+CLI::Range between(T least, T most) {
+  return {least, most, (std::ostringstream() << least << " to " << std::fixed << std::setprecision(0) << most).str()};
+}
 
 /// Refuses what troupe::parse_address refuses, where the option is read.
 CLI::Validator host_and_port();

@@ -65,7 +65,7 @@ stage_nodes stage_nodes::join(node& driver, const std::string& path) {
   stage_nodes nodes;
   for (const auto& each : file.nodes) {
     if (each.port == 0)
-      throw std::runtime_error(path + ": node " + each.name + " has no port; to join it, its port has to stand in the file");
+      throw std::runtime_error(path + ": node " + each.name + " has no port; write the port that it listens on into the file");
     if (!has(driver.peers(), each.name)) {
       const auto came = driver.join(each.host, each.port);
       if (came != each.name)

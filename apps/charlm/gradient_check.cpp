@@ -76,8 +76,9 @@ void copy_parameters(const std::vector<named_tensors>& from, whole_model& to) {
     for (const auto& [name, value] : from[s]) {
       auto* parameter = parameters.find(name);
       if (parameter == nullptr || shape_of(*parameter) != shape_of(value))
-        throw std::runtime_error("stage " + std::to_string(s + 1) + ": parameter " + name + " came as " + shape_of(value) +
-                                 ", expected " + (parameter == nullptr ? "no such name" : shape_of(*parameter)));
+        throw std::runtime_error(
+          "stage " + std::to_string(s + 1) + ": parameter " + name + " came as " + shape_of(value) +
+          (parameter == nullptr ? ", but the stage has none of that name" : ", expected " + shape_of(*parameter)));
       parameter->copy_(value);
     }
   }

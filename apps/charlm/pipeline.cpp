@@ -199,9 +199,10 @@ void pipeline::expect_one_thread() const {
     const auto threads = get<std::int64_t>(each.call("threads").get().values, "threads");
     if (threads != 1)
       throw std::runtime_error(
-        "expected one thread inside an operation on node " + each.where().name() + ", but it has " + std::to_string(threads) +
-        ", and gradients have the bits of a single process with one alone; give it \"threads\": 1 in the cluster "
-        "file (--threads 1), or leave the comparison out with --verify-steps 0");
+        "expected node " + each.where().name() + " to use one thread inside an operation, but it uses " +
+        std::to_string(threads) +
+        ". With several threads gradients have other bits than those of a single process: give the node \"threads\": 1 in the "
+        "cluster file (--threads 1), or leave the comparison out with --verify-steps 0");
   }
 }
 

@@ -17,6 +17,7 @@
 #include "apps/charlm/checkpointed_model.hpp"
 #include "apps/charlm/generation.hpp"
 #include "apps/charlm/text.hpp"
+#include "apps/command_line.hpp"
 #include "apps/signals.hpp"
 
 namespace troupe::apps {
@@ -75,13 +76,13 @@ void add_generate_command(CLI::App& app) {
   auto* command = app.add_subcommand("generate", "Write text from a checkpoint of troupe train");
   command->add_option("--out", options->out, "The folder of the run")->capture_default_str();
   command->add_option("--length", options->how.length, "Characters to write")
-    ->check(CLI::Range(std::int64_t{0}, std::int64_t{100'000'000}))
+    ->check(between(std::int64_t{0}, std::int64_t{100'000'000}))
     ->capture_default_str();
   command->add_option("--prompt", options->prompt, "Text to continue; a line break where none is given");
   command->add_option("--temperature", options->how.temperature, "0: always the likeliest character; 1: as the model says")
-    ->check(CLI::Range(0.0, 100.0))
+    ->check(between(0.0, 100.0))
     ->capture_default_str();
-  command->add_option("--seed", options->how.seed, "Of what is drawn")
+  command->add_option("--seed", options->how.seed, "Seed of what is drawn")
     ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
     ->capture_default_str();
   command->footer(generate_examples);

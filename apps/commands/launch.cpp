@@ -93,7 +93,7 @@ class cluster {
       throw_if_one_ended(processes_.poll_for(glance));
       if (clock::now() >= deadline)
         throw std::runtime_error("expected every node to be up by the deadline, but " + missing() +
-                                 " is not; a longer one is set by --deadline-ms");
+                                 " is not; set a longer one with --deadline-ms");
     }
   }
 
@@ -160,7 +160,8 @@ void add_launch_command(CLI::App& app) {
   auto* command = app.add_subcommand("launch", "Start the nodes of a cluster file and watch them");
   command->option_defaults()->always_capture_default();
   command->add_option("FILE", options->file, "The cluster file (JSON)")->required();
-  command->add_option("--deadline-ms", options->deadline_ms, "Until every node has to be up")->check(CLI::Range(1, 86'400'000));
+  command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds until every node has to be up")
+    ->check(between(1, 86'400'000));
   command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });
 }

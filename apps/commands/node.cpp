@@ -85,8 +85,9 @@ void warn_unless_loopback(const node_options& options) {
   if (!is_loopback(options.host))
     std::fprintf(
       stderr,
-      "troupe: warning: %s listens on %s, which is not loopback: without certificates whoever reaches this port can end the "
-      "process and call its functions. Keep it to a network that you trust.\n",
+      "troupe: warning: node %s listens on %s, which is not loopback. Connections are neither encrypted nor authenticated: "
+      "whoever reaches this port can end the process and call its functions. Use it only on a network that is closed to "
+      "others.\n",
       options.name.c_str(), options.host.c_str());
 }
 
@@ -133,18 +134,20 @@ void add_node_command(CLI::App& app) {
     ->default_str("")
     ->required();
   command->add_option("--host", options->host, "Address to listen on");
-  command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(CLI::Range(0, 65535));
+  command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(between(0, 65535));
   command
     ->add_option("--join", options->join, "Address of a node to join, tried for 5 s, or 10 s where nobody answers; may repeat")
     ->check(host_and_port())
     ->type_name("HOST:PORT");
-  command->add_option("--workers", options->workers, "Remote calls that run at once")->check(CLI::Range(1, 1024));
-  command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(CLI::Range(1, 1024));
-  command->add_option("--deadline-ms", options->deadline_ms, "Deadline of calls, passes and lookups")
-    ->check(CLI::Range(1, 86'400'000));
-  command->add_option("--heartbeat-ms", options->heartbeat_ms, "Between two signs of life; a peer is down after 3 missed ones")
-    ->check(CLI::Range(10, 3'600'000));
-  command->add_option("--until-left", options->until_left, "Leave when this peer is down or has left")
+  command->add_option("--workers", options->workers, "Remote calls that run at once")->check(between(1, 1024));
+  command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(between(1, 1024));
+  command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds that a call, a pass or a lookup may take")
+    ->check(between(1, 86'400'000));
+  command
+    ->add_option("--heartbeat-ms", options->heartbeat_ms,
+                 "Milliseconds between two signs of life; a peer that misses 3 is down")
+    ->check(between(10, 3'600'000));
+  command->add_option("--until-left", options->until_left, "Leave when the peer of this name is down or has left")
     ->check(node_name())
     ->type_name("NAME");
   command->add_flag("--print-port", options->print_port, "Print the port alone when ready");

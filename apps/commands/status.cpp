@@ -130,10 +130,10 @@ void add_status_command(CLI::App& app) {
     ->default_str("")
     ->required();
   command->add_flag("--json", options->json, "Print JSON; with --watch one object a line");
-  command->add_option("--watch", options->watch, "Print it again every so many seconds, until Ctrl-C; 0: once")
-    ->check(CLI::Range(0.0, 86'400.0));
-  command->add_option("--deadline-ms", options->deadline_ms, "How long to wait for an answer")
-    ->check(CLI::Range(1, 86'400'000));
+  command->add_option("--watch", options->watch, "Seconds from one print to the next, until Ctrl-C; 0: print once")
+    ->check(between(0.0, 86'400.0));
+  command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds to wait for an answer")
+    ->check(between(1, 86'400'000));
   command->footer(status_examples);
   command->callback([options] { show_status(*options); });
 }

@@ -32,8 +32,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--data", options.data, "Text to train on: a UTF-8 file, or a folder of them");
   command.add_option("--out", options.out, "Folder for checkpoints, metrics, chart and trace");
   command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
-  auto* seconds =
-    command.add_option("--seconds", options.seconds, "Seconds to train for")->check(CLI::Range(1.0, a_year, "1 to 31622400"));
+  auto* seconds = command.add_option("--seconds", options.seconds, "Seconds to train for")->check(between(1.0, a_year));
   command.add_option("--steps", options.steps, "Steps to train for, instead of a time")
     ->check(CLI::Range(std::int64_t{1}, many, at_least_1))
     ->default_str("")
@@ -43,50 +42,50 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--validate-every", options.validate_every, "Steps between validations")
     ->check(CLI::Range(std::int64_t{1}, many, at_least_1));
   command
-    .add_option("--verify-steps", options.verify_steps, "First steps whose gradients are compared with a single process's")
+    .add_option("--verify-steps", options.verify_steps,
+                "Steps at the start whose gradients are compared with those of a single process")
     ->check(CLI::Range(std::int64_t{0}, many, "0 or more"));
   command
     .add_option(
       "--single-process-seconds", options.single_process_seconds,
       "Seconds to measure a single process for, half of them at the start, the rest during the training; 0: not at all")
-    ->check(CLI::Range(0.0, a_year, "0 to 31622400"));
+    ->check(between(0.0, a_year));
   command.add_option("--sample", options.sample, "Characters to generate at the end")
-    ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
+    ->check(between(std::int64_t{0}, std::int64_t{1'000'000}));
 
   const auto model = [&](const char* name, std::int64_t& value, const char* what) {
-    command.add_option(name, value, what)->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))->group("Model");
+    command.add_option(name, value, what)->check(between(std::int64_t{1}, std::int64_t{1'000'000}))->group("Model");
   };
   model("--blocks", options.shape.blocks, "Transformer blocks");
   model("--width", options.shape.width, "Width of the hidden values");
   model("--heads", options.shape.heads, "Attention heads; they divide the width");
-  model("--context", options.shape.context, "Characters that it sees");
+  model("--context", options.shape.context, "Characters that the model sees");
   model("--batch", options.how.batch, "Windows of text in a step");
   model("--micro-batches", options.how.micro_batches, "Parts of a batch that move through the stages one behind the other");
-  model("--contexts", options.how.contexts, "Contexts that share them: one's backward pass runs beside another's forward");
-  command.add_option("--learning-rate", options.how.learning_rate, "AdamW's, at its highest")
+  model("--contexts", options.how.contexts,
+        "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another");
+  command.add_option("--learning-rate", options.how.learning_rate, "Highest learning rate of AdamW")
     ->check(CLI::Range(std::numeric_limits<double>::min(), largest, "above 0"))
     ->group("Model");
   command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")
     ->group("Model");
-  command.add_option("--seed", options.how.seed, "Of the first parameters and the order of the text")
+  command.add_option("--seed", options.how.seed, "Seed of the first parameters and of the order of the text")
     ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))
     ->group("Model");
 
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
-    ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
+    ->check(between(std::int64_t{1}, std::int64_t{64}))
     ->group("Cluster");
   command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
     ->group("Cluster");
-  command.add_option("--port", options.port, "The driver's port; 0: any free one")
-    ->check(CLI::Range(0, 65535))
-    ->group("Cluster");
+  command.add_option("--port", options.port, "The driver's port; 0: any free one")->check(between(0, 65535))->group("Cluster");
   command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
-    ->check(CLI::Range(1.0, 86'400.0, "1 to 86400"))
+    ->check(between(1.0, 86'400.0))
     ->group("Cluster");
   command.add_flag("--trace,!--no-trace", options.trace, "Record what every node does, for trace.json")->group("Cluster");
   command
     .add_option("--profile-steps", options.profile_steps,
-                "Steps after the verified ones whose operators, on all nodes, trace.json shows")
+                "Steps, after the verified ones, whose operators on all nodes are in trace.json")
     ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))
     ->group("Cluster");
 }

@@ -260,8 +260,8 @@ BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there
              "optimizer 'sgd' has no option 'beta1'; it has lr, momentum, dampening, weight_decay, nesterov");
   BOOST_TEST(refusal({"adamw", {{"LR", 0.9}}}) ==
              "optimizer 'adamw' has no option 'LR'; it has lr, beta1, beta2, eps, weight_decay, amsgrad");
-  BOOST_TEST(contains(refusal({"adam", {{"lr", "fast"}}}), "option 'lr' is a number"));
-  BOOST_TEST(contains(refusal({"adam", {{"amsgrad", 1}}}), "option 'amsgrad' is true or false"));
+  BOOST_TEST(contains(refusal({"adam", {{"lr", "fast"}}}), "option 'lr' takes a number"));
+  BOOST_TEST(contains(refusal({"adam", {{"amsgrad", 1}}}), "option 'amsgrad' takes true or false"));
   BOOST_TEST(contains(refusal({"adam", {{"lr", -1}}}), "Invalid learning rate: -1"));
   BOOST_TEST(contains(text_of<error>([] { local_optimizer({}, {}, named(leaves(usual))).set_learning_rate(-1); }),
                       "learning rate is -1"));

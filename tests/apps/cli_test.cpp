@@ -16,6 +16,7 @@ BOOST_AUTO_TEST_CASE(every_subcommands_help_shows_an_example) {
     BOOST_TEST(text.find("Usage: troupe " + name) != std::string::npos, text);
     auto example = text.find("Example");
     BOOST_TEST((example != std::string::npos && text.find("troupe " + name, example) != std::string::npos), text);
+    BOOST_TEST(text.find(" in [") == std::string::npos, text);  // "1 to 64", not "INT in [1 - 64]"
   }
 }
 
@@ -55,7 +56,7 @@ BOOST_AUTO_TEST_CASE(output_that_can_not_be_written_is_a_failure) {  // CL-3
 BOOST_AUTO_TEST_CASE(the_help_shows_no_default_that_is_refused) {
   program train({"train", "--help"});
   BOOST_TEST(train.how_it_ends() == "exited with 0");
-  BOOST_TEST(train.text().find("=0 ") == train.text().find("=0 Excludes"), train.text());
+  BOOST_TEST(train.line_with("--steps").find("=0") == std::string::npos, train.text());
   for (const char* odd : {"3.16224e+07", "9223372036854775807"})
     BOOST_TEST(train.text().find(odd) == std::string::npos, train.text());
   BOOST_TEST(train.line_with("--deadline").find("=60") != std::string::npos, train.text());

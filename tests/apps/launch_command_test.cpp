@@ -116,7 +116,7 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_not_up_in_time_is_named, fixture) {  // L
   program launch({"launch", file, "--deadline-ms", "1"});
   BOOST_TEST(launch.how_it_ends() == "exited with 1");
   BOOST_TEST(launch.lines().back() ==
-             "troupe: expected every node to be up by the deadline, but stage1 is not; a longer one is set by --deadline-ms");
+             "troupe: expected every node to be up by the deadline, but stage1 is not; set a longer one with --deadline-ms");
 }
 
 BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LC-3

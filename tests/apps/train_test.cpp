@@ -376,7 +376,7 @@ BOOST_AUTO_TEST_CASE(nodes_that_can_not_give_the_same_bits_are_told_before_train
   const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one) +
                                                        R"(}, {"name": "two", "port": )" + start(two) + "}]}");
   const auto command = run.command({"--steps", "3", "--cluster", file});
-  check_fails(command, {"node two", "has 2", "\"threads\": 1", "--verify-steps 0"});
+  check_fails(command, {"node two", "uses 2", "\"threads\": 1", "--verify-steps 0"});
   BOOST_TEST(!std::filesystem::exists(run.file("metrics.jsonl")));
   program training(run.command({"--steps", "3", "--cluster", file, "--verify-steps", "0"}));
   BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());

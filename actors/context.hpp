@@ -63,7 +63,7 @@ class context {
   /// leads over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
-  /// The gradient of a leaf of this node; undefined if it got none.
+  /// The gradient of a leaf of this node; undefined if it got none. A value of its own: no later pass changes it.
   at::Tensor gradient(const at::Tensor& leaf) const;
 
   /// The context open on this thread, or none.

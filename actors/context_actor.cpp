@@ -76,7 +76,8 @@ struct context_shell {
       sh.state.gathered = sum;
       sh.gather();
     };
-    timed_request(self, here, here.continuation(), take_deadline, state.expiry, merge_atom::value, state.gathered, table)
+    timed_request(self, here, here.continuation(), take_deadline, state.expiry, merge_atom::value,
+                  std::exchange(state.gathered, nullptr), table)
       .then(summed, [s = self](const caf::error& reason) { context_shell(s).lose(reason); });
   }
 

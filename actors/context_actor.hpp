@@ -48,6 +48,7 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///   CO-6  when a peer goes down or is cut off from the node that opened the context, those that hold a part of it say so to
 ///         that node: what only that peer knew of is released all the same.
 ///   CO-7  who waits for gradients when it is released, a call that is about to run included, is told so.
+///   CO-8  gradients that it handed out are values: no later pass changes them.
 using context_actor = caf::typed_actor<
   // from this node
   caf::reacts_to<backward_job_ptr>,                        // a pass that has to wait for gradients of earlier ones

@@ -14,11 +14,11 @@ cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_act
       const company::own_thread own(*here);
       run_and_return(*here, std::move(work), owner);
     },
-    [=](merge_atom, const gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
+    [=](merge_atom, gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
       try {
         c10::AutoGradMode record(more->has_graph());
-        auto sum = std::make_shared<engine::gradient_table>();
-        sum->merge(engine::gradient_table(*all));
+        auto sum = std::make_shared<engine::gradient_table>(*all);
+        all = nullptr;  // a gradient that nobody else holds is then added to in place
         sum->merge(std::move(*more));
         return gradients_ptr{std::move(sum)};
       } catch (const std::exception& reason) {

@@ -15,6 +15,23 @@ namespace {
 // Strided memory that some other tensor looks at too, as the parts of a split do.
 bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() && gradient.storage().use_count() > 1; }
 
+// Whether nobody else has the gradient or looks at its memory. (Dropping the two handles made here orders what follows after all
+// that was read by those who have dropped theirs.)
+bool is_ours_alone(const at::Tensor& gradient) {
+  if (!gradient.has_storage()) {
+    return false;  // sparse and opaque parts have owners of their own
+  }
+  const at::Tensor handle = gradient;
+  const c10::Storage memory = gradient.storage();
+  return handle.use_count() == 2 && memory.use_count() == 2;
+}
+
+// As accumulateGrad sums, with its bits, but never in place.
+at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
+  const bool dense_second = first.is_sparse() && !second.is_sparse();
+  return dense_second ? second + first : first + second;
+}
+
 }  // namespace
 
 void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
@@ -26,10 +43,9 @@ void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
     found.gradient = torch::autograd::utils::clone_obey_contract(gradient, leaf);
     return;
   }
-  if (found.gradient.defined() && found.gradient.requires_grad() && !c10::GradMode::is_enabled()) {
-    // Not in place: functions that the gradient has gone into may have kept it.
-    const bool dense_second = found.gradient.is_sparse() && !gradient.is_sparse();
-    found.gradient = dense_second ? gradient + found.gradient : found.gradient + gradient;
+  if (found.gradient.defined() && (found.gradient.requires_grad() || !is_ours_alone(found.gradient))) {
+    // Not in place: it may have been handed out, and functions that it has gone into may have kept it.
+    found.gradient = sum_of(found.gradient, gradient);
     return;
   }
   torch::autograd::AccumulateGrad::accumulateGrad(leaf, found.gradient, gradient, 1,

@@ -4,7 +4,9 @@
 
 #include <torch/torch.h>
 
+#include <future>
 #include <string>
+#include <vector>
 
 #include <troupe/actors/context_record.hpp>
 #include <troupe/troupe.hpp>
@@ -46,6 +48,81 @@ BOOST_AUTO_TEST_CASE(gradients_of_passes_are_added_in_the_order_of_the_passes) {
     pass.backward({y}, with).get();
   }
   BOOST_TEST(a.peer("b").call("gradient").get().tensors.at(0).item<float>() == 1.0f);
+}
+
+// CO-8
+BOOST_AUTO_TEST_CASE(a_gradient_that_was_handed_out_is_changed_by_no_later_pass) {
+  auto x = torch::ones({2, 2}, torch::requires_grad());
+  auto z = torch::ones({3}, torch::requires_grad());
+  auto rows = torch::ones({3, 2}, torch::requires_grad());
+  for (const bool create_graph : {false, true}) {
+    troupe::context pass(a);
+    troupe::backward_options with;
+    with.keep_graph = true;
+    with.create_graph = create_graph;
+    auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+    auto picked = torch::embedding(rows, torch::tensor({0, 2}), -1, false, true);  // its gradient is sparse
+    auto root = y.square().sum() + z.square().sum() + picked.sum();
+    const auto keep_all = [&] {
+      const auto table = pass.gradients();
+      return std::vector<at::Tensor>{pass.gradient(x),
+                                     pass.gradient(z),
+                                     pass.gradient(rows),
+                                     table->find(x),
+                                     pass.gradient(z).view({3, 1}),
+                                     a.peer("b").call("gradient").get().tensors.at(0)};
+    };
+    std::vector<std::vector<at::Tensor>> handed_out;
+    std::vector<std::vector<at::Tensor>> copies;
+    for (int n = 1; n <= 3; ++n) {
+      pass.backward({root}, with).get();
+      handed_out.push_back(keep_all());
+      copies.emplace_back();
+      for (const auto& each : handed_out.back()) copies.back().push_back(each.detach().clone());
+      BOOST_TEST(at::equal(handed_out.back()[1], torch::full({3}, 2.0 * n)));
+      BOOST_TEST(at::equal(handed_out.back()[2].to_dense(), torch::tensor({{n, n}, {0, 0}, {n, n}}, torch::kFloat)));
+    }
+    for (std::size_t n = 0; n < handed_out.size(); ++n)
+      for (std::size_t i = 0; i < handed_out[n].size(); ++i)
+        BOOST_TEST(at::equal(handed_out[n][i].to_dense(), copies[n][i].to_dense()), "gradient " << i << " of pass " << n + 1);
+  }
+}
+
+// CO-8: a call that reads what it was given while the next pass adds to it.
+BOOST_AUTO_TEST_CASE(a_call_reads_gradients_that_stay_as_they_are_while_the_next_pass_is_gathered) {
+  std::promise<void> begun;
+  std::promise<void> let_go;
+  b.functions().add("gradient_later", [&](troupe::call_arguments& arguments) {
+    begun.set_value();
+    let_go.get_future().wait();
+    return troupe::call_reply{{arguments.gradients->find(weight).clone()}};
+  });
+  troupe::context pass(a);
+  auto y = a.peer("b").call("times_weight", {torch::ones({1}, torch::requires_grad())}).get().tensors.at(0);
+  troupe::backward_options with;
+  with.keep_graph = true;
+  pass.backward({y}, with).get();
+  auto reply = a.peer("b").call("gradient_later");
+  begun.get_future().wait();
+  pass.backward({y}, with).get();
+  auto next = a.peer("b").call("gradient");
+  while (b.status().calls_queued == 0) {
+  }  // it waits for the worker, with the gradients of both passes
+  let_go.set_value();
+  BOOST_TEST(next.get().tensors.at(0).item<float>() == 2.0f);
+  BOOST_TEST(reply.get().tensors.at(0).item<float>() == 1.0f);
+}
+
+// CO-1: the news counts also where no pass left gradients, as that node may tell others.
+BOOST_AUTO_TEST_CASE(news_of_a_failed_pass_reach_the_actor_of_a_context_that_has_no_gradients) {
+  troupe::activity counts;
+  troupe::context_record record({a.id(), 1}, b.id(), counts);
+  troupe::call_request request;
+  request.completed = {1};
+  BOOST_TEST(record.take_news(request));
+  BOOST_TEST((record.completed() == troupe::pass_number{1}));
+  request.failed = {{2}};
+  BOOST_TEST(!record.take_news(request));
 }
 
 // CR-1, CR-2

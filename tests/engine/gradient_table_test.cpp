@@ -3,6 +3,10 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <boost/test/unit_test.hpp>
 
+#include <functional>
+#include <memory>
+#include <vector>
+
 #include <troupe/engine/gradient_table.hpp>
 
 #include "engine/oracle.hpp"
@@ -84,6 +88,64 @@ BOOST_AUTO_TEST_CASE(a_gradient_is_taken_only_from_its_sole_owner) {
   BOOST_TEST(!table.find(leaf).is_alias_of(whole));
   table.accumulate(leaf, at::ones({4, 3}));
   BOOST_TEST(!at::equal(table.find(leaf), whole.narrow(0, 0, 4)));
+}
+
+// TB-3
+BOOST_AUTO_TEST_CASE(a_gradient_that_was_handed_out_stays_as_it_is_while_the_sum_grows) {
+  const auto leaf = at::randn({4, 3}).requires_grad_();
+  const c10::AutoGradMode off(false);
+  const auto rows = [] { return at::tensor({1, 3}, at::kLong).unsqueeze(0); };
+  const auto coalesced = [&] { return at::sparse_coo_tensor(rows(), at::randn({2, 3}), {4, 3}).coalesce(); };
+  const auto dense = [] { return at::randn({4, 3}); };
+  const auto as_it_is = [](const at::Tensor& x) { return x; };
+  const auto view = [](const at::Tensor& x) { return x.view({12}); };
+  const auto values = [](const at::Tensor& x) { return x._values(); };
+  struct way {
+    std::function<at::Tensor()> first;
+    std::function<at::Tensor()> second;
+    std::function<at::Tensor(const at::Tensor&)> kept;
+  };
+  const std::vector<way> ways{{dense, dense, as_it_is},
+                              {dense, dense, view},
+                              {dense, [] { return sparse(1); }, as_it_is},
+                              {[] { return sparse(1); }, [] { return sparse(2); }, as_it_is},
+                              {coalesced, coalesced, as_it_is},
+                              {coalesced, coalesced, values},
+                              {[] { return sparse(1); }, dense, as_it_is}};
+  for (const auto& [first, second, kept] : ways) {
+    const std::vector<at::Tensor> gradients{first(), second(), second()};
+    gradient_table table;
+    std::vector<at::Tensor> held;
+    std::vector<at::Tensor> copies;
+    for (const auto& gradient : gradients) {
+      table.accumulate(leaf, gradient.clone());
+      held.push_back(kept(table.find(leaf)));
+      copies.push_back(held.back().clone());
+    }
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      BOOST_TEST(difference(held[i], copies[i]) == "");
+    }
+    BOOST_TEST(difference(table.find(leaf), libtorchs(leaf, gradients)) == "");
+  }
+}
+
+// TB-3
+BOOST_AUTO_TEST_CASE(a_copy_of_a_table_keeps_its_gradients_and_one_that_nobody_holds_is_added_to_in_place) {
+  const auto leaf = at::randn({4, 3}).requires_grad_();
+  const c10::AutoGradMode off(false);
+  auto first = std::make_unique<gradient_table>();
+  first->accumulate(leaf, at::ones({4, 3}));
+  const void* memory = first->find(leaf).data_ptr();
+  gradient_table sum(*first);
+  sum.accumulate(leaf, at::ones({4, 3}));
+  BOOST_TEST(at::equal(first->find(leaf), at::ones({4, 3})));
+  BOOST_TEST(at::equal(sum.find(leaf), at::full({4, 3}, 2.0)));
+
+  gradient_table next(*first);
+  first = nullptr;
+  next.accumulate(leaf, at::ones({4, 3}));
+  BOOST_TEST(at::equal(next.find(leaf), at::full({4, 3}, 2.0)));
+  BOOST_TEST(next.find(leaf).data_ptr() == memory);
 }
 
 // TB-1

@@ -316,9 +316,6 @@ void add_builtin_functions(function_table& functions, object_store& objects) {
   add("troupe.optimizer.discard", discard);
 }
 
-void add_builtin_functions(node& here) {
-  add_builtin_functions(here.functions(), here.objects());
-  here.objects().open(here);
-}
+void add_builtin_functions(node& here) { add_builtin_functions(here.functions(), here.objects()); }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ class node;
 class object_store;
 
 /// Registers the functions behind remote modules and optimizers ("troupe.create", "troupe.method", "troupe.optimizer.step",
-/// ...) and ties the node's handles to it. Called once, by the node.
+/// ...). Called once, by the node.
 void add_builtin_functions(node& here);
 
 /// The same without a node.

@@ -10,8 +10,7 @@
 
 namespace troupe {
 
-object_store::object_store(node_id here, std::string node_name)
-    : here_(here), node_name_(std::move(node_name)), tether_(std::make_shared<node_tether>(nullptr)) {}
+object_store::object_store(node_id here, std::string node_name) : here_(here), node_name_(std::move(node_name)) {}
 
 object_store::~object_store() { close(); }
 
@@ -127,16 +126,8 @@ std::size_t object_store::size() const {
   return objects_.size();
 }
 
-void object_store::open(node& here) {
-  std::lock_guard lock(mutex_);
-  tether_ = std::make_shared<node_tether>(&here);
-}
+void object_store::open(node& here) { tether_->tie(here); }
 
-void object_store::close() { tether()->cut(); }
-
-std::shared_ptr<node_tether> object_store::tether() const {
-  std::lock_guard lock(mutex_);
-  return tether_;
-}
+void object_store::close() { tether_->cut(); }
 
 }  // namespace troupe

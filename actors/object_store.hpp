@@ -24,13 +24,15 @@ using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 /// Lets handles on remote objects reach their node as long as it is there.
 class node_tether {
  public:
-  explicit node_tether(node* here) : here_(here) {}
-
   /// Runs `use` with the node, which stays meanwhile, or not at all.
   template <class F>
   void with_node(F&& use) {
     std::lock_guard lock(mutex_);
     if (here_ != nullptr) use(*here_);
+  }
+  void tie(node& here) {
+    std::lock_guard lock(mutex_);
+    here_ = &here;
   }
   void cut() {
     std::lock_guard lock(mutex_);
@@ -39,7 +41,7 @@ class node_tether {
 
  private:
   std::mutex mutex_;
-  node* here_;
+  node* here_ = nullptr;
 };
 
 /// Modules and optimizers that live on a node, each on behalf of its owners, and the module types it can make. Safe to use from
@@ -49,6 +51,7 @@ class node_tether {
 ///   OS-2  no id is given twice, also not by two runs of a node.
 ///   OS-3  user code (a maker, a destructor) runs without the store's lock.
 ///   OS-4  a loan is taken once, by the node that it is for, and ends with either of its two nodes.
+///   OS-5  there is one tether: close() cuts off every handle, also one that was made before open().
 class object_store {
  public:
   object_store(node_id here, std::string node_name);
@@ -84,7 +87,7 @@ class object_store {
   /// Ties handles to the node; close() (a node that stops calls it first) cuts them off. Later drops of handles do nothing.
   void open(node& here);
   void close();
-  std::shared_ptr<node_tether> tether() const;
+  const std::shared_ptr<node_tether>& tether() const noexcept { return tether_; }
 
  private:
   using object = std::variant<std::shared_ptr<module>, std::shared_ptr<local_optimizer>>;
@@ -108,12 +111,12 @@ class object_store {
 
   const node_id here_;
   const std::string node_name_;
-  mutable std::mutex mutex_;
+  const std::shared_ptr<node_tether> tether_ = std::make_shared<node_tether>();
+  mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, module_maker> types_;
   std::unordered_map<object_id, entry> objects_;
   std::uint64_t last_number_ = 0;
   std::uint64_t last_ticket_ = 0;
-  std::shared_ptr<node_tether> tether_;
 };
 
 }  // namespace troupe

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/object_store.hpp>
 
+#include <array>
+#include <cstddef>
 #include <thread>
 #include <vector>
 
@@ -8,6 +10,7 @@
 
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/local_optimizer.hpp>
+#include <troupe/actors/node.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -75,6 +78,16 @@ BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
   BOOST_TEST(!store.drop(id, alice));  // it owns nothing more
   BOOST_TEST(store.size() == 1u);
   BOOST_TEST(store.drop_owned_by(bob) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(one_owner_with_two_references_drops_one_at_a_time) {  // OS-1
+  object_store store(here, "stage1");
+  const auto id = store.add(alice, std::make_shared<noted_module>());
+  store.take(id, store.lend(id, alice, alice), alice);
+  BOOST_TEST(!store.drop(id, alice));
+  BOOST_TEST(store.size() == 1u);
+  BOOST_TEST(store.drop(id, alice));
+  BOOST_TEST(store.size() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_loan_keeps_an_object_until_it_is_taken_or_one_of_its_nodes_goes) {  // OS-4
@@ -153,6 +166,23 @@ BOOST_AUTO_TEST_CASE(a_tether_does_nothing_once_the_store_is_closed) {
   store.reset();
   tether->with_node([&](node&) { ++calls; });
   BOOST_TEST(calls == 0);
+}
+
+BOOST_AUTO_TEST_CASE(every_handle_is_cut_off_whenever_it_was_made) {  // OS-5
+  alignas(node) std::array<std::byte, sizeof(node)> place;            // a node's address is all that counts here
+  node& owner = *reinterpret_cast<node*>(place.data());
+  int calls = 0;
+  object_store store(here, "stage1");
+  std::vector<std::shared_ptr<node_tether>> tethers{store.tether()};
+  for (int i = 0; i < 2; ++i) {  // opened twice
+    store.open(owner);
+    tethers.push_back(store.tether());
+  }
+  for (const auto& each : tethers) each->with_node([&](node& found) { calls += &found == &owner ? 1 : 0; });
+  BOOST_TEST(calls == 3);
+  store.close();
+  for (const auto& each : tethers) each->with_node([&](node&) { ++calls; });
+  BOOST_TEST(calls == 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -16,6 +16,7 @@
 #include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/operator_log.hpp>
 #include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/thread_actor.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -122,10 +123,16 @@ void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& w
   caf::anon_send(here.face(), free_atom::value, worker);
 }
 
-call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here) {
-  return {
-    [=](incoming_call_ptr& job) { serve_call(job, *here, self); },
+call_worker_actor make_call_worker(company& here) {
+  if (!here.networked())
+    return here.system().spawn([&here](call_worker_actor::pointer self) -> call_worker_actor::behavior_type {
+      return {[&here, self](incoming_call_ptr& job) { serve_call(job, here, self); }};
+    });
+  auto serve = [&here](incoming_call_ptr& job, const caf::actor& self) {
+    serve_call(std::move(job), here, caf::actor_cast<call_worker_actor>(self));
   };
+  return caf::actor_cast<call_worker_actor>(
+    spawn_with_thread<incoming_call_ptr>(here.system(), "troupe.call", std::move(serve)));
 }
 
 }  // namespace troupe

@@ -16,7 +16,8 @@ class company;
 ///   CW-2  while the call blocks on a future the pool is told, before and after.
 using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 
-call_worker_actor::behavior_type make_call_worker(call_worker_actor::pointer self, company* here);
+/// Has no thread of its own where the node has no network. Throws std::system_error where the system gives none.
+call_worker_actor make_call_worker(company& here);
 
 /// Does what the worker does with a call, on this thread and in its place.
 void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker);

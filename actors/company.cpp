@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -56,6 +57,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
 }
 
 void company::start() {
+  if (networked()) deadlines_.start();  // a thread that can't be had is the user's to hear of, not the network thread's
   tracer_ = spawn_tracer(*system_);
   recorder_ = trace_recorder(tracer_, options_.trace);
   if (options_.profile) recorder_.profile(true);
@@ -360,15 +362,31 @@ void company::fail_call(outgoing_call& job, const error& reason) {
 }
 
 call_worker_actor company::spawn_call_worker() {
-  auto worker = networked() ? system_->spawn<caf::detached>(make_call_worker, this) : system_->spawn(make_call_worker, this);
-  std::lock_guard lock(mutex_);
-  workers_.push_back(worker);
-  return worker;
+  try {
+    auto worker = make_call_worker(*this);
+    std::lock_guard lock(mutex_);
+    workers_.push_back(worker);
+    return worker;
+  } catch (const std::system_error& refused) {
+    std::lock_guard lock(mutex_);
+    throw error(errc::function_failed, "node '" + name() + "' gets no thread for it beside the " +
+                                         std::to_string(workers_.size()) + " that run calls (" + refused.code().message() +
+                                         "); nest fewer calls that wait for each other, or raise the limit on the process's "
+                                         "threads or memory");
+  }
+}
+
+void company::let_go(const call_worker_actor& worker) {
+  {
+    std::lock_guard lock(mutex_);
+    std::erase(workers_, worker);
+  }
+  caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
 }
 
 memory_reader_actor company::memory_reader() {
   std::lock_guard lock(mutex_);
-  if (!stopped_ && !memory_reader_) memory_reader_ = system_->spawn<caf::detached>(make_memory_reader, this);
+  if (!stopped_ && !memory_reader_) memory_reader_ = spawn_memory_reader(*this);
   return memory_reader_;
 }
 

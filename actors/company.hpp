@@ -124,8 +124,11 @@ class company {
   void publish(std::string name, caf::strong_actor_ptr actor);
   caf::strong_actor_ptr published(const std::string& name) const;
 
+  /// Throws troupe::error (function_failed) where the system gives no thread.
   call_worker_actor spawn_call_worker();
-  /// Starts it when it is asked for first; null after stop(). Pre: networked.
+  void let_go(const call_worker_actor& worker);
+  /// Starts it when it is asked for first; null after stop(). Throws std::system_error where the system gives no thread.
+  /// Pre: networked.
   memory_reader_actor memory_reader();
 
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }

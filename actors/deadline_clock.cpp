@@ -12,16 +12,24 @@ constexpr std::chrono::hours longest{24 * 365 * 30};  // no sum of times overflo
 
 }  // namespace
 
+void deadline_clock::start() {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) start_thread();
+}
+
+void deadline_clock::start_thread() {
+  if (thread_.joinable()) return;
+  thread_ = std::thread([this] { run(); });
+  ::pthread_setname_np(thread_.native_handle(), "troupe.clock");
+}
+
 deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std::function<void()> ring) {
   const auto due = std::chrono::steady_clock::now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest);
   std::unique_lock lock(mutex_);
   const alarm made{due, ++last_};
   if (stopped_) return made;
+  start_thread();
   alarms_.emplace(made, std::move(ring));
-  if (!thread_.joinable()) {
-    thread_ = std::thread([this] { run(); });
-    ::pthread_setname_np(thread_.native_handle(), "troupe.clock");
-  }
   const bool wake = due < wakes_;
   lock.unlock();
   if (wake) sooner_.notify_one();

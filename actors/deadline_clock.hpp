@@ -16,8 +16,7 @@ namespace troupe {
 /// time and leaves nothing behind. (CAF's clock keeps a timer until its time has come: memory of rate by deadline.)
 ///   DC-1  an alarm rings once, never before its time, unless it was called off before.
 ///   DC-2  an alarm that rang or was called off keeps nothing.
-///   DC-3  alarms ring on a thread of the clock's own, which starts with the first alarm; what they do must be short and not
-///         throw.
+///   DC-3  alarms ring on a thread of the clock's own; what they do must be short and not throw.
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;
@@ -29,6 +28,8 @@ class deadline_clock {
   deadline_clock(const deadline_clock&) = delete;
   deadline_clock& operator=(const deadline_clock&) = delete;
 
+  /// Its thread, which otherwise starts with the first alarm. Throws std::system_error where the system gives none.
+  void start();
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
   /// No effect if it rang already, or rings right now.
   void call_off(const alarm& which);
@@ -38,6 +39,7 @@ class deadline_clock {
   void stop();
 
  private:
+  void start_thread();
   void run();
 
   mutable std::mutex mutex_;

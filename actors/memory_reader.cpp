@@ -4,23 +4,25 @@
 #include <exception>
 #include <utility>
 
+#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/company.hpp>
+#include <troupe/actors/thread_actor.hpp>
 
 namespace troupe {
 
-memory_reader_actor::behavior_type make_memory_reader(memory_reader_actor::pointer, company* here) {
-  return {
-    [here](incoming_offer_ptr& job) {
-      try {
-        job->failure = here->arriving().read(job->offer, job->given);
-      } catch (const std::exception& reason) {  // no memory
-        job->failure = error(errc::function_failed, reason.what());
-      }
-      caf::anon_send(here->face(), std::move(job));
-    },
+memory_reader_actor spawn_memory_reader(company& here) {
+  auto read = [&here](incoming_offer_ptr& job, const caf::actor&) {
+    try {
+      job->failure = here.arriving().read(job->offer, job->given);
+    } catch (const std::exception& reason) {  // no memory
+      job->failure = error(errc::function_failed, reason.what());
+    }
+    caf::anon_send(here.face(), std::move(job));
   };
+  return caf::actor_cast<memory_reader_actor>(
+    spawn_with_thread<incoming_offer_ptr>(here.system(), "troupe.reader", std::move(read)));
 }
 
 }  // namespace troupe

@@ -30,7 +30,8 @@ using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 ///   MR-1  every offer goes back to `peer`, read or with a failure.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
 
-memory_reader_actor::behavior_type make_memory_reader(memory_reader_actor::pointer self, company* here);
+/// Throws std::system_error where the system gives no thread.
+memory_reader_actor spawn_memory_reader(company& here);
 
 }  // namespace troupe
 

@@ -27,6 +27,9 @@ namespace {
 // Nodes of one cluster get to know each other in milliseconds.
 constexpr std::chrono::milliseconds meeting_patience{2000};
 
+// Threads of calls that were nested deeply and are over.
+constexpr std::size_t most_idle_workers = 16;
+
 template <class Self>
 struct peer_shell {
   Self self;
@@ -223,12 +226,31 @@ struct peer_shell {
 
   void start_calls() {
     while (auto next = state.pool.next()) {
-      auto worker = next->worker ? *next->worker : here.spawn_call_worker();
+      const auto worker = worker_for(*next);
+      if (!worker) continue;
       const auto& request = next->call->request;
       auto run = [to = &here, call = next->call, worker] { serve_call(call, *to, worker); };
       auto send = [call = next->call, worker] { caf::anon_send(worker, call); };
       if (!here.run_soon(label_of(request.function, request.values), std::move(run), send)) send();
     }
+  }
+
+  /// None if there is none: the call has failed then.
+  call_worker_actor worker_for(call_pool<call_worker_actor, incoming_call_ptr>::start& next) {
+    if (next.worker) return std::move(*next.worker);
+    try {
+      return here.spawn_call_worker();
+    } catch (const error& none) {
+      state.pool.not_started();
+      next.call->promise.deliver(make_error(none.code(), none.what()));
+      return {};
+    }
+  }
+
+  void worker_is_free(const call_worker_actor& worker) {
+    state.pool.idle(worker);
+    start_calls();
+    while (const auto surplus = state.pool.surplus()) here.let_go(*surplus);
   }
 
   void call_done(const incoming_call_ptr& job) {
@@ -294,7 +316,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     caf::error why = take_read_error();
     return why ? why : make_error(errc::malformed_message, "a peer takes no message of this type");
   });
-  self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(here->options().workers);
+  self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(here->options().workers, most_idle_workers);
   using result_promise = caf::typed_response_promise<call_result>;
   return {
     [=](hello& greeting, caf::strong_actor_ptr& face) {
@@ -380,10 +402,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
         sh.call_done(job);
     },
     [=](const incoming_offer_ptr& job) { offer_read(self, *job); },
-    [=](free_atom, const call_worker_actor& worker) {
-      self->state.pool.idle(worker);
-      peer_shell(self).start_calls();
-    },
+    [=](free_atom, const call_worker_actor& worker) { peer_shell(self).worker_is_free(worker); },
     [=](blocked_atom) {
       self->state.pool.blocked();
       peer_shell(self).start_calls();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include <caf/error.hpp>
 #include <caf/result.hpp>
@@ -51,7 +52,12 @@ caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   if (auto why = why_not_read(here, offer.from)) return why;
   const auto* given = self->state.direct.drawn(offer.from);
   if (given == nullptr) return make_error(errc::refused, "an offer from node " + to_string(offer.from) + ", which has no mark");
-  const auto reader = here.memory_reader();
+  memory_reader_actor reader;
+  try {
+    reader = here.memory_reader();
+  } catch (const std::system_error& none) {
+    return make_error(errc::refused, "node '" + here.name() + "' can't start the thread that reads memory: " + none.what());
+  }
   if (!reader) return make_error(errc::stopping, "node '" + here.name() + "' is stopping");
   auto promise = self->make_response_promise();
   self->send(reader, std::make_shared<incoming_offer>(incoming_offer{offer, *given, promise, {}}));

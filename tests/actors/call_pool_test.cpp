@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <string>
+
 namespace {
 
 using pool = troupe::call_pool<char, int>;  // workers 'A', 'B' ...; calls 1, 2 ...
@@ -41,6 +43,47 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_place_and_takes_it_back_beyond_
   BOOST_TEST(!calls.next());
   calls.idle('B');
   BOOST_TEST(calls.next()->call == 3);
+}
+
+// CP-3
+BOOST_AUTO_TEST_CASE(idle_workers_beyond_those_that_are_kept_are_let_go) {
+  pool calls(1, 2);
+  for (int call = 1; call <= 4; ++call) {
+    calls.add(call);
+    BOOST_TEST(calls.next().has_value());
+    calls.blocked();
+  }
+  for (int call = 1; call <= 4; ++call) calls.resumed();
+  std::string let_go;
+  for (const char worker : {'A', 'B', 'C', 'D'}) {
+    calls.idle(worker);
+    while (const auto one = calls.surplus()) let_go += *one;
+  }
+  BOOST_TEST(let_go == "CD");
+  calls.add(5);
+  BOOST_TEST((calls.next()->worker == 'B'));
+}
+
+BOOST_AUTO_TEST_CASE(at_least_as_many_idle_workers_are_kept_as_calls_compute) {
+  pool calls(2);
+  for (int call = 1; call <= 2; ++call) {
+    calls.add(call);
+    calls.next();
+  }
+  calls.idle('A');
+  calls.idle('B');
+  BOOST_TEST(!calls.surplus());
+}
+
+// CP-1
+BOOST_AUTO_TEST_CASE(a_call_without_a_worker_takes_no_place) {
+  pool calls(1);
+  calls.add(1);
+  calls.add(2);
+  BOOST_TEST(calls.next()->call == 1);
+  calls.not_started();
+  BOOST_TEST(calls.next()->call == 2);
+  BOOST_TEST(!calls.next());
 }
 
 BOOST_AUTO_TEST_CASE(a_limit_of_none_is_one) {

@@ -3,12 +3,15 @@
 
 #include <utility>
 
+#include <caf/actor_cast.hpp>
+
+#include <troupe/actors/thread_actor.hpp>
+
 namespace troupe {
 
-cpu_worker_actor::behavior_type make_cpu_worker(cpu_worker_actor::pointer) {
-  return {
-    [](cpu_work_ptr& work) { (*std::exchange(work, nullptr))(); },
-  };
+cpu_worker_actor spawn_cpu_worker(caf::actor_system& system) {
+  auto run = [](cpu_work_ptr& work, const caf::actor&) { (*std::exchange(work, nullptr))(); };
+  return caf::actor_cast<cpu_worker_actor>(spawn_with_thread<cpu_work_ptr>(system, "troupe.worker", run));
 }
 
 }  // namespace troupe

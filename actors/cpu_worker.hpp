@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include <caf/actor_system.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -17,7 +18,8 @@ using cpu_work_ptr = std::shared_ptr<std::function<void()>>;
 ///   CU-1  it runs what it is sent in order, and keeps nothing of it.
 using cpu_worker_actor = caf::typed_actor<caf::reacts_to<cpu_work_ptr>>;
 
-cpu_worker_actor::behavior_type make_cpu_worker(cpu_worker_actor::pointer self);
+/// Throws std::system_error where the system gives no thread.
+cpu_worker_actor spawn_cpu_worker(caf::actor_system& system);
 
 }  // namespace troupe
 

@@ -2,6 +2,8 @@
 #include <troupe/actors/worker_team.hpp>
 
 #include <atomic>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -19,6 +21,12 @@ struct worker_team::members {
   caf::actor_system& system;
   std::vector<cpu_worker_actor> workers;
   std::atomic<std::size_t> next{0};
+
+  ~members() {
+    caf::scoped_actor self{system};
+    for (const auto& each : workers) self->send_exit(each, caf::exit_reason::user_shutdown);
+    self->wait_for(workers);
+  }
 };
 
 worker_team::worker_team(node& here, std::size_t count) : worker_team(here.actors().system(), count) {}
@@ -28,15 +36,17 @@ worker_team::worker_team(caf::actor_system& system, std::size_t count)
   if (count == 0)
     throw error(errc::misuse,
                 "a worker_team needs at least one worker; leave pass_options::workers empty to run a pass serially");
-  for (std::size_t i = 0; i < count; ++i) members_->workers.push_back(system.spawn<caf::detached>(make_cpu_worker));
+  try {
+    for (std::size_t i = 0; i < count; ++i) members_->workers.push_back(spawn_cpu_worker(system));
+  } catch (const std::system_error& refused) {
+    throw error(errc::function_failed, "a worker_team of " + std::to_string(count) + " workers got threads for " +
+                                         std::to_string(members_->workers.size()) + " (" + refused.code().message() +
+                                         "); ask for fewer, or raise the limit on the process's threads or memory");
+  }
   measure_grain();
 }
 
-worker_team::~worker_team() {
-  caf::scoped_actor self{members_->system};
-  for (const auto& each : members_->workers) self->send_exit(each, caf::exit_reason::user_shutdown);
-  self->wait_for(members_->workers);
-}
+worker_team::~worker_team() = default;
 
 void worker_team::post(std::function<void()> work) {
   auto turn = members_->next.fetch_add(1, std::memory_order_relaxed) % members_->workers.size();

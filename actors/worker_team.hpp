@@ -22,7 +22,8 @@ class node;
 ///   WT-1  what was posted has run, or will not run, when the destructor returns; no worker is left.
 class worker_team final : public engine::cpu_workers {
  public:
-  /// Starts `count` threads; throws troupe::error (misuse) if that is 0. Takes a few hundred microseconds.
+  /// Starts `count` threads; throws troupe::error: misuse if that is 0, function_failed where the system gives fewer.
+  /// Takes a few hundred microseconds.
   worker_team(node& here, std::size_t count);
   worker_team(caf::actor_system& system, std::size_t count);
   ~worker_team() override;

@@ -3,6 +3,7 @@
 #include <future>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -13,6 +14,8 @@
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/messages/errors.hpp>
+
+#include "support/no_more_threads.hpp"
 
 using namespace troupe;
 
@@ -80,6 +83,17 @@ BOOST_AUTO_TEST_CASE(end_with_their_workers) {
 BOOST_AUTO_TEST_CASE(without_workers_are_refused) {
   host here;
   BOOST_CHECK_EXCEPTION(worker_team(here.system, 0), error, [](const error& reason) { return reason.code() == errc::misuse; });
+}
+
+BOOST_AUTO_TEST_CASE(a_team_that_gets_no_threads_is_refused_and_its_system_ends) {
+  host here;
+  {
+    const test::no_more_threads none;
+    BOOST_CHECK_EXCEPTION(worker_team(here.system, 2), error, [](const error& refused) {
+      return std::string(refused.what()).find("2 workers got threads for 0") != std::string::npos;
+    });
+  }
+  worker_team team(here.system, 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include <caf/actor_system.hpp>
 #include <caf/io/middleman.hpp>
@@ -169,9 +171,21 @@ caller_actor::behavior_type make_caller(caller_pointer self) {
   };
 }
 
+// CAF counts a detached actor before it asks for the thread, and would wait for that actor for ever.
+bool a_thread_is_to_be_had() {
+  try {
+    std::thread([] {}).join();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 dialer_actor::behavior_type make_dialer(dialer_actor::pointer self) {
   return {
-    [=](caf::connect_atom, std::string& host, std::uint16_t port, std::int64_t left_ns) {
+    [=](caf::connect_atom, std::string& host, std::uint16_t port,
+        std::int64_t left_ns) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
+      if (!a_thread_is_to_be_had()) return caf::make_error(caf::sec::cannot_connect_to_node, "no thread to dial with");
       const dialer_actor caller = self->spawn<caf::detached + caf::linked>(make_caller);
       return self->delegate(caller, caf::connect_atom::value, std::move(host), port, left_ns);
     },

@@ -17,7 +17,7 @@ namespace troupe {
 /// Connects to the node at host:port with CAF's middleman, whatever listens there. The middleman alone is no good for an
 /// address that a person typed: it blocks while it connects, trusts who answers, and where one accepts a connection and
 /// stays mute it waits for ever and keeps the actor system from ending.
-///   DI-1  an answer comes by the deadline: the face, or an error.
+///   DI-1  an answer comes by the deadline: the face, or an error; at once where the system gives no thread to dial with.
 ///   DI-2  the middleman is asked only after the other side has begun CAF's handshake on a connection made for that.
 ///   DI-3  many are dialled at once; all end within 20 ms of the dialer's exit (and a name's look-up).
 /// Errors: request_timeout, cannot_connect_to_node, unexpected_message for who is no CAF node, and, with a text, errc::misuse for

@@ -18,6 +18,7 @@
 #include <troupe/messages/caf_error.hpp>
 
 #include "actors/odd_server.hpp"
+#include "support/no_more_threads.hpp"
 
 namespace {
 
@@ -68,6 +69,17 @@ BOOST_AUTO_TEST_CASE(a_mute_server_is_given_up_at_the_deadline_and_the_system_en
     caller here;
     BOOST_TEST((here.call(mute.port(), 20ms) == caf::sec::request_timeout));
   }
+}
+
+// DI-1
+BOOST_AUTO_TEST_CASE(a_dialer_that_gets_no_thread_says_so_and_dials_again_later_and_the_system_ends) {
+  caller here;
+  odd_server mute;
+  {
+    const troupe::test::no_more_threads none;
+    BOOST_TEST((here.call(mute.port()) == caf::sec::cannot_connect_to_node));
+  }
+  BOOST_TEST((here.call(mute.port(), 20ms) == caf::sec::request_timeout));
 }
 
 // DI-1

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/message_id.hpp>
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/context_record.hpp>
@@ -34,6 +35,7 @@ struct outgoing_call {
   std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
   context_record_ptr record;                    // of the context it joins, if any
   std::chrono::milliseconds deadline{0};
+  std::optional<caf::message_id> asked;  // the request that is under way
   deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
   span_collector_ptr spans;                  // of the call that made this one, when that is profiled
@@ -41,6 +43,10 @@ struct outgoing_call {
   bool ended = false;                        // answered or failed
   std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
+
+  /// Whether something fails it at its deadline.
+  bool is_limited() const { return expiry != deadline_clock::alarm{}; }
+
   ~outgoing_call() {
     if (!ended) reply.set_error(error(errc::stopping, "call of '" + label + "' failed: this node has stopped"));
   }

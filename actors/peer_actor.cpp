@@ -14,6 +14,7 @@
 #include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/object_store.hpp>
+#include <troupe/actors/open_requests.hpp>
 #include <troupe/actors/read_offers.hpp>
 #include <troupe/actors/ship.hpp>
 #include <troupe/actors/timed_request.hpp>
@@ -26,6 +27,8 @@ namespace {
 
 // Nodes of one cluster get to know each other in milliseconds.
 constexpr std::chrono::milliseconds meeting_patience{2000};
+
+constexpr std::chrono::milliseconds shortest_limit{1};
 
 // Threads of calls that were nested deeply and are over.
 constexpr std::size_t most_idle_workers = 16;
@@ -168,38 +171,52 @@ struct peer_shell {
   void call(const outgoing_call_ptr& job) {
     const auto& context = job->request.payload.context;
     if (context && !find(context).actor) return here.fail_call(*job, here.no_context(context));
-    auto face = here.directory().face(job->to);
-    if (!face) return here.fail_call(*job, error(errc::peer_down, "it is down"));
+    if (!here.directory().face(job->to)) return here.fail_call(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
-    auto& payload = job->request.payload;
-    if (!goes_ahead(here, job->to, payload.tensors)) return request(job, job->deadline);
+    leave(job);
+  }
+
+  /// Fails the call at its deadline, if it has not left by then.
+  void limit(const outgoing_call_ptr& job) {
     job->expiry = here.deadlines().set(job->deadline, [me = caf::actor_cast<caf::weak_actor_ptr>(peer_actor{self}), job] {
       if (auto strong = me.lock()) caf::anon_send(caf::actor_cast<peer_actor>(strong), deadline_atom::value, job);
     });
+  }
+
+  void leave(const outgoing_call_ptr& job) {
+    auto& payload = job->request.payload;
+    if (!goes_ahead(here, job->to, payload.tensors)) return request(job);
+    if (!job->is_limited()) limit(job);
     ship(self, job->to, payload.tensors, payload.ahead, [s = self, job] {
       peer_shell sh(s);
-      if (job->ended) return call_off(sh.here, job->to, job->request.payload.ahead);
-      sh.here.deadlines().call_off(job->expiry);
-      const std::chrono::nanoseconds waited(steady_ns() - job->begin_ns);
-      sh.request(job, std::max(std::chrono::duration_cast<std::chrono::milliseconds>(job->deadline - waited),
-                               std::chrono::milliseconds(1)));
+      job->ended ? call_off(sh.here, job->to, job->request.payload.ahead) : sh.request(job);
     });
   }
 
-  void request(const outgoing_call_ptr& job, std::chrono::milliseconds limit) {
+  void request(const outgoing_call_ptr& job) {
     auto face = here.directory().face(job->to);
     if (!face) return;  // its peer_down is on its way, and fails the call
+    auto limit = job->deadline;
+    if (job->is_limited()) {
+      here.deadlines().call_off(job->expiry);
+      limit -= std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(steady_ns() - job->begin_ns));
+    }
     auto answered = [s = self, job](call_result& result) {
       peer_shell sh(s);
+      job->asked = std::nullopt;
       if (!sh.ended(job)) return;
       if (job->record) job->record->joined(result.participants);
       sh.here.finish_call(*job, result);
     };
     auto failed = [s = self, job](const caf::error& reason) {
       peer_shell sh(s);
-      if (sh.ended(job)) sh.here.fail_call(*job, to_exception(reason));
+      job->asked = std::nullopt;
+      if (sh.ended(job)) sh.fail(job, to_exception(reason));
     };
-    timed_request(self, here, caf::actor_cast<peer_actor>(face), limit, job->expiry, job->request).then(answered, failed);
+    const auto question =
+      timed_request(self, here, caf::actor_cast<peer_actor>(face), std::max(limit, shortest_limit), job->expiry, job->request);
+    job->asked = question.id();
+    question.then(answered, failed);
     job->request.payload.tensors.clear();
   }
 
@@ -212,11 +229,16 @@ struct peer_shell {
     return true;
   }
 
+  /// Pre: it is no longer among the open calls.
+  void fail(const outgoing_call_ptr& job, const error& reason) {
+    here.deadlines().call_off(job->expiry);
+    here.fail_call(*job, reason);
+    if (const auto question = std::exchange(job->asked, std::nullopt))
+      end_request(self, *question, make_error(reason.code(), reason.what()));
+  }
+
   void fail_calls(const std::unordered_set<outgoing_call_ptr>& calls, const error& reason) {
-    for (const auto& job : calls) {
-      here.deadlines().call_off(job->expiry);
-      here.fail_call(*job, reason);
-    }
+    for (const auto& job : calls) fail(job, reason);
   }
 
   void run(incoming_call_ptr job) {
@@ -278,6 +300,7 @@ struct peer_shell {
     here.directory().remove(id);
     state.direct.forget(id);
     state.leaving.erase(id);
+    for (const auto question : state.asked.take(id)) end_request(self, question, make_error(errc::peer_down, "it went down"));
     if (here.networked()) here.arriving().drop(id);
     std::unordered_set<outgoing_call_ptr> lost;
     for (const auto& [context, calls] : state.calls)
@@ -387,7 +410,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     [=](outgoing_call_ptr& job) { peer_shell(self).call(job); },
     [=](deadline_atom, const outgoing_call_ptr& job) {
       peer_shell sh(self);
-      if (sh.ended(job)) sh.here.fail_call(*job, error(errc::deadline_passed, "its tensors did not leave in time"));
+      if (sh.ended(job)) sh.fail(job, error(errc::deadline_passed, "its tensors did not leave in time"));
     },
     [=](const outgoing_gradients_ptr& what) { peer_shell(self).gradients_leave(what); },
     [=](outgoing_joint_ptr& joint) {

@@ -15,6 +15,7 @@
 #include <troupe/actors/direct_memory.hpp>
 #include <troupe/actors/membership.hpp>
 #include <troupe/actors/memory_reader.hpp>
+#include <troupe/actors/open_requests.hpp>
 #include <troupe/actors/outgoing_pieces.hpp>
 #include <troupe/actors/released_contexts.hpp>
 #include <troupe/messages/messages.hpp>
@@ -37,6 +38,7 @@ class company;
 ///   PE-7  of a message that does not leave any more, or whose sender is down, no piece stays with the receiver.
 ///   PE-8  a node reads large tensors out of this process only if it said that it can, and its memory is read here only if it is
 ///         up, on this machine and another process.
+///   PE-9  of a request to a node that goes down nothing stays, nor of a call that was given up before its answer.
 using peer_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -74,6 +76,7 @@ struct peer_state {
   std::unordered_map<context_id, std::unordered_set<outgoing_call_ptr>> calls;  // not answered yet
   call_pool<call_worker_actor, incoming_call_ptr> pool;
   std::unordered_map<node_id, outgoing_pieces> leaving;
+  open_requests asked;  // of pieces, offers and marks
   direct_memory direct;
   std::uint64_t last_transfer = 0;
 };

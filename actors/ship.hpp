@@ -32,29 +32,35 @@ void send_pieces(Self self, node_id to);
 /// told when that can't be read.
 template <class Self>
 void send_piece(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_piece piece) {
-  auto taken = [self, to] {
+  const auto request = self->request(caf::actor_cast<peer_actor>(face), caf::infinite, std::move(piece));
+  self->state.asked.add(to, request.id());
+  auto taken = [self, to, id = request.id()] {
+    self->state.asked.answered(to, id);
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
     send_pieces(self, to);
   };
-  self->request(caf::actor_cast<peer_actor>(face), caf::infinite, std::move(piece)).then(taken, [taken](const caf::error&) {
-    taken();
-  });
+  request.then(taken, [taken](const caf::error&) { taken(); });
 }
 
 template <class Self>
 void send_offer(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_offer offer) {
   const auto number = offer.transfer;
-  auto taken = [self, to, number] {
+  self->state.direct.complete(offer, to);
+  const auto request = self->request(caf::actor_cast<peer_actor>(face), caf::infinite, offer);
+  const auto id = request.id();
+  self->state.asked.add(to, id);
+  auto taken = [self, to, number, id] {
+    self->state.asked.answered(to, id);
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken(number);
     send_pieces(self, to);
   };
-  auto refused = [self, to, number](const caf::error& why) {
+  auto refused = [self, to, number, id](const caf::error& why) {
+    self->state.asked.answered(to, id);
     if (why == errc::refused) self->state.direct.refused(to);
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.refused(number);
     send_pieces(self, to);
   };
-  self->state.direct.complete(offer, to);
-  self->request(caf::actor_cast<peer_actor>(face), caf::infinite, offer).then(taken, refused);
+  request.then(taken, refused);
 }
 
 /// Sends what may leave for that node now, and goes on whenever it has taken a piece.
@@ -82,8 +88,15 @@ void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;
   if (!here.options().direct_memory || !self->state.direct.ask(to) || !is_loopback(here.directory().host(to))) return;
   const auto face = caf::actor_cast<peer_actor>(here.directory().face(to));
-  self->request(face, here.options().deadline, request_mark{here.id(), this_process()})
-    .then([self, to](const memory_mark& drawn) { self->state.direct.keep(to, drawn); }, [](const caf::error&) {});
+  const auto request = self->request(face, here.options().deadline, request_mark{here.id(), this_process()});
+  const auto id = request.id();
+  self->state.asked.add(to, id);
+  request.then(
+    [self, to, id](const memory_mark& drawn) {
+      self->state.asked.answered(to, id);
+      self->state.direct.keep(to, drawn);
+    },
+    [self, to, id](const caf::error&) { self->state.asked.answered(to, id); });
 }
 
 /// Sends the large tensors of a message, then calls `send`. Pre: goes_ahead.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The threads that calls take, give back and can't have.
+// The threads that calls take, give back and can't have, and what calls to a node that is gone leave behind.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -13,6 +13,9 @@
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include <caf/scheduled_actor.hpp>
+#include <caf/send.hpp>
 
 #include <troupe/actors/company.hpp>
 #include <troupe/troupe.hpp>
@@ -63,6 +66,14 @@ struct nodes_that_nest {
   at::Tensor x = torch::ones({2}, torch::requires_grad());
 };
 
+/// The handlers that an actor keeps for answers.
+struct answers_awaited : caf::scheduled_actor {
+  static std::size_t of(const troupe::peer_actor& who) {
+    auto* actor = static_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(who));
+    return (actor->*&answers_awaited::multiplexed_responses_).size();
+  }
+};
+
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(threads_of_calls, nodes_that_nest)
@@ -111,6 +122,76 @@ BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_s
   BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
   BOOST_TEST(static_cast<bool>(b.actors().memory_reader()));
   b.stop();
+}
+
+// PE-9
+BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context) {
+  std::promise<void> begun;
+  std::promise<void> let_go;
+  b.functions().add("wait", [&](troupe::call_arguments&) {
+    begun.set_value();
+    let_go.get_future().wait();
+    return troupe::call_reply{};
+  });
+  std::weak_ptr<troupe::context_record> record;
+  {
+    troupe::context pass(a);
+    record = a.actors().find_context(pass.id()).record;
+    auto reply = a.peer("b").call("wait", {x});
+    begun.get_future().wait();
+    caf::anon_send(a.actors().face(), troupe::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
+    BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("it went down"));
+  }
+  BOOST_TEST(becomes_true([&] { return a.status().contexts == 0 && record.expired(); }));
+  let_go.set_value();
+  BOOST_TEST(becomes_true([&] { return b.status().calls_running == 0; }));
+}
+
+// PE-9
+BOOST_AUTO_TEST_CASE(a_call_whose_context_is_released_before_its_answer_keeps_nothing) {
+  std::promise<void> begun;
+  std::promise<void> let_go;
+  b.functions().add("wait", [&](troupe::call_arguments&) {
+    begun.set_value();
+    let_go.get_future().wait();
+    return troupe::call_reply{};
+  });
+  std::weak_ptr<troupe::context_record> record;
+  {
+    troupe::context pass(a);
+    record = a.actors().find_context(pass.id()).record;
+    a.peer("b").call("wait", {x});
+    begun.get_future().wait();
+  }
+  BOOST_TEST(becomes_true([&] { return a.status().contexts == 0 && record.expired(); }));
+  let_go.set_value();
+  BOOST_TEST(becomes_idle(b));
+}
+
+// PE-9: pieces of large tensors are requests too.
+BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) {
+  auto c = std::make_unique<troupe::node>(loopback_settings("c"));
+  a.join("127.0.0.1", c->port());
+  std::promise<void> begun;
+  std::promise<void> let_go;
+  c->functions().add("wait", [&](troupe::call_arguments&) {
+    begun.set_value();
+    let_go.get_future().wait();
+    return troupe::call_reply{};
+  });
+  auto waits = a.peer("c").call("wait");
+  begun.get_future().wait();
+  std::vector<troupe::future<troupe::call_reply>> large;
+  for (int i = 0; i < 8; ++i) large.push_back(a.peer("c").call("wait", {torch::ones({1 << 20})}));
+  caf::anon_send(a.actors().face(), troupe::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
+  for (auto& each : large) BOOST_CHECK_THROW(each.get(), troupe::error);
+  BOOST_CHECK_THROW(waits.get(), troupe::error);
+  BOOST_TEST(becomes_true([&] {
+    a.status();
+    return answers_awaited::of(a.actors().face()) == 0;
+  }));
+  let_go.set_value();
+  c = nullptr;
 }
 
 BOOST_AUTO_TEST_SUITE_END()

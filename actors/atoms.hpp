@@ -18,6 +18,7 @@ using done_atom = caf::atom_constant<caf::atom("done")>;
 using close_atom = caf::atom_constant<caf::atom("close")>;
 using failed_atom = caf::atom_constant<caf::atom("failed")>;
 using free_atom = caf::atom_constant<caf::atom("free")>;
+using arrived_atom = caf::atom_constant<caf::atom("arrived")>;
 using blocked_atom = caf::atom_constant<caf::atom("blocked")>;
 using resumed_atom = caf::atom_constant<caf::atom("resumed")>;
 using deadline_atom = caf::atom_constant<caf::atom("deadline")>;

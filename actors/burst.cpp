@@ -87,7 +87,7 @@ class gradient_outlet : public engine::outlet {
         caf::anon_send(initiator, participant_failed{message.context, message.pass, here,
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
     };
-    transfers_.messenger.post(std::move(arriving), std::move(sent_on));
+    transfers_.post(std::move(arriving), std::move(sent_on));
   }
 
   purse last_purse() {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/operator_log.hpp>
+#include <troupe/devices/staging.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/send_backward.hpp>
@@ -27,6 +29,9 @@ namespace troupe {
 
 using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 
+/// Why the elements of a message are not to be had, from a courier's failure.
+error not_copied(const std::exception_ptr& failure);
+
 /// A call on its way to another node. Dropped unanswered, it fails.
 struct outgoing_call {
   node_id to;
@@ -35,6 +40,8 @@ struct outgoing_call {
   std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
   context_record_ptr record;                    // of the context it joins, if any
   std::chrono::milliseconds deadline{0};
+  bool late = false;                     // elements of its tensors are still on their way from a device
+  std::optional<error> not_copied;       // why they are not to be had
   std::optional<caf::message_id> asked;  // the request that is under way
   deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
@@ -62,6 +69,7 @@ struct incoming_call {
   caf::strong_actor_ptr owner;                       // that actor
   std::int64_t arrived_ns = 0;                       // steady clock; the request's deadline counts from here
   call_result result;
+  devices::staged arriving;  // the result's elements that are still on their way from a device
   std::optional<error> failure;
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;

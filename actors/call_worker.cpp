@@ -59,7 +59,7 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
   const auto& request = job.request;
   auto what = "the result of '" + label + "' on node '" + here.name() + "'";
   auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
-  outgoing.arriving.wait();
+  job.arriving = std::move(outgoing.arriving);
   if (job.record) {
     if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {call_scope::recorded()});
     job.result.participants = job.record->peers();
@@ -118,8 +118,14 @@ void run_call(incoming_call& job, company& here) {
 
 void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker) {
   run_call(*job, here);
-  auto owner = std::exchange(job->owner, nullptr);
-  caf::anon_send(caf::actor_cast<caf::actor>(owner), std::move(job));
+  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job](std::exception_ptr failure) {
+    if (failure) job->failure = not_copied(failure);
+    caf::anon_send(owner, job);
+  };
+  if (job->arriving.events.empty())
+    give_back(nullptr);
+  else
+    here.transfers().post(std::exchange(job->arriving, {}), std::move(give_back));
   caf::anon_send(here.face(), free_atom::value, worker);
 }
 

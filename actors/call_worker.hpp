@@ -13,6 +13,7 @@ class company;
 
 /// A thread that runs one remote call at a time: attaches what came, runs the registered function, attaches what it returns.
 ///   CW-1  every call it is given goes back to its owner, with a result or a failure that names node and function.
+///         Where the result's elements are late, it goes when they are there, and the worker is free before.
 ///   CW-2  while the call blocks on a future the pool is told, before and after.
 using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 

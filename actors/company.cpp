@@ -34,6 +34,17 @@ node_id draw_id() {
 
 }  // namespace
 
+error not_copied(const std::exception_ptr& failure) {
+  errc code = errc::function_failed;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& known) {
+    code = known.code();
+  } catch (...) {
+  }
+  return error(code, "its tensors could not be copied from their device: " + text_of(failure));
+}
+
 std::int64_t steady_ns() noexcept { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 company::company(node& handle, settings options, caf::actor_system* host)
@@ -116,7 +127,7 @@ void company::stop() {
   close_now();
   const auto garbage = take_discarded();  // nobody adds more; it ends last
   objects_->close();
-  transfers_.messenger.finish();
+  transfers_.finish(std::chrono::steady_clock::now() + device_patience);
   caf::scoped_actor self{*system_};
   if (membership_)
     self
@@ -279,14 +290,6 @@ void company::send_call(outgoing_call_ptr job, devices::staged arriving) {
     while (!slots_.insert(++job->slot).second) {
     }
   }
-  if (arriving.events.empty() && transfers_.messenger.idle()) return send_now(std::move(job));
-  transfers_.messenger.post(std::move(arriving), [this, job](std::exception_ptr failure) {
-    if (!failure) return send_now(job);
-    fail_call(*job, error(errc::function_failed, "its tensors could not be copied from their device: " + text_of(failure)));
-  });
-}
-
-void company::send_now(outgoing_call_ptr job) {
   if (auto id = job->request.payload.context) {
     if (!directory_.face(job->to)) return fail_call(*job, error(errc::peer_down, "it is down"));
     job->record = find_context(id).record;
@@ -294,7 +297,13 @@ void company::send_now(outgoing_call_ptr job) {
     job->record->brief(job->request);
   }
   directory_.sent(job->to, job->request.payload.tensors);
-  caf::anon_send(face_, std::move(job));
+  if (arriving.events.empty()) return caf::anon_send(face_, std::move(job));
+  job->late = true;
+  caf::anon_send(face_, job);  // it fails the call in time
+  transfers_.post(std::move(arriving), [face = face_, job = std::move(job)](std::exception_ptr failure) {
+    if (failure) job->not_copied = not_copied(failure);
+    caf::anon_send(face, arrived_atom::value, job);
+  });
 }
 
 void company::add_joint(outgoing_joint_ptr joint) {

@@ -44,9 +44,12 @@ std::int64_t steady_ns() noexcept;
 
 /// The actors behind a node and what they share. What is not an actor here is safe to use from any thread.
 ///   CM-1  numbers of messages grow along every chain of messages (a Lamport clock).
-///   CM-2  after stop() no actor of the node lives, or, on a system of the caller's, each has been told to end.
+///   CM-2  after stop() no actor of the node lives, or, on a system of the caller's, each has been told to end. It waits for
+///         functions that run, and no longer than `device_patience` for elements that a device has not made.
 class company {
  public:
+  static constexpr std::chrono::seconds device_patience{1};
+
   /// With `host` it lives on that system, without a network; nodes there are made known to each other by introduce().
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();
@@ -112,7 +115,8 @@ class company {
   void forget_context(const context_id& id);
   error no_context(const context_id& id) const;
 
-  /// Sends it once the elements of its tensors are there.
+  /// Sends it; where elements of its tensors are late, once they are there. Calls whose tensors are there leave before it,
+  /// but for those on the same object.
   void send_call(outgoing_call_ptr job, devices::staged arriving = {});
   void finish_call(outgoing_call& job, call_result& result);
   void fail_call(outgoing_call& job, const error& reason);
@@ -157,7 +161,6 @@ class company {
  private:
   void start();
   void listen();
-  void send_now(outgoing_call_ptr job);
   void tidy_soon();
   void tidy();
   std::vector<garbage_ptr> take_discarded();

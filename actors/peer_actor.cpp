@@ -173,7 +173,7 @@ struct peer_shell {
     if (context && !find(context).actor) return here.fail_call(*job, here.no_context(context));
     if (!here.directory().face(job->to)) return here.fail_call(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
-    leave(job);
+    state.late.hold(job) ? limit(job) : leave(job);
   }
 
   /// Fails the call at its deadline, if it has not left by then.
@@ -181,6 +181,18 @@ struct peer_shell {
     job->expiry = here.deadlines().set(job->deadline, [me = caf::actor_cast<caf::weak_actor_ptr>(peer_actor{self}), job] {
       if (auto strong = me.lock()) caf::anon_send(caf::actor_cast<peer_actor>(strong), deadline_atom::value, job);
     });
+  }
+
+  /// The elements of its tensors are there, or are not to be had.
+  void arrived(const outgoing_call_ptr& job) {
+    const auto ready = state.late.arrived(job);
+    if (job->not_copied && ended(job)) fail(job, *job->not_copied);
+    leave(ready);
+  }
+
+  void leave(const std::vector<outgoing_call_ptr>& ready) {
+    for (const auto& job : ready)
+      if (is_open(job)) leave(job);
   }
 
   void leave(const outgoing_call_ptr& job) {
@@ -220,6 +232,11 @@ struct peer_shell {
     job->request.payload.tensors.clear();
   }
 
+  bool is_open(const outgoing_call_ptr& job) const {
+    const auto found = state.calls.find(job->request.payload.context);
+    return found != state.calls.end() && found->second.contains(job);
+  }
+
   /// False if it had ended already.
   bool ended(const outgoing_call_ptr& job) {
     here.deadlines().call_off(job->expiry);
@@ -235,6 +252,7 @@ struct peer_shell {
     here.fail_call(*job, reason);
     if (const auto question = std::exchange(job->asked, std::nullopt))
       end_request(self, *question, make_error(reason.code(), reason.what()));
+    leave(state.late.ended(*job));
   }
 
   void fail_calls(const std::unordered_set<outgoing_call_ptr>& calls, const error& reason) {
@@ -412,6 +430,7 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
       peer_shell sh(self);
       if (sh.ended(job)) sh.fail(job, error(errc::deadline_passed, "its tensors did not leave in time"));
     },
+    [=](arrived_atom, const outgoing_call_ptr& job) { peer_shell(self).arrived(job); },
     [=](const outgoing_gradients_ptr& what) { peer_shell(self).gradients_leave(what); },
     [=](outgoing_joint_ptr& joint) {
       if (auto context = peer_shell(self).find_or_open(joint->context, joint->to); context.record)

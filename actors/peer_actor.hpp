@@ -13,6 +13,7 @@
 #include <troupe/actors/call_worker.hpp>
 #include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/direct_memory.hpp>
+#include <troupe/actors/late_calls.hpp>
 #include <troupe/actors/membership.hpp>
 #include <troupe/actors/memory_reader.hpp>
 #include <troupe/actors/open_requests.hpp>
@@ -53,7 +54,8 @@ using peer_actor = caf::typed_actor<
   // from this node
   caf::reacts_to<membership_actor>,  // the one it works with, before anything else
   caf::reacts_to<close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>, caf::reacts_to<outgoing_joint_ptr>,
-  caf::reacts_to<deadline_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
+  caf::reacts_to<deadline_atom, outgoing_call_ptr>, caf::reacts_to<arrived_atom, outgoing_call_ptr>,
+  caf::reacts_to<outgoing_gradients_ptr>,
   caf::reacts_to<incoming_call_ptr>,   // to run (owner: somebody else) or done (owner: none)
   caf::reacts_to<incoming_offer_ptr>,  // read
   caf::reacts_to<free_atom, call_worker_actor>, caf::reacts_to<blocked_atom>, caf::reacts_to<resumed_atom>,
@@ -75,6 +77,7 @@ struct peer_state {
   released_contexts released{4096};
   std::unordered_map<context_id, std::unordered_set<outgoing_call_ptr>> calls;  // not answered yet
   call_pool<call_worker_actor, incoming_call_ptr> pool;
+  late_calls late;
   std::unordered_map<node_id, outgoing_pieces> leaving;
   open_requests asked;  // of pieces, offers and marks
   direct_memory direct;

@@ -3,14 +3,20 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
 #include <future>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <troupe/messages/errors.hpp>
+
+#include "support/no_more_threads.hpp"
 #include "support/simulated_fixture.hpp"
 
 using namespace troupe;
@@ -49,7 +55,7 @@ BOOST_AUTO_TEST_CASE(CR2_parcels_are_sent_in_order_when_their_elements_are_there
   BOOST_TEST(order.empty());
   late.open();
   BOOST_TEST(answer.get());
-  messenger.reset();
+  messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
   BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
 }
 
@@ -62,24 +68,74 @@ BOOST_AUTO_TEST_CASE(CR3_where_the_device_failed_the_sender_is_told_why) {
       return true;
     });
   });
-  messenger->finish();
+  messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
   BOOST_TEST(why == "the simulated device is broken");
   BOOST_TEST(messenger->idle());
 }
 
-BOOST_AUTO_TEST_CASE(CR4_at_its_end_all_is_sent) {
+BOOST_AUTO_TEST_CASE(CR3_where_there_is_no_thread_the_sender_is_told_why) {
+  auto staged = stage.to_host({at::ones({2}, at::device(first))});
+  std::string why;
+  {
+    const no_more_threads none;
+    messenger->post(std::move(staged), [&](std::exception_ptr failure) {
+      BOOST_CHECK_THROW(std::rethrow_exception(failure), std::system_error);
+      why = "told";
+    });
+  }
+  BOOST_TEST(why == "told");
+  BOOST_TEST(messenger->idle());
+}
+
+BOOST_AUTO_TEST_CASE(CR4_a_device_that_is_not_too_late_is_waited_for_at_the_end) {
   int sent = 0;
   simulated::gate late(default_stream);
   for (int i = 0; i < 20; ++i) {
-    messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) { ++sent; });
+    messenger->post(stage.to_host({at::ones({2}, at::device(first))}),
+                    [&](std::exception_ptr failure) { sent += failure ? 0 : 1; });
   }
   std::thread opens([&] {
     simulated::settle();
     late.open();
   });
-  messenger.reset();
+  messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
   opens.join();
   BOOST_TEST(sent == 20);
+}
+
+BOOST_AUTO_TEST_CASE(CR4_it_ends_in_time_though_the_device_does_not_answer) {
+  int told = 0;
+  const auto too_late = [&](std::exception_ptr failure) {
+    BOOST_CHECK_EXCEPTION(std::rethrow_exception(failure), error,
+                          [&](const error& reason) { return reason.code() == errc::stopping && ++told > 0; });
+  };
+  simulated::gate late(default_stream);
+  for (int i = 0; i < 3; ++i) {
+    messenger->post(stage.to_host({at::ones({2}, at::device(first))}), too_late);
+  }
+  simulated::settle();
+  messenger->finish(std::chrono::steady_clock::now());
+  BOOST_TEST(told == 3);
+  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), too_late);
+  BOOST_TEST(told == 4);
+  messenger.reset();
+  late.open();
+  simulated::synchronize();
+  BOOST_TEST(told == 4);
+}
+
+BOOST_AUTO_TEST_CASE(TR1_what_is_late_on_one_device_holds_up_no_other_device) {
+  devices::transfers all;
+  std::promise<void> sent;
+  auto second_is_there = sent.get_future();
+  bool first_is_there = false;
+  simulated::gate late(default_stream);
+  all.post(all.stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) { first_is_there = true; });
+  all.post(all.stage.to_host({at::ones({2}, at::device(second))}), [&](std::exception_ptr) { sent.set_value(); });
+  second_is_there.wait();
+  late.open();
+  all.finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
+  BOOST_TEST(first_is_there);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include <ATen/ATen.h>
@@ -80,17 +82,119 @@ BOOST_AUTO_TEST_CASE(each_tensor_of_a_message_arrives_where_it_was) {
   BOOST_TEST(get<std::string>(a.self().call("where", mixed).get().values, "devices") == "cpu simulated:1 simulated:0 ");
 }
 
-BOOST_AUTO_TEST_CASE(the_caller_does_not_wait_for_its_device) {
+BOOST_AUTO_TEST_CASE(neither_the_caller_nor_calls_without_such_tensors_wait_for_a_late_device) {
   simulated::gate late(default_stream);
   const auto x = at::full({2}, 10.0, at::device(first).dtype(at::kDouble));
   auto reply = a.peer("b").call("where", {x});
-  auto behind = a.peer("b").call("where", {at::ones({1})});  // calls keep their order
+  auto of_the_cpu = a.peer("b").call("where", {at::ones({1})});
+  auto of_another_device = a.peer("b").call("where", {at::ones({1}, at::device(second))});
+  BOOST_TEST(get<std::string>(of_the_cpu.get().values, "devices") == "cpu ");
+  BOOST_TEST(get<std::string>(of_another_device.get().values, "devices") == "simulated:1 ");
   simulated::settle();
   BOOST_TEST(!reply.ready());
-  BOOST_TEST(!behind.ready());
   late.open();
   BOOST_TEST(get<std::string>(reply.get().values, "devices") == "simulated:0 ");
-  BOOST_TEST(get<std::string>(behind.get().values, "devices") == "cpu ");
+}
+
+BOOST_AUTO_TEST_CASE(a_call_ends_at_its_deadline_though_its_device_is_late) {
+  simulated::gate late(default_stream);
+  auto reply = a.peer("b").call("where", {at::ones({2}, at::device(first))}, {}, {}, 50ms);
+  BOOST_CHECK_EXCEPTION(reply.get(10s), error, [](const error& failed) {
+    return failed.code() == errc::deadline_passed && std::string(failed.what()).find("within 0.05 s") != std::string::npos;
+  });
+  BOOST_TEST(a.status().calls_waiting == 0U);
+  const auto run_before = b.status().calls_run;
+  late.open();
+  simulated::synchronize();
+  a.peer("b").call("where", {at::ones({2}, at::device(first))}).get();
+  BOOST_TEST(b.status().calls_run == run_before + 1);  // what came too late did not leave
+}
+
+BOOST_AUTO_TEST_CASE(a_call_whose_device_is_late_fails_when_its_node_goes_down_or_its_context_is_released) {
+  simulated::gate late(default_stream);
+  const auto x = at::ones({2}, at::device(first)).requires_grad_();
+  future<call_reply> released;
+  {
+    context pass(a);
+    released = a.peer("b").call("where", {x});
+  }
+  BOOST_CHECK_EXCEPTION(released.get(10s), error, [](const error& failed) { return failed.code() == errc::unknown_context; });
+  auto lost = a.peer("b").call("where", {x.detach()});
+  b.stop();
+  BOOST_CHECK_EXCEPTION(lost.get(10s), error, [](const error& failed) { return failed.code() == errc::peer_down; });
+}
+
+BOOST_AUTO_TEST_CASE(a_late_result_keeps_no_worker_from_other_calls) {
+  settings one_worker = named("c");
+  one_worker.workers = 1;
+  node c(one_worker);
+  c.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
+  a.join("127.0.0.1", c.port());
+  std::promise<void> runs;
+  c.functions().add("late", [&, x = at::ones({2}, at::device(first))](call_arguments&) {
+    runs.set_value();
+    return call_reply{{x * 2}};
+  });
+  simulated::gate late(default_stream);
+  auto reply = a.peer("c").call("late");
+  runs.get_future().wait();
+  BOOST_TEST(a.peer("c").call("echo", {at::ones({1})}).get().tensors.size() == 1U);
+  BOOST_TEST(!reply.ready());
+  late.open();
+  BOOST_TEST(same(reply.get().tensors.at(0), at::full({2}, 2.0F)));
+}
+
+BOOST_AUTO_TEST_CASE(calls_on_one_object_keep_their_order_and_its_last_handle_may_go_while_they_wait) {
+  struct noted : module {
+    std::mutex mutex;
+    std::string order;
+    call_reply call(const std::string& method, call_arguments&) override {
+      const std::lock_guard lock(mutex);
+      return call_reply{{}, {{"order", order += method}}};
+    }
+    named_tensors parameters() override { return {}; }
+  };
+  add_module_type(b, "noted", [](const attributes&) { return std::make_shared<noted>(); });
+  auto made = std::make_optional(a.peer("b").create("noted"));
+  simulated::gate late(default_stream);
+  auto one = made->call("1", {at::ones({2}, at::device(first))});
+  auto two = made->call("2");
+  made.reset();
+  a.peer("b").call("where").get();
+  BOOST_TEST(!two.ready());
+  late.open();
+  BOOST_TEST(get<std::string>(one.get().values, "order") == "1");
+  BOOST_TEST(get<std::string>(two.get().values, "order") == "12");
+  const auto until = std::chrono::steady_clock::now() + 5s;
+  while (b.status().objects > 0 && std::chrono::steady_clock::now() < until) {
+  }
+  BOOST_TEST(b.status().objects == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_a_device_does_not_answer) {
+  simulated::gate late(default_stream);
+  auto reply = a.peer("b").call("where", {at::ones({2}, at::device(first))});
+  auto stopped = std::async(std::launch::async, [this] { a.stop(); });
+  const bool in_time = stopped.wait_for(company::device_patience + 4s) == std::future_status::ready;
+  BOOST_TEST(in_time);
+  if (!in_time) late.open();
+  BOOST_CHECK_EXCEPTION(reply.get(10s), error, [](const error& failed) { return failed.code() == errc::stopping; });
+}
+
+BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_the_device_of_its_result_does_not_answer) {
+  std::promise<void> runs;
+  b.functions().add("late", [&, x = at::ones({2}, at::device(first))](call_arguments&) {
+    runs.set_value();
+    return call_reply{{x * 2}};
+  });
+  simulated::gate late(default_stream);
+  auto reply = a.peer("b").call("late");
+  runs.get_future().wait();
+  auto stopped = std::async(std::launch::async, [this] { b.stop(); });
+  const bool in_time = stopped.wait_for(company::device_patience + 4s) == std::future_status::ready;
+  BOOST_TEST(in_time);
+  if (!in_time) late.open();
+  BOOST_CHECK_THROW(reply.get(10s), error);
 }
 
 BOOST_AUTO_TEST_CASE(a_result_is_sent_when_its_device_has_made_it) {

@@ -123,10 +123,10 @@ owned_descriptor memory_lane::make_memory() {
 }
 
 std::unique_ptr<memory_lane> memory_lane::map(const owned_descriptor& memory, end which) {
-  struct stat found {};
-  if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
   const int sealed = ::fcntl(memory.get(), F_GET_SEALS);
   if (sealed < 0 || (sealed & seals) != seals) return nullptr;
+  struct stat found {};  // after the seals: before them the size may change
+  if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
   void* at = ::mmap(nullptr, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return nullptr;
   if (which == end::joined) return std::unique_ptr<memory_lane>(new memory_lane(static_cast<layout*>(at), which));

@@ -9,9 +9,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <array>
+#include <functional>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
+
+namespace {
+
+std::function<void(int)> after_fstat;  // what another process does meanwhile
+
+}  // namespace
+
+// In place of libc's, for all of this program.
+extern "C" int fstat(int descriptor, struct stat* found) noexcept {
+  const int result = ::fstatat(descriptor, "", found, AT_EMPTY_PATH);
+  if (after_fstat) after_fstat(descriptor);
+  return result;
+}
 
 namespace {
 
@@ -128,6 +142,22 @@ BOOST_AUTO_TEST_CASE(memory_of_another_size_or_that_could_shrink_is_not_mapped) 
   BOOST_TEST(!map(found.st_size, F_SEAL_GROW));
   BOOST_TEST(!map(found.st_size, F_SEAL_SHRINK));
   BOOST_TEST(!memory_lane::map(owned_descriptor(), memory_lane::end::joined));
+}
+
+// ML-1
+BOOST_AUTO_TEST_CASE(memory_that_shrinks_while_it_is_checked_is_not_mapped) {
+  const auto right = memory_lane::make_memory();
+  struct stat found {};
+  BOOST_REQUIRE(::fstat(right.get(), &found) == 0);
+  const owned_descriptor memory(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  BOOST_REQUIRE(::ftruncate(memory.get(), found.st_size) == 0);
+  after_fstat = [](int descriptor) {
+    BOOST_TEST(::ftruncate(descriptor, 4096) == 0);
+    BOOST_TEST(::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  };
+  const bool is_mapped = memory_lane::map(memory, memory_lane::end::joined) != nullptr;
+  after_fstat = nullptr;
+  BOOST_TEST(!is_mapped);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -114,6 +114,15 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_is_there_twice_leaves_once) {  // OP-3
   BOOST_TEST(to.next() == "1:0+1 1:1+1 2:0+1 2:1+1 message ");
 }
 
+BOOST_AUTO_TEST_CASE(a_tensor_and_its_first_part_leave_both) {  // OP-3
+  leaving to;
+  const auto x = bytes(3 * piece);
+  const auto ahead = to.add({x, x.narrow(0, 0, 2 * piece)}, "message");
+  BOOST_TEST(ahead.transfers == (std::vector<std::uint64_t>{1, 2}), boost::test_tools::per_element());
+  BOOST_TEST(to.next() == "1:0+1 1:1+1 1:2+1 2:0+1 ");
+  BOOST_TEST(to.after(1) == "2:1+1 message ");
+}
+
 BOOST_AUTO_TEST_CASE(a_message_follows_what_was_offered_when_that_is_taken) {  // OP-1, OP-2
   leaving to;
   to.direct = true;

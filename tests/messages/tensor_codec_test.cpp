@@ -128,6 +128,30 @@ BOOST_AUTO_TEST_CASE(a_sparse_tensor_travels_as_its_indices_and_values) {
   BOOST_TEST(at::equal(sent_and_read(conjugate).to_dense(), conjugate.to_dense()));
 }
 
+at::Tensor said_to_be_coalesced(const at::Tensor& indices) {
+  const auto values = at::ones({indices.size(1)});
+  return at::_sparse_coo_tensor_unsafe(indices, values, {4, 4, 4}, values.options().layout(at::kSparse), true);
+}
+
+BOOST_AUTO_TEST_CASE(coalesced_indices_ascend_as_the_digits_of_a_number_do) {
+  const auto columns = [](std::vector<std::vector<std::int64_t>> each) {
+    std::vector<at::Tensor> all;
+    for (const auto& column : each) all.push_back(at::tensor(column, at::kLong));
+    return said_to_be_coalesced(at::stack(all, 1));
+  };
+  for (const auto& ascending :
+       {columns({{0, 3, 3}, {1, 0, 0}}), columns({{1, 2, 3}, {1, 3, 0}}), columns({{1, 2, 2}, {1, 2, 3}})})
+    BOOST_TEST(testing::same(sent_and_read(ascending), ascending));
+  for (const auto& bad : {columns({{1, 0, 0}, {0, 3, 3}}), columns({{1, 1, 0}, {1, 0, 3}}), columns({{1, 2, 3}, {1, 2, 2}}),
+                          columns({{1, 2, 3}, {1, 2, 3}})}) {
+    autograd_message message;
+    message.tensors = {bad};
+    autograd_message received;
+    const auto failed = testing::decode(testing::encoded(message), received);
+    BOOST_TEST(caf::to_string(failed).find("out of order") != std::string::npos, bad._indices() << caf::to_string(failed));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_written_of_a_message_that_can_not_travel) {  // WI-5
   autograd_message message;
   message.tensors = {at::ones({1000}), at::eye(2).to_sparse_csr()};

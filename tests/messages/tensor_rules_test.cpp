@@ -98,6 +98,20 @@ BOOST_AUTO_TEST_CASE(tensors_without_elements_here_are_refused) {
   check_refused(freed, {"less storage"});
 }
 
+BOOST_AUTO_TEST_CASE(a_storage_that_ends_before_the_last_element_is_refused) {
+  const auto with_storage_of = [](at::Tensor tensor, std::int64_t elements) {
+    tensor.storage().unsafeGetStorageImpl()->set_nbytes(static_cast<std::size_t>(elements) * tensor.element_size());
+    return tensor;
+  };
+  for (const auto& whole : {at::ones({2, 5}), at::ones({10}).narrow(0, 3, 7), at::ones({4, 5}).t().narrow(0, 0, 3),
+                            at::ones({1}).expand({6}), at::ones({}), at::ones({2}, at::kComplexDouble)}) {
+    auto least = whole.storage_offset() + 1;
+    for (std::int64_t d = 0; d < whole.dim(); ++d) least += (whole.size(d) - 1) * whole.stride(d);
+    check_can_travel(with_storage_of(whole, least), "x");
+    check_refused(with_storage_of(whole, least - 1), {"less storage"});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(shapes_no_peer_would_read_are_refused) {
   check_refused(at::empty(std::vector<std::int64_t>(max_tensor_dimensions + 1, 1)), {"1025 dimensions"});
   check_refused(at::empty({0, std::int64_t{1} << 60}), {"overflows"});

@@ -60,10 +60,6 @@ void write_text(std::string& to, std::string_view text) {
 }
 
 // Clocks come from other nodes: whatever they say, no overflow.
-std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-
 // Nanoseconds as microseconds, exactly.
 void write_microseconds(std::string& to, std::uint64_t ns) {
   const auto fraction = std::to_string(ns % 1000);
@@ -87,8 +83,8 @@ std::vector<bar> bars_of(const node_trace& node, std::size_t process) {
   std::vector<bar> result;
   result.reserve(node.spans.size());
   for (const auto& span : node.spans) {
-    const auto begin = minus(span.begin_ns, node.offset_ns);
-    result.push_back({&span, begin, std::max(begin, minus(span.end_ns, node.offset_ns)), process, 0});
+    const auto begin = time_minus(span.begin_ns, node.offset_ns);
+    result.push_back({&span, begin, std::max(begin, time_minus(span.end_ns, node.offset_ns)), process, 0});
   }
   std::stable_sort(result.begin(), result.end(), [](const bar& a, const bar& b) {
     return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
@@ -139,9 +135,9 @@ std::string chrome_trace(const std::vector<node_trace>& nodes) {
     result += ",\"cat\":";
     write_text(result, next.span->category);
     result += ",\"pid\":" + std::to_string(next.process) + ",\"tid\":" + std::to_string(next.thread) + ",\"ts\":";
-    write_microseconds(result, static_cast<std::uint64_t>(minus(next.begin_ns, origin)));
+    write_microseconds(result, static_cast<std::uint64_t>(time_minus(next.begin_ns, origin)));
     result += ",\"dur\":";
-    write_microseconds(result, static_cast<std::uint64_t>(minus(next.end_ns, next.begin_ns)));
+    write_microseconds(result, static_cast<std::uint64_t>(time_minus(next.end_ns, next.begin_ns)));
     result += "},\n";
   }
   if (result.ends_with(",\n")) result.erase(result.size() - 2, 1);

@@ -7,13 +7,28 @@
 
 namespace troupe {
 
+namespace {
+
+constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 31 years: no clock is ahead by more
+
+/// a - b; nothing where that is more than clocks differ.
+std::optional<std::int64_t> difference(std::int64_t a, std::int64_t b) noexcept {
+  std::int64_t result = 0;
+  if (__builtin_sub_overflow(a, b, &result) || result > longest_ns || result < -longest_ns) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
 void clock_estimate::add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept {
-  const auto round_trip = static_cast<double>(received_ns - sent_ns);
   allowed_ns_ *= 1.05;
-  if (round_trip < 0 || (known_ && round_trip > allowed_ns_)) return;
+  const auto round_trip = difference(received_ns, sent_ns);
+  if (!round_trip || *round_trip < 0 || (known_ && static_cast<double>(*round_trip) > allowed_ns_)) return;
+  const auto offset = difference(answered_ns, sent_ns + *round_trip / 2);
+  if (!offset) return;
   known_ = true;
-  allowed_ns_ = round_trip;
-  offset_ns_ = answered_ns - (sent_ns + (received_ns - sent_ns) / 2);
+  allowed_ns_ = static_cast<double>(*round_trip);
+  offset_ns_ = *offset;
 }
 
 std::string describe(const member& who) {

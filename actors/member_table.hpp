@@ -18,7 +18,8 @@ namespace troupe {
 /// for grows a little with each new one, so that drifting clocks are followed.
 class clock_estimate {
  public:
-  /// One heartbeat: sent and received on our clock, answered on the peer's; nanoseconds.
+  /// One heartbeat: sent and received on our clock, answered on the peer's; nanoseconds. One with times that no clocks show, as a peer
+  /// may say any, does not count.
   void add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept;
   bool known() const noexcept { return known_; }
   std::int64_t offset_ns() const noexcept { return offset_ns_; }

@@ -50,14 +50,15 @@ void send_heartbeat(Self self, node_id to) {
   if (peer == nullptr) return;
   const auto face = caf::actor_cast<caf::actor>(peer->face);
   const auto patience = st.options.heartbeat * member_table::allowed_misses;
-  self->request(face, patience, heartbeat{st.table.self().id, st.options.clock()})
+  const auto sent_ns = st.options.clock();
+  self->request(face, patience, heartbeat{st.table.self().id, sent_ns})
     .then(
       [=](const heartbeat_seen& seen) {
         auto* known = self->state.table.find(to);
         if (known == nullptr || seen.from != to) return;
         known->answered = true;
         known->seen_ns = self->state.options.clock();
-        known->clock.add(seen.sent_ns, seen.answered_ns, known->seen_ns);
+        known->clock.add(sent_ns, seen.answered_ns, known->seen_ns);
       },
       [=](const caf::error& problem) {
         // Silence is counted by beat(); but who calls us gone will not talk to us again.

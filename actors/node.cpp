@@ -52,8 +52,8 @@ void add_own_functions(node& here) {
         .receive([&](std::int64_t ns) { offset = ns; },
                  [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); });
     for (auto& span : spans) {
-      span.begin_ns -= offset;
-      span.end_ns -= offset;
+      span.begin_ns = time_minus(span.begin_ns, offset);
+      span.end_ns = time_minus(span.end_ns, offset);
       span.lane = "backward on " + name;
       here.recorder().record(std::move(span));
     }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/member_table.hpp>
 
+#include <cstdint>
+#include <limits>
+
 #include <boost/test/unit_test.hpp>
 
 #include "support/contains.hpp"
@@ -48,6 +51,20 @@ BOOST_AUTO_TEST_CASE(an_answer_before_its_heartbeat_is_ignored) {
   clock_estimate clock;
   clock.add(100, 5000, 50);
   BOOST_TEST(!clock.known());
+}
+
+BOOST_AUTO_TEST_CASE(times_that_no_clock_shows_are_ignored) {
+  using limits = std::numeric_limits<std::int64_t>;
+  for (const auto extreme : {limits::min(), limits::min() + 1, limits::max() - 1, limits::max()})
+    for (const auto other : {std::int64_t{-1000}, std::int64_t{1000}}) {
+      clock_estimate clock;
+      clock.add(extreme, 5000, other);
+      clock.add(other, extreme, other + 100);
+      clock.add(other, 5000, extreme);
+      BOOST_TEST(!clock.known(), extreme << " with " << other);
+      clock.add(1000, 5000 + 1050, 1100);
+      BOOST_TEST(clock.offset_ns() == 5000);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(who_cannot_be_a_peer_is_told_why) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/membership.hpp>
 
+#include <cstdint>
+#include <limits>
+
 #include <boost/test/unit_test.hpp>
 
 #include "actors/membership_fixture.hpp"
@@ -207,6 +210,25 @@ BOOST_AUTO_TEST_CASE(succeeds_though_another_member_can_not_be_reached) {
   CHECK_NAMES(all.peers(a), "b", "c");
 }
 
+BOOST_AUTO_TEST_CASE(succeeds_though_another_member_has_gone_here) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  all.join(b, 4001);
+  all.join(c, 4002);
+  all.ask<caf::unit_t>(a.membership, farewell{node_id{3}, "gone for a alone"});
+  CHECK_NAMES(all.peers(a), "b");
+  caf::anon_send(a.membership, farewell{node_id{2}, "gone for a alone"});
+  auto& d = all.start("d", 4, 4004);
+  all.join(d, 4002);  // d knows c, which a holds for gone
+  const auto dialled = all.dialled;
+  auto joined = all.join(a, 4004);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->name == "d");
+  BOOST_TEST(all.dialled == dialled + 1);  // those that have gone are left alone
+}
+
 BOOST_AUTO_TEST_CASE(another_version_of_the_protocol_is_refused_naming_both) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
@@ -394,6 +416,23 @@ BOOST_AUTO_TEST_CASE(a_peer_that_holds_us_for_gone_is_down_here_too) {
   *b.mute = false;
   failed(all.join(b, 4001), errc::refused, "start it anew");
   BOOST_TEST(a.news.size() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(that_a_peer_echoes_wrongly_tell_its_clock_all_the_same) {
+  using limits = std::numeric_limits<std::int64_t>;
+  for (const auto echoed : {limits::min(), std::int64_t{0}, limits::max()}) {
+    fake_cluster all;
+    auto& a = all.start("a", 1, 4001);
+    const auto face = all.system.spawn([&all, echoed](caf::event_based_actor*) -> caf::behavior {
+      return {[&all, echoed](const heartbeat&) { return heartbeat_seen{node_id{2}, echoed, all.now() + 12'345}; }};
+    });
+    all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version, {}},
+                     caf::actor_cast<caf::strong_actor_ptr>(face));
+    all.pass(interval);
+    BOOST_TEST(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{2})->value.value() == 12'345);
+    caf::anon_send_exit(face, caf::exit_reason::kill);
+    all.run();
+  }
 }
 
 BOOST_AUTO_TEST_CASE(tell_how_far_a_clock_is_ahead) {

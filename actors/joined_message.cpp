@@ -15,6 +15,7 @@
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/message_size.hpp>
 
 namespace troupe {
 
@@ -22,6 +23,7 @@ namespace {
 
 autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensors, const std::string& what) {
   auto& here = node.actors();
+  check_sum_travels(tensors, what);
   auto packed = here.pack(call_scope::context(), std::move(tensors), what);
   packed.arriving.wait();
   packed.payload.place = call_scope::next_place();  // after what leads back was recorded

@@ -22,7 +22,8 @@ class gradient_table;
 
 /// The tensors for an actor on node `to`, joined to the context that is open on this thread; without one they travel plain.
 /// Make it before you send the message, and send each once. Waits for tensors of accelerators to be on the host. Throws
-/// troupe::error (misuse) for a tensor that can't travel, by its number.
+/// troupe::error (unsupported_tensor) for a tensor that can't travel, by its number, and for more than 3.75 GiB together. A request
+/// that holds several of these has at most 4 GiB: one with more fails at the receiver, which can't read it.
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 
 /// The tensors of a message that came from another node, or from this one; those that require grad belong to the graph there.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/inspect.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/framing.hpp>
+#include <troupe/messages/message_size.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 #include <troupe/messages/wire.hpp>
 
@@ -75,6 +77,20 @@ class scratch {
   std::size_t bytes_ = kept_header_bytes + 1;  // until known
 };
 
+// What a sink has of its message at most: the buffer of a connection may also hold short messages that have not left.
+std::uint64_t bytes_before(caf::serializer& sink) {
+  auto* binary = dynamic_cast<caf::binary_serializer*>(&sink);
+  return binary != nullptr ? binary->buf().size() : 0;
+}
+
+// At least by half: room for exactly one more message would move all that wait before it, message by message.
+void make_room(std::vector<char>& buffer, std::size_t bytes) {
+  const auto needed = buffer.size() + bytes;
+  if (needed > buffer.capacity()) {
+    buffer.reserve(std::max(needed, buffer.capacity() + buffer.capacity() / 2));
+  }
+}
+
 template <class Header>
 caf::error write_header(caf::serializer& sink, const Header& header, std::size_t header_bytes, std::uint64_t payload) {
   std::array<unsigned char, stack_bytes> on_stack;
@@ -92,7 +108,7 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   if (payload > 4096) {
     // else a growing buffer copies the elements again and again
     if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) {
-      binary->buf().reserve(binary->buf().size() + bytes + payload + 64);
+      make_room(binary->buf(), bytes + payload + 64);
     }
   }
   return sink.apply_raw(bytes, buffer);
@@ -121,6 +137,13 @@ caf::error write(caf::serializer& sink, const T& x) {
     return make_error(errc::unsupported_tensor, "a message of " + std::to_string(bytes) + " bytes and " +
                                                   std::to_string(payload) +
                                                   " of tensors is too large; send it in parts, and large values as tensors");
+  }
+  const auto before = bytes_before(sink);
+  if (before + bytes + payload > longest_message()) {
+    return make_error(errc::unsupported_tensor, "a part of " + std::to_string(bytes + payload) +
+                                                  " bytes does not fit into a message behind " + std::to_string(before) +
+                                                  ", as one has at most " + std::to_string(longest_message()) +
+                                                  "; send what it holds in several messages");
   }
   if (auto failed = write_header(sink, *header, bytes, payload)) {
     return failed;

@@ -16,7 +16,9 @@
 ///   WI-3  header fields and payload that this version does not know are passed over,
 ///   WI-4  what is read equals what was sent, bit for bit, the strides of dense tensors included,
 ///   WI-5  nothing is written of a message with a tensor that can't travel (see check_can_travel),
-///   WI-6  elements that came ahead of a message, in pieces, are those of one tensor of it (see arriving_tensors).
+///   WI-6  elements that came ahead of a message, in pieces, are those of one tensor of it (see arriving_tensors),
+///   WI-7  a struct that makes its CAF message longer than CAF's 32-bit length can say is not written: whoever reads the message
+///         finds that nothing came of the struct.
 namespace troupe {
 
 template <class T, class... Ts>

@@ -222,19 +222,13 @@ void check_can_travel(const at::Tensor& tensor, std::string_view what) {
 }
 
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what) {
-  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::string why = why_it_cannot_travel(tensors[i]);
     if (!why.empty()) {
       throw error{errc::unsupported_tensor, std::string{what} + '[' + std::to_string(i) + "]: " + why};
     }
-    bytes += payload_bytes(tensors[i]);
   }
-  if (bytes > max_payload_bytes) {
-    throw error{errc::unsupported_tensor, std::string{what} + ": the tensors have " + std::to_string(bytes) +
-                                            " bytes together, at most " + std::to_string(max_payload_bytes) +
-                                            " travel in one message; send them in several"};
-  }
+  check_sum_travels(tensors, what);
 }
 
 }  // namespace troupe

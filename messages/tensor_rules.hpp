@@ -10,6 +10,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <troupe/messages/message_size.hpp>
+
 /// Which tensors travel: strided and sparse (COO) ones on the CPU, of every dtype that has a size in bytes and is not
 /// quantised. Strided ones of an accelerator are copied to the CPU first (devices/staging.hpp); beside them travels which
 /// device they were on.
@@ -17,8 +19,6 @@ namespace troupe {
 
 inline constexpr std::size_t max_tensor_dimensions = 1024;
 inline constexpr std::int64_t max_stride = std::int64_t{1} << 40;
-/// CAF's messages have 32-bit lengths; the rest is for headers.
-inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
 
 /// Bytes of the elements that travel: of a sparse tensor those of indices and values, of an undefined one none.
 std::uint64_t payload_bytes(const at::Tensor& tensor);
@@ -30,7 +30,7 @@ std::string why_it_cannot_travel(const at::Tensor& tensor);
 /// Call it before sending: CAF drops an error met while it writes a message.
 void check_can_travel(const at::Tensor& tensor, std::string_view what);
 
-/// The same for all, each named `what[index]`, and for their sum of bytes.
+/// check_can_travel for all, each named `what[index]`, and check_sum_travels.
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what);
 
 /// False for negative sizes, and for those whose product (a 0 counted as 1) has no place in 59 bits.

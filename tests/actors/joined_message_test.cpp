@@ -13,6 +13,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/message_size.hpp>
 #include <troupe/troupe.hpp>
 
 namespace own {
@@ -184,6 +185,43 @@ BOOST_AUTO_TEST_CASE(an_actor_that_is_not_published_is_named) {
     return e.code() == troupe::errc::unknown_function && std::string(e.what()).find("'decoder'") != std::string::npos &&
            std::string(e.what()).find("'b'") != std::string::npos;
   });
+}
+
+BOOST_AUTO_TEST_CASE(tensors_that_are_too_large_together_are_refused_before_they_are_sent) {
+  const auto large = torch::empty({1}, torch::kByte).expand({std::int64_t{2} << 30});  // takes no memory
+  const auto refused = [](const troupe::error& e) {
+    return e.code() == troupe::errc::unsupported_tensor &&
+           std::string(e.what()).find("4294967296 bytes together") != std::string::npos;
+  };
+  BOOST_CHECK_EXCEPTION(troupe::join_graphs(a.peer("b"), {large, large}), troupe::error, refused);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_whose_payloads_are_too_large_together_fails_alone) {
+  const auto counts = b.here().system().spawn([](caf::event_based_actor*) -> caf::behavior {
+    return {[](const troupe::autograd_message& x, const troupe::autograd_message& y) {
+      return static_cast<std::uint64_t>(x.tensors.at(0).nbytes() + y.tensors.at(0).nbytes());
+    }};
+  });
+  b.here().publish("counts", caf::actor_cast<caf::strong_actor_ptr>(counts));
+  const auto remote = caf::actor_cast<caf::actor>(a.peer("b").actor("counts"));
+  const auto payload = [&] { return troupe::join_graphs(a.peer("b"), {torch::ones({6000}, torch::kByte)}); };
+  caf::scoped_actor self{a.system()};
+  std::string said;
+  const auto bytes = [&]() -> std::uint64_t {
+    std::uint64_t result = 0;
+    self->request(remote, 10s, payload(), payload())
+      .receive([&](std::uint64_t sum) { result = sum; },
+               [&](const caf::error& reason) { said = troupe::to_exception(reason).what(); });
+    return result;
+  };
+  BOOST_TEST(bytes() == 12'000U);
+  troupe::set_longest_message(10'000);
+  BOOST_TEST(bytes() == 0U);
+  troupe::set_longest_message(troupe::max_message_bytes);
+  BOOST_TEST(said != "");
+  BOOST_TEST_MESSAGE(said);
+  BOOST_TEST(bytes() == 12'000U);  // the connection is as it was
+  caf::anon_send_exit(counts, caf::exit_reason::user_shutdown);
 }
 
 BOOST_AUTO_TEST_CASE(a_tensor_that_cannot_travel_is_refused_before_it_is_sent) {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/message_size.hpp>
 
 #include "samples.hpp"
 
@@ -108,4 +109,38 @@ BOOST_AUTO_TEST_CASE(a_large_tensor_is_written_without_growing_the_buffer_twice)
   message.tensors = {at::zeros({1 << 20}), at::zeros({1 << 20})};
   auto wire = testing::encoded(message);
   BOOST_TEST(wire.capacity() < wire.size() + 200);
+}
+
+BOOST_AUTO_TEST_CASE(a_long_queue_is_not_moved_for_each_message) {
+  autograd_message message;
+  message.tensors = {at::zeros({1 << 16})};
+  testing::bytes queue;
+  int moves = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto* before = queue.data();
+    BOOST_REQUIRE(!testing::encode(queue, message));
+    if (queue.data() != before) ++moves;
+  }
+  BOOST_TEST(moves < 20);
+}
+
+BOOST_AUTO_TEST_CASE(what_makes_a_message_too_long_for_its_length_is_not_written) {  // WI-7
+  BOOST_TEST(longest_message() + (1 << 20) < std::uint64_t{1} << 32);
+  set_longest_message(10'000);
+  autograd_message message;
+  message.tensors = {at::ones({6000}, at::kByte)};
+  testing::bytes wire;
+  BOOST_REQUIRE(!testing::encode(wire, message));
+  const auto first = wire;
+  const auto failed = testing::encode(wire, message);
+  BOOST_TEST(caf::to_string(failed).find("send what it holds in several messages") != std::string::npos,
+             caf::to_string(failed));
+  BOOST_TEST((wire == first));
+  call_request header_alone;
+  header_alone.function = std::string(6000, 'f');
+  BOOST_TEST(static_cast<bool>(testing::encode(wire, header_alone)));
+  BOOST_TEST((wire == first));
+  message.tensors = {at::ones({1000}, at::kByte)};
+  BOOST_TEST(!testing::encode(wire, message));
+  set_longest_message(max_message_bytes);
 }

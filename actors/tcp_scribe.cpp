@@ -35,7 +35,8 @@ void tcp_scribe::configure_read(receive_policy::config config) {
 }
 
 void tcp_scribe::flush() {
-  if (!stream_.added.empty() && !stream_.waits()) catch_up_soon();
+  stream_.leaving.seal();
+  if (!stream_.leaving.empty() && !stream_.waits()) catch_up_soon();
 }
 
 void tcp_scribe::graceful_shutdown() {
@@ -141,7 +142,7 @@ void tcp_scribe::stream::removed_from_loop(operation op) {
 
 void tcp_scribe::stream::graceful_shutdown() {
   if (std::exchange(closes_, true)) return;
-  if (!added.empty() || !leaving_.empty()) return;
+  if (!leaving.empty()) return;
   caf::io::network::shutdown_write(fd());
   leave_lane();
 }
@@ -207,28 +208,23 @@ void tcp_scribe::stream::consume_last() {
 void tcp_scribe::stream::want_next() {
   const auto [flag, bytes] = wanted;
   const auto least = std::max<std::size_t>(1, bytes);
-  part.resize(flag == receive_policy_flag::at_least ? least + std::max<std::size_t>(100, least / 10) : least);
+  const auto most = flag == receive_policy_flag::at_least ? least + std::max<std::size_t>(100, least / 10) : least;
+  if (part.capacity() > 2 * std::max(peak_.add(most), kept_bytes)) part = std::vector<char>();
+  part.resize(most);
   threshold_ = flag == receive_policy_flag::at_most ? 1 : least;
 }
 
 tcp_scribe::stream::sent tcp_scribe::stream::send() {
-  for (int i = 0;; ++i) {
-    if (written_ == leaving_.size()) {
-      written_ = 0;
-      leaving_.clear();
-      if (added.empty()) break;
-      leaving_.swap(added);
-      if (lane_ && !writes_memory() && lane_->is_joined()) lane_->outgoing.begin(sent_);
-    }
+  for (int i = 0; !leaving.empty(); ++i) {
     if (i == most_writes) return sent::some;
-    const auto* rest = leaving_.data() + written_;
-    const auto bytes = leaving_.size() - written_;
-    const auto went = writes_memory() ? put_into_memory(rest, bytes) : ::send(fd(), rest, bytes, MSG_NOSIGNAL);
+    if (lane_ && !writes_memory() && lane_->is_joined()) lane_->outgoing.begin(sent_);
+    const auto next = leaving.front();
+    const auto went =
+      writes_memory() ? put_into_memory(next.data(), next.size()) : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
     if (went < 0) return may_work_later(errno) ? sent::some : sent::failed;
-    written_ += static_cast<std::size_t>(went);
+    leaving.pop(static_cast<std::size_t>(went));
     sent_ += static_cast<std::size_t>(went);
-    if (ack_writes())
-      scribe_.data_transferred(&backend(), static_cast<std::size_t>(went), leaving_.size() - written_ + added.size());
+    if (ack_writes()) scribe_.data_transferred(&backend(), static_cast<std::size_t>(went), leaving.waiting());
   }
   if (closes_) {
     caf::io::network::shutdown_write(fd());

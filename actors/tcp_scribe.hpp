@@ -15,6 +15,8 @@
 #include <caf/io/scribe.hpp>
 
 #include <troupe/actors/memory_lane.hpp>
+#include <troupe/actors/recent_peak.hpp>
+#include <troupe/actors/write_queue.hpp>
 
 namespace troupe {
 
@@ -32,6 +34,7 @@ class shared_multiplexer;
 ///   TS-4  it lives as long as its broker has it, the event loop has its sockets, it is to catch up, or it is watched.
 ///   TS-5  what TCP carried is consumed before what was in shared memory, and that before the broker learns of the end.
 ///   TS-6  with a lane it is watched, or the other end is to wake it.
+///   TS-7  memory that a burst took, either way, is freed once many smaller messages have passed.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket.
@@ -39,7 +42,7 @@ class tcp_scribe final : public caf::io::scribe {
 
   void configure_read(caf::io::receive_policy::config config) override;
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
-  std::vector<char>& wr_buf() override { return stream_.added; }
+  std::vector<char>& wr_buf() override { return stream_.leaving.open(); }
   std::vector<char>& rd_buf() override { return stream_.part; }
   void flush() override;
   void graceful_shutdown() override;
@@ -69,6 +72,8 @@ class tcp_scribe final : public caf::io::scribe {
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
+    /// Memory for parts, however small they are.
+    static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
     /// Who called has the other end's lane after its first words, if ever.
     static constexpr int reads_until_lane = 16;
 
@@ -93,8 +98,8 @@ class tcp_scribe final : public caf::io::scribe {
     bool has_news() const { return waits_for_room_ || lane_->incoming.has_news(); }
 
     caf::io::receive_policy::config wanted;
-    std::vector<char> part;   // of what comes, for the broker
-    std::vector<char> added;  // to what leaves
+    std::vector<char> part;  // of what comes, for the broker
+    write_queue leaving;
 
    private:
     enum class sent { all, some, failed };
@@ -143,12 +148,10 @@ class tcp_scribe final : public caf::io::scribe {
 
     std::size_t collected_ = 0;  // in part
     std::size_t threshold_ = 1;
+    recent_peak peak_;  // of the sizes of parts
     std::vector<char> ahead_;
     std::size_t ahead_begin_ = 0;
     std::size_t ahead_end_ = 0;
-
-    std::vector<char> leaving_;
-    std::size_t written_ = 0;  // of it
 
     int lane_chances_ = 0;
     std::optional<lane_door> door_;  // of who called

@@ -218,7 +218,7 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf:
           errc::refused, "the name '" + who.name + "' is taken by node " + describe(held_by) + "; choose another one"));
       },
       [=](const caf::error&) {
-        take_down(self, held_by.id, "did not answer when another node claimed its name");
+        give_up(self, held_by.id, "did not answer when another node claimed its name");
         greet(self, from, face, promise);
       });
 }

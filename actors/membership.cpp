@@ -69,7 +69,7 @@ void beat(Self self) {
   auto& st = self->state;
   if (st.leaving) return;
   for (const auto id : st.table.beat())
-    take_down(self, id, "no sign of life for " + milliseconds_text(st.options.clock() - st.table.find(id)->seen_ns));
+    give_up(self, id, "no sign of life for " + milliseconds_text(st.options.clock() - st.table.find(id)->seen_ns));
   for (const auto& [id, peer] : st.table.peers()) send_heartbeat(self, id);
   after(self, st.options.heartbeat, [=] { beat(self); });
 }

@@ -10,6 +10,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/cut_connection.hpp>
 #include <troupe/actors/membership.hpp>
 #include <troupe/messages/registration.hpp>
 
@@ -40,6 +41,13 @@ void take_down(Self self, node_id id, const std::string& reason) {
   if (!peer) return;
   self->demonitor(peer->face->address());
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, peer_down{peer->who, reason});
+}
+
+/// A peer that does not answer is down, and what waits to leave for it goes with its connection.
+template <class Self>
+void give_up(Self self, node_id id, const std::string& reason) {
+  if (const auto* peer = self->state.table.find(id)) cut_connection(self->system(), peer->face->node());
+  take_down(self, id, reason);
 }
 
 /// Asks the peer for a sign of life.

@@ -83,7 +83,10 @@ void company::start() {
 
 void company::listen() {
   auto face = caf::actor_cast<caf::strong_actor_ptr>(face_);
-  auto published = system_->middleman().publish(face_, options_.port, options_.host.c_str());
+  // Connections of a node that ended here may linger for a minute. No two can listen at one port for that: only with port 0 could
+  // the system give two the same one.
+  const bool reuse = options_.port != 0;
+  auto published = system_->middleman().publish(face_, options_.port, options_.host.c_str(), reuse);
   if (!published)
     throw error(errc::misuse, "node '" + options_.name + "' can't listen on " + options_.host + ":" +
                                 std::to_string(options_.port) +

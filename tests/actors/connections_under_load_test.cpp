@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a burst of messages does to a connection between two processes: on loopback by shared memory and by TCP, and between two
+// network namespaces. And what a process that was killed leaves behind: its port.
+#include <boost/test/unit_test.hpp>
+
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "actors/loopback_nodes.hpp"
+#include "actors/process_cluster.hpp"
+#include "support/contains.hpp"
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(connections_under_load)
+
+namespace {
+
+using troupe::test::loopback_settings;
+
+constexpr int calls = 200;
+constexpr std::int64_t call_bytes = 300 << 10;
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+/// The two ends of a network that the tests make, if they can.
+constexpr const char* near_address = "10.213.77.1";
+constexpr const char* far_address = "10.213.77.2";
+
+/// What the C library has given to this process and not got back.
+std::size_t memory_in_use() {
+  const auto all = ::mallinfo2();
+  return all.uordblks + all.hblkhd;
+}
+
+troupe::settings settings_of(const std::string& name) {
+  auto result = loopback_settings(name);
+  result.shared_memory = name != "by_tcp";
+  return result;
+}
+
+void add_functions(troupe::node& here) {
+  here.functions().add("size", [](troupe::call_arguments& arguments) {
+    return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(arguments.tensors.at(0).nbytes())}}};
+  });
+  here.functions().add("echo", [](troupe::call_arguments& arguments) { return troupe::call_reply{arguments.tensors}; });
+  here.functions().add("memory", [](troupe::call_arguments&) {
+    return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(memory_in_use())}}};
+  });
+}
+
+bool run_command(const std::string& command) { return std::system((command + " 2>/dev/null").c_str()) == 0; }
+
+struct far_signals {
+  troupe::test::shared_signal is_apart;
+  troupe::test::shared_signal may_go_on;
+};
+far_signals* far_side = nullptr;
+
+/// The node in a network namespace of its own, which has a wire to the driver's and ends with the process.
+void be_far_process(const std::string& name, std::uint16_t port) {
+  if (::unshare(CLONE_NEWNET) != 0) return;
+  far_side->is_apart.give();
+  far_side->may_go_on.take();
+  if (!run_command("ip link set lo up && ip addr add " + std::string(far_address) + "/30 dev tr_far && ip link set tr_far up"))
+    return;
+  try {
+    auto options = settings_of(name);
+    options.host = far_address;
+    troupe::node here(std::move(options));
+    add_functions(here);
+    here.join(near_address, port, 10s);
+    troupe::test::wait_to_be_killed();
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "connections under load: process %s: %s\n", name.c_str(), problem.what());
+  }
+}
+
+/// A node that listens at the given port until it is killed, and says so; or says that it can't.
+struct listener_signals {
+  troupe::test::shared_signal listens;
+  troupe::test::shared_signal is_refused;
+};
+listener_signals* listening = nullptr;
+
+void be_listener(const std::string& name, std::uint16_t port) {
+  try {
+    auto options = loopback_settings(name);
+    options.port = port;
+    if (name == "everywhere") options.host = "0.0.0.0";
+    troupe::node here(std::move(options));
+    add_functions(here);
+    listening->listens.give();
+    troupe::test::wait_to_be_killed();
+  } catch (const troupe::error& problem) {
+    if (troupe::test::contains(problem.what(), "can't listen")) listening->is_refused.give();
+    troupe::test::wait_to_be_killed();
+  }
+}
+
+void be_process(const std::string& name, std::uint16_t port) {
+  if (name == "far") return be_far_process(name, port);
+  if (name == "listener" || name == "everywhere") return be_listener(name, port);
+  troupe::test::be_node("connections under load", settings_of(name), port, add_functions);
+}
+
+// Made while there is one thread.
+struct shared_nursery {
+  shared_nursery() {
+    far_side = &far;
+    listening = &ports;
+    processes = std::make_unique<troupe::test::nursery>(be_process);
+  }
+  ~shared_nursery() { processes.reset(); }
+  far_signals far;
+  listener_signals ports;
+  static inline std::unique_ptr<troupe::test::nursery> processes;
+};
+
+/// Calls under way to a node of which the driver hears when it is down.
+struct burst {
+  troupe::node& driver;
+  std::string other;
+  std::mutex mutex;
+  std::string news;
+  std::vector<troupe::future<troupe::call_reply>> under_way;
+
+  burst(troupe::node& from, std::string to) : driver(from), other(std::move(to)) {
+    driver.on_peer_down([this](const std::string& name, const std::string& reason) {
+      std::lock_guard lock(mutex);
+      news += name + ": " + reason + "; ";
+    });
+  }
+  ~burst() { driver.on_peer_down({}); }
+
+  void call(const std::string& function, int times = calls) {
+    const auto x = at::ones({call_bytes}, at::kByte);
+    auto there = driver.peer(other);
+    for (int i = 0; i < times; ++i) under_way.push_back(there.call(function, {x}));
+  }
+  /// How many were answered.
+  int finish() {
+    int answered = 0;
+    for (auto& each : under_way) try {
+        each.get();
+        ++answered;
+      } catch (const troupe::error& failed) {
+        if (answered == 0) BOOST_TEST_MESSAGE(failed.what());
+      }
+    under_way.clear();
+    return answered;
+  }
+  std::string heard() {
+    std::lock_guard lock(mutex);
+    return news;
+  }
+  void check_that_nobody_goes_down() {
+    for (const auto* function : {"size", "echo"}) {
+      const auto begin = std::chrono::steady_clock::now();
+      call(function);
+      BOOST_TEST(finish() == calls);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      BOOST_TEST_MESSAGE(calls << " calls of '" << function << "' took " << took.count() << " s");
+    }
+    BOOST_TEST(heard() == "");
+  }
+  std::int64_t memory_there() { return troupe::get<std::int64_t>(driver.peer(other).call("memory").get().values, "bytes"); }
+};
+
+struct pair : troupe::test::process_cluster {
+  explicit pair(const std::string& name) : process_cluster(*shared_nursery::processes, settings_of("driver"), {name}) {
+    const auto missing = meet();
+    BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
+  }
+};
+
+bool comes_true(const std::function<bool()>& what) {
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (!what())
+    if (std::chrono::steady_clock::now() > until) return false;
+  return true;
+}
+
+/// A process in a namespace of its own, and a wire to it.
+class far_process {
+ public:
+  explicit far_process(troupe::node& driver) : pid_(shared_nursery::processes->start("far", driver.port())) {
+    BOOST_REQUIRE(far_side->is_apart.take_within(20s));
+    const auto pid = std::to_string(pid_);
+    BOOST_REQUIRE(run_command("ip link add tr_near type veth peer name tr_far netns " + pid));
+    BOOST_REQUIRE(run_command("ip addr add " + std::string(near_address) + "/30 dev tr_near && ip link set tr_near up"));
+  }
+  ~far_process() {
+    ::kill(pid_, SIGKILL);
+    run_command("ip link del tr_near");
+  }
+  far_process(const far_process&) = delete;
+  far_process& operator=(const far_process&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+/// Whether this user may make network namespaces and wires between them.
+boost::test_tools::assertion_result makes_namespaces(boost::unit_test::test_unit_id) {
+  const bool can = run_command("unshare --net ip link add tr_near type veth peer name tr_far");
+  boost::test_tools::assertion_result result(can);
+  if (!can) {
+    result.message() << "no network namespaces here; that takes root and the program ip (Debian's package iproute2)";
+    std::printf("SKIPPED: no network namespaces here\n");
+  }
+  return result;
+}
+
+}  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(shared_nursery);
+
+BOOST_AUTO_TEST_CASE(many_calls_under_way_by_shared_memory_take_nobody_down) {
+  pair cluster("by_memory");
+  burst(cluster.driver(), "by_memory").check_that_nobody_goes_down();
+}
+
+BOOST_AUTO_TEST_CASE(many_calls_under_way_by_tcp_take_nobody_down) {
+  pair cluster("by_tcp");
+  burst(cluster.driver(), "by_tcp").check_that_nobody_goes_down();
+}
+
+BOOST_AUTO_TEST_CASE(many_calls_under_way_between_two_network_namespaces_take_nobody_down,
+                     *boost::unit_test::label("namespaces") * boost::unit_test::precondition(makes_namespaces)) {
+  auto options = settings_of("driver");
+  options.host = "0.0.0.0";
+  troupe::node driver(std::move(options));
+  const far_process far(driver);
+  far_side->may_go_on.give();
+  driver.peer("far", 20s);
+  burst(driver, "far").check_that_nobody_goes_down();
+}
+
+BOOST_AUTO_TEST_CASE(after_a_burst_both_ends_give_the_memory_of_their_buffers_back) {
+  for (const auto* name : {"by_memory", "by_tcp"}) {
+    pair cluster(name);
+    burst calls_of(cluster.driver(), name);
+    calls_of.call("echo", 1);
+    BOOST_TEST(calls_of.finish() == 1);
+    const auto here = memory_in_use();
+    const auto there = calls_of.memory_there();
+    calls_of.call("echo");
+    BOOST_TEST(calls_of.finish() == calls);
+    auto peer = cluster.driver().peer(name);
+    for (int i = 0; i < 100; ++i) peer.call("memory").get();
+    BOOST_TEST(memory_in_use() < here + 2 * mebibyte, name << ": " << here << " before, " << memory_in_use() << " after");
+    const auto there_after = calls_of.memory_there();
+    BOOST_TEST(there_after < there + static_cast<std::int64_t>(2 * mebibyte),
+               name << ": " << there << " there before, " << there_after << " after");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_was_to_leave_for_a_peer_goes_with_it) {
+  for (const auto* name : {"by_memory", "by_tcp"}) {
+    pair cluster(name);
+    burst calls_of(cluster.driver(), name);
+    calls_of.call("size", 1);
+    BOOST_TEST(calls_of.finish() == 1);
+    const auto before = memory_in_use();
+    troupe::test::freeze(cluster.pid(name));
+    calls_of.call("size");
+    BOOST_TEST(calls_of.finish() == 0);
+    BOOST_TEST(calls_of.heard() != "");
+    BOOST_TEST(comes_true([&] { return memory_in_use() < before + 4 * mebibyte; }),
+               name << ": " << before << " before, " << memory_in_use() << " after");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_port_is_free_again_as_soon_as_its_node_was_killed) {
+  std::uint16_t port = 0;
+  {
+    troupe::node finder(loopback_settings("finder"));  // any free one
+    port = finder.port();
+  }
+  pid_t pid = shared_nursery::processes->start("listener", port);
+  BOOST_REQUIRE(listening->listens.take_within(20s));
+  for (int round = 0; round < 3; ++round) {
+    troupe::node caller(loopback_settings("caller"));
+    caller.join("127.0.0.1", port, 10s);
+    caller.peer("listener").call("memory").get();
+    ::kill(pid, round == 1 ? SIGTERM : SIGKILL);
+    BOOST_TEST(comes_true([&] { return ::kill(pid, 0) != 0; }));
+    pid = shared_nursery::processes->start("listener", port);  // while the caller's connection ends
+    BOOST_TEST(listening->listens.take_within(20s));
+  }
+  ::kill(pid, SIGKILL);
+}
+
+BOOST_AUTO_TEST_CASE(a_port_where_somebody_listens_is_taken) {
+  troupe::node first(loopback_settings("first"));
+  for (const auto* name : {"listener", "everywhere"}) {
+    const pid_t pid = shared_nursery::processes->start(name, first.port());
+    BOOST_TEST(listening->is_refused.take_within(20s), name);
+    ::kill(pid, SIGKILL);
+  }
+  auto wide = loopback_settings("wide");
+  wide.host = "0.0.0.0";
+  troupe::node everywhere(std::move(wide));
+  const pid_t pid = shared_nursery::processes->start("listener", everywhere.port());
+  BOOST_TEST(listening->is_refused.take_within(20s));
+  ::kill(pid, SIGKILL);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

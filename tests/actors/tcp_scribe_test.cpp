@@ -2,6 +2,7 @@
 #include <troupe/actors/tcp_scribe.hpp>
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -161,6 +162,15 @@ class connection {
   });
 };
 
+constexpr std::size_t large_part = std::size_t{16} << 20;
+constexpr std::size_t many_parts = 3 * troupe::recent_peak::window;
+
+/// What the C library has given to this process and not got back.
+std::size_t memory_in_use() {
+  const auto all = ::mallinfo2();
+  return all.uordblks + all.hblkhd;
+}
+
 /// What the broker has got, which the test waits for.
 class inbox {
  public:
@@ -172,6 +182,7 @@ class inbox {
     got_ += bytes;
     if (got_.size() >= expected_ && !std::exchange(told_, true)) full_.set_value();
   }
+  void forget() { std::string().swap(got_); }
   std::string all() {
     BOOST_REQUIRE((full_.get_future().wait_for(long_enough) == std::future_status::ready));
     return got_;
@@ -423,6 +434,37 @@ BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_e
 }
 
 // TS-3: the broker is in the midst of writing when the other end is gone.
+// TS-7
+BOOST_AUTO_TEST_CASE(memory_of_a_large_part_is_freed_after_many_small_ones) {
+  connection to(receive_policy::exactly(1));
+  inbox got(1 + large_part + many_parts);
+  to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
+    self->configure_read(to.handle, receive_policy::exactly(bytes.size() == 1 && !got.has_more_than(0) ? large_part : 1));
+    got.add(bytes);
+  };
+  const auto before = memory_in_use();
+  to.send(some_bytes(1 + large_part + many_parts));
+  BOOST_TEST((got.all() == some_bytes(1 + large_part + many_parts)));
+  to.run([&](caf::io::broker*) { got.forget(); });
+  BOOST_TEST(memory_in_use() < before + large_part / 4);
+}
+
+// TS-7
+BOOST_AUTO_TEST_CASE(memory_of_what_left_is_freed_after_many_small_messages) {
+  connection to(receive_policy::at_least(1));
+  const auto before = memory_in_use();
+  {
+    auto large = std::async(std::launch::async, [&] { return to.receive(large_part); });
+    to.write(some_bytes(large_part));
+    BOOST_TEST((large.get() == some_bytes(large_part)));
+  }
+  for (std::size_t i = 0; i < many_parts; ++i) {
+    to.write("x");
+    BOOST_REQUIRE(to.receive(1) == "x");
+  }
+  BOOST_TEST(memory_in_use() < before + large_part / 4);
+}
+
 BOOST_AUTO_TEST_CASE(a_broker_is_told_once_of_a_connection_that_is_gone_and_not_while_it_writes) {
   connection to(receive_policy::exactly(1));
   const linger at_once{1, 0};

@@ -68,8 +68,12 @@ template <class Self>
 void beat(Self self) {
   auto& st = self->state;
   if (st.leaving) return;
-  for (const auto id : st.table.beat())
-    give_up(self, id, "no sign of life for " + milliseconds_text(st.options.clock() - st.table.find(id)->seen_ns));
+  for (const auto id : st.table.beat()) {
+    const auto* peer = st.table.find(id);
+    // On a slow network answers may wait behind much else that comes.
+    if (has_heard(self->system(), peer->face->node(), 2 * st.options.heartbeat)) continue;
+    give_up(self, id, "no sign of life for " + milliseconds_text(st.options.clock() - peer->seen_ns));
+  }
   for (const auto& [id, peer] : st.table.peers()) send_heartbeat(self, id);
   after(self, st.options.heartbeat, [=] { beat(self); });
 }

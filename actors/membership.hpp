@@ -41,7 +41,8 @@ struct peer_down {
 
 /// Knows the peers, greets new ones, and tells its subscribers who is up and who is down. Deadlines are the time left.
 ///   ME-1  a peer is reported down at most once per incarnation, and after it was reported up.
-///   ME-2  a peer that answers no heartbeat for three intervals is down, whether its connection stands or not.
+///   ME-2  a peer that answers no heartbeat for three intervals, and from which nothing else came by TCP for two, is down, whether its
+///         connection stands or not.
 ///   ME-3  every join and find is answered by its deadline.
 ///   ME-4  a name belongs to one living node; a second one is refused.
 using membership_actor = caf::typed_actor<

@@ -10,8 +10,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/cut_connection.hpp>
 #include <troupe/actors/membership.hpp>
+#include <troupe/actors/node_connection.hpp>
 #include <troupe/messages/registration.hpp>
 
 /// What the parts of the membership actor share, for any host. Not for other actors.

@@ -12,6 +12,7 @@ packages="
   libprotobuf-dev protobuf-compiler
   libcli11-dev nlohmann-json3-dev
   libboost-test-dev libbenchmark-dev
+  iproute2
   python3-venv python3-clang-14
 "
 # torch without what only Python and a GPU need: its libraries want these two beside them.

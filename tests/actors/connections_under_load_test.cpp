@@ -53,6 +53,12 @@ troupe::settings settings_of(const std::string& name) {
   return result;
 }
 
+troupe::settings everywhere(const std::string& name) {
+  auto result = settings_of(name);
+  result.host = "0.0.0.0";
+  return result;
+}
+
 void add_functions(troupe::node& here) {
   here.functions().add("size", [](troupe::call_arguments& arguments) {
     return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(arguments.tensors.at(0).nbytes())}}};
@@ -99,9 +105,8 @@ listener_signals* listening = nullptr;
 
 void be_listener(const std::string& name, std::uint16_t port) {
   try {
-    auto options = loopback_settings(name);
+    auto options = name == "everywhere" ? everywhere(name) : settings_of(name);
     options.port = port;
-    if (name == "everywhere") options.host = "0.0.0.0";
     troupe::node here(std::move(options));
     add_functions(here);
     listening->listens.give();
@@ -208,6 +213,9 @@ class far_process {
     ::kill(pid_, SIGKILL);
     run_command("ip link del tr_near");
   }
+  void slow_down(const std::string& rate) const {
+    BOOST_REQUIRE(run_command("tc qdisc add dev tr_near root tbf burst 512k limit 4m rate " + rate));
+  }
   far_process(const far_process&) = delete;
   far_process& operator=(const far_process&) = delete;
 
@@ -215,15 +223,25 @@ class far_process {
   pid_t pid_;
 };
 
-/// Whether this user may make network namespaces and wires between them.
-boost::test_tools::assertion_result makes_namespaces(boost::unit_test::test_unit_id) {
-  const bool can = run_command("unshare --net ip link add tr_near type veth peer name tr_far");
-  boost::test_tools::assertion_result result(can);
-  if (!can) {
-    result.message() << "no network namespaces here; that takes root and the program ip (Debian's package iproute2)";
-    std::printf("SKIPPED: no network namespaces here\n");
+boost::test_tools::assertion_result can_do(const char* command, const char* what) {
+  boost::test_tools::assertion_result result(run_command(std::string("unshare --net sh -c '") + command + "'"));
+  if (!result) {
+    result.message() << what;
+    std::printf("SKIPPED: %s\n", what);
   }
   return result;
+}
+
+/// Whether this user may make network namespaces and wires between them.
+boost::test_tools::assertion_result makes_namespaces(boost::unit_test::test_unit_id) {
+  return can_do("ip link add tr_near type veth peer name tr_far",
+                "no network namespaces here; that takes root and the program ip (Debian's package iproute2)");
+}
+
+boost::test_tools::assertion_result makes_slow_wires(boost::unit_test::test_unit_id) {
+  return can_do(
+    "ip link add tr_near type veth peer name tr_far && tc qdisc add dev tr_near root tbf burst 512k limit 4m rate 300mbit",
+    "no slow wires here; that takes network namespaces and the kernel's token bucket filter");
 }
 
 }  // namespace
@@ -242,10 +260,18 @@ BOOST_AUTO_TEST_CASE(many_calls_under_way_by_tcp_take_nobody_down) {
 
 BOOST_AUTO_TEST_CASE(many_calls_under_way_between_two_network_namespaces_take_nobody_down,
                      *boost::unit_test::label("namespaces") * boost::unit_test::precondition(makes_namespaces)) {
-  auto options = settings_of("driver");
-  options.host = "0.0.0.0";
-  troupe::node driver(std::move(options));
+  troupe::node driver(everywhere("driver"));
   const far_process far(driver);
+  far_side->may_go_on.give();
+  driver.peer("far", 20s);
+  burst(driver, "far").check_that_nobody_goes_down();
+}
+
+BOOST_AUTO_TEST_CASE(many_calls_under_way_on_a_slow_wire_take_nobody_down,
+                     *boost::unit_test::label("slow_wires") * boost::unit_test::precondition(makes_slow_wires)) {
+  troupe::node driver(everywhere("driver"));
+  const far_process far(driver);
+  far.slow_down("300mbit");  // 1.6 s for the calls, longer than three heartbeats
   far_side->may_go_on.give();
   driver.peer("far", 20s);
   burst(driver, "far").check_that_nobody_goes_down();
@@ -313,10 +339,8 @@ BOOST_AUTO_TEST_CASE(a_port_where_somebody_listens_is_taken) {
     BOOST_TEST(listening->is_refused.take_within(20s), name);
     ::kill(pid, SIGKILL);
   }
-  auto wide = loopback_settings("wide");
-  wide.host = "0.0.0.0";
-  troupe::node everywhere(std::move(wide));
-  const pid_t pid = shared_nursery::processes->start("listener", everywhere.port());
+  troupe::node wide(everywhere("wide"));
+  const pid_t pid = shared_nursery::processes->start("listener", wide.port());
   BOOST_TEST(listening->is_refused.take_within(20s));
   ::kill(pid, SIGKILL);
 }

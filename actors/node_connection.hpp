@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+
+#include <caf/fwd.hpp>
+
+/// The TCP connection to another actor system, if there is one. Of actors in the network thread, or of a system without one.
+namespace troupe {
+
+/// Ends it, with all that waits to leave on it: both ends find that it is over.
+void cut_connection(caf::actor_system& system, const caf::node_id& to);
+
+/// Whether the last bytes came that lately. Of what comes by shared memory it knows nothing.
+bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately);
+
+}  // namespace troupe

@@ -109,16 +109,17 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
   if (!keep_graph) {
     function.will_release_variables();
   }
-  const bool has_post_hooks = !function.post_hooks().empty();
   variable_list outputs;
-  if (has_post_hooks) {
+  if (!function.post_hooks().empty()) {
     // libtorch's accumulation function knows that post-hooks cost one more reference, and steals the gradient all the same.
     variable_list handed = inputs;
     outputs = call(function, handed, leaves);
   } else {
     outputs = call(function, inputs, leaves);
+    inputs.clear();  // a post-hook that the function has added meanwhile is shown none, as in libtorch
   }
-  if (pruned) {
+  const bool has_post_hooks = !function.post_hooks().empty();
+  if (pruned && !has_post_hooks) {
     drop_unwanted(outputs, function.num_outputs(), next);
   }
   validate(function.next_edges(), outputs,

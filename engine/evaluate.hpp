@@ -21,7 +21,8 @@ void validate(const torch::autograd::edge_list& edges, torch::autograd::variable
 
 /// Runs one function with everything around it: hooks, validation, release of saved variables, what anomaly mode adds.
 ///   EV-1  an accumulation function with `leaves` set puts its gradient there and leaves `.grad` alone; its hooks run.
-///   EV-2  an output that nothing takes is dropped unseen: it is neither validated nor checked for NaN.
+///   EV-2  an output that nothing takes is dropped unseen, neither validated nor checked for NaN. A function with post-hooks
+///         keeps all of its outputs, validated: the hooks see them, as in libtorch.
 /// `inputs` is left empty. Its tensors are freed before the outputs come back, so that sums may reuse their memory.
 struct evaluation {
   bool keep_graph = false;

@@ -211,6 +211,24 @@ BOOST_AUTO_TEST_CASE(roots_and_sends_meet) {
   BOOST_TEST(at::equal(leaves.find(x), at::full({3}, 24.0)));
 }
 
+BOOST_AUTO_TEST_CASE(a_send_below_all_inputs_takes_its_gradients_though_none_leads_anywhere) {
+  gradient_table leaves;
+  const auto x = leaf({3});
+  const auto below = leaf({3});
+  const auto deep = (x * 2).sin() * 3;
+  auto settings = sending({below * 2}, &leaves);
+  settings.roots = {torch::autograd::impl::gradient_edge((deep * 5).sum())};
+  settings.root_gradients = {at::ones({})};
+  settings.inputs = {torch::autograd::impl::gradient_edge(deep)};
+  settings.capture = true;
+  graph_task task(std::move(settings));
+  task.deliver(0, {at::ones({3})});
+  task.run();
+  BOOST_TEST(task.finished());
+  BOOST_TEST(at::equal(task.take_captures().at(0), at::full({3}, 5.0)));
+  BOOST_TEST(leaves.empty());
+}
+
 BOOST_AUTO_TEST_CASE(undefined_gradients_stay_undefined) {
   recorder out;
   const auto received = attach_recv({node_id{1}, 1}, message(9), {at::ones({2}), at::ones({2})}, {true, true});

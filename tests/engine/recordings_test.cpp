@@ -114,4 +114,41 @@ BOOST_AUTO_TEST_CASE(what_a_pass_noted_as_a_part_keeps_its_place_in_a_step_of_no
   BOOST_TEST(pass.made.size() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(a_dropped_send_changes_no_place_of_what_a_pass_records) {
+  const recording all = recording_from_now({});
+  const auto x = at::full({1}, 2.0F).requires_grad_();
+  const auto z = at::full({1}, 3.0F).requires_grad_();
+  const auto product = x * z;
+  const send_source of_x{attach_send({1, {1}}, {x}), 0};
+  const send_source of_product{attach_send({2, {1}}, {product}), 0};
+  const send_source of_z{attach_send({3, {1}}, {z}), 0};  // what it would add to z's gradient comes first
+  const auto places = [&](const std::vector<send_source>& sends) {
+    x.mutable_grad().reset();
+    z.mutable_grad().reset();
+    pass_recorder recorder{{3, 1}, {}};
+    graph_task_settings settings;
+    settings.sends = sends;
+    settings.recordings = {all};
+    settings.recorder = &recorder;
+    settings.keep_graph = true;
+    settings.create_graph = true;
+    graph_task task(std::move(settings));
+    if (sends.size() == 3) {
+      task.drop(2);
+    }
+    task.deliver(0, {at::ones({1}).requires_grad_() * 1});
+    task.deliver(1, {at::ones({1}).requires_grad_() * 1});
+    task.run();
+    BOOST_TEST(task.finished());
+    std::vector<program_place> found;
+    for (const recording& each : recorder.made) {
+      found.push_back(each.place);
+    }
+    return found;
+  };
+  const auto expected = places({of_x, of_product});
+  BOOST_TEST(expected.size() > 3U);
+  BOOST_CHECK(places({of_x, of_product, of_z}) == expected);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,7 +12,8 @@
 /// innermost pass of the calling thread.
 namespace troupe {
 
-/// Has the current pass call this at its end, on the thread that ends it, under the pass's grad mode. Callbacks run in the
+/// Has the current pass call this at its end, on the thread that ends it, under the pass's grad mode and on the caller's streams,
+/// which wait for those of the pass by then. Callbacks run in the
 /// order in which they were queued; one may queue more. What one throws, the pass throws. Throws where no pass runs.
 void queue_callback(std::function<void()> callback);
 

@@ -336,11 +336,10 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
   const running_pass here(settings, graph, ready, running, notes);
   evaluate.anomaly = torch::autograd::AnomalyMode::is_enabled() ? &notes : nullptr;
   try {
-    const pass_streams in_order(streams.get());
-    if (!seeded) {
-      seed();
+    run_in_order(stop);
+    if (!abandoned && waiting == 0) {
+      run_callbacks();  // now that the caller's streams wait for those of the pass
     }
-    run_ready(stop);
   } catch (c10::Error& error) {
     fail(running);
     if (!trace.empty()) {
@@ -353,6 +352,15 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
   }
 }
 
+void graph_task::implementation::run_in_order(const std::atomic<bool>* stop) {
+  const pass_streams in_order(streams.get());
+  if (!seeded) {
+    seed();
+  }
+  run_ready(stop);
+  running = plan::none;
+}
+
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
   // Asked once a pass: a profiler that is started by a function sees the next pass.
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
@@ -362,13 +370,6 @@ void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
     run_beside(stop);
   } else {
     run_serially(stop, watched);
-  }
-  if (abandoned) {
-    return;
-  }
-  running = plan::none;
-  if (!notes.callbacks.empty() && waiting == 0) {
-    run_callbacks();
   }
 }
 

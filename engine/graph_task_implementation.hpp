@@ -69,6 +69,7 @@ struct graph_task::implementation {
   void run_here(const std::atomic<bool>* stop);
   bool needs_libtorch_task() const;
   void run_shown(const std::atomic<bool>* stop);
+  void run_in_order(const std::atomic<bool>* stop);
   void run_ready(const std::atomic<bool>* stop);
   void run_callbacks();
   void run_serially(const std::atomic<bool>* stop, bool watched);

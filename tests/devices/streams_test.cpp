@@ -15,6 +15,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/roots.hpp>
 #include <troupe/engine/torch_compat.hpp>
@@ -223,6 +224,31 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_also_after_an_error) {
   const auto read = leaf.grad() * 1;
   finish(late);
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO5_final_callbacks_run_once_the_callers_stream_waits_for_the_pass) {
+  const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
+  const auto callers = simulated::new_stream();
+  for (const bool trimmed : {false, true}) {
+    leaf.mutable_grad().reset();
+    at::Tensor read;
+    std::optional<c10::Stream> seen;
+    const auto hook = middle.register_hook([&](const at::Tensor&) {
+      troupe::queue_callback([&] {
+        seen = accelerator.getStream(first);
+        read = leaf.grad() * 1;
+      });
+    });
+    simulated::gate late(stream);
+    {
+      const c10::StreamGuard on_callers(callers);
+      trimmed ? troupe::backward({root}, {}, true, false, {leaf}) : troupe::backward({root}, {}, true);
+    }
+    finish(late);
+    middle.remove_hook(hook);
+    BOOST_CHECK(seen == callers);
+    BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(SO6_on_one_stream_nothing_waits) {

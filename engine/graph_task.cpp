@@ -338,6 +338,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
   try {
     run_in_order(stop);
     if (!abandoned && waiting == 0) {
+      check_all_ran();
       run_callbacks();  // now that the caller's streams wait for those of the pass
     }
   } catch (c10::Error& error) {
@@ -402,6 +403,24 @@ bool graph_task::implementation::stopped(const std::atomic<bool>* stop) {
   }
   abandon();
   return true;
+}
+
+// A function in a cycle waits for itself. libtorch's error begins with the same words.
+void graph_task::implementation::check_all_ran() {
+  if (begun == graph.vertices.size()) {
+    return;
+  }
+  const auto waits = [this](const plan::vertex& each) {
+    return each.missing > 0 && each.executes() && (each.reached || settings.sends.empty());
+  };
+  const auto found = std::find_if(graph.vertices.begin(), graph.vertices.end(), waits);
+  if (found == graph.vertices.end()) {
+    return;
+  }
+  running = static_cast<std::uint32_t>(found - graph.vertices.begin());
+  TORCH_CHECK(false, "could not compute gradients for some functions: '", found->function->name(), "' still waits for ",
+              found->missing, found->missing == 1 ? " gradient" : " gradients",
+              ", and nothing is left to run. The graph has a cycle: look for edges that were set by hand");
 }
 
 // One may queue more.

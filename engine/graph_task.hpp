@@ -77,6 +77,8 @@ struct graph_task_settings {
 ///         of run(). A pass that creates a graph or is watched (anomaly mode, profiler) stays there altogether, for what it
 ///         records is numbered by thread, and so does one that leaves outputs out, for GT-8.
 ///   GT-8  libtorch's functions compute what the pass takes of their outputs, and nothing else.
+///   GT-9  a task that ends while functions still wait for gradients, as in a graph with a cycle, throws instead of calling its
+///         final callbacks. What only dropped sends reach does not count.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);

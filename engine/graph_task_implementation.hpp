@@ -71,6 +71,7 @@ struct graph_task::implementation {
   void run_shown(const std::atomic<bool>* stop);
   void run_in_order(const std::atomic<bool>* stop);
   void run_ready(const std::atomic<bool>* stop);
+  void check_all_ran();
   void run_callbacks();
   void run_serially(const std::atomic<bool>* stop, bool watched);
   bool stopped(const std::atomic<bool>* stop);

@@ -23,6 +23,7 @@
 #include <troupe/engine/hooks.hpp>
 #include <troupe/engine/input_buffer.hpp>
 #include <troupe/engine/libtorch_task.hpp>
+#include <troupe/engine/thread_state.hpp>
 #include <troupe/engine/warning_relay.hpp>
 
 namespace troupe::engine {
@@ -66,6 +67,7 @@ void graph_task::implementation::show_to_hooks_of_lone_root() {
     variable_list gradients(root.function->num_inputs());
     gradients.at(root.input_nr) = std::move(settings.root_gradients.front());
     call_tensor_hooks(*root.function, gradients);
+    thread_state->restore();
   }
 }
 
@@ -334,6 +336,8 @@ bool graph_task::implementation::needs_libtorch_task() const {
 void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
   const c10::AutoGradMode grad_mode(settings.create_graph);
   const running_pass here(settings, graph, ready, running, notes);
+  thread_state_keeper keeper;
+  thread_state = &keeper;
   evaluate.anomaly = torch::autograd::AnomalyMode::is_enabled() ? &notes : nullptr;
   try {
     run_in_order(stop);
@@ -375,7 +379,6 @@ void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
 }
 
 void graph_task::implementation::run_serially(const std::atomic<bool>* stop, bool watched) {
-  auto& thread = c10::AutogradState::get_tls_state();
   while (!ready.empty()) {
     if (stopped(stop)) {
       return;
@@ -391,9 +394,7 @@ void graph_task::implementation::run_serially(const std::atomic<bool>* stop, boo
     } else {
       step(running);
     }
-    if (thread.get_grad_mode() != settings.create_graph) {
-      thread.set_grad_mode(settings.create_graph);
-    }
+    thread_state->restore();
   }
 }
 

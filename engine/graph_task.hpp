@@ -72,7 +72,8 @@ struct graph_task_settings {
 ///   GT-4  after an exception or stop() nothing runs any more, and buffers are freed. Saved variables of what did not run are
 ///         kept.
 ///   GT-5  a function or hook may run passes, as deep as memory allows: they go on at a fresh stack before one is full.
-///   GT-6  what a function changes of grad mode ends with it.
+///   GT-6  what a function and its hooks change of the thread's state ends with them, and what final callbacks change of it with
+///         the task. What belongs to that state is in thread_state.hpp.
 ///   GT-7  with workers, bits are those without. What ends a graph (accumulation, recvs) and what is small stays on the thread
 ///         of run(). A pass that creates a graph or is watched (anomaly mode, profiler) stays there altogether, for what it
 ///         records is numbered by thread, and so does one that leaves outputs out, for GT-8.

@@ -24,6 +24,7 @@
 namespace troupe::engine {
 
 class job_board;
+class thread_state_keeper;
 struct job;
 
 /// What a graph task is made of: shared by graph_task.cpp, deliver.cpp and run_beside.cpp.
@@ -101,6 +102,7 @@ struct graph_task::implementation {
   void share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop);
   void hand_over_or_run(job_board& board, std::uint32_t index);
   void run_job(job& next);
+  void run_here_and_finish(job& next);
   void finish(job& done);
 
   void abandon() noexcept;
@@ -128,6 +130,7 @@ struct graph_task::implementation {
   bool seeded;
   bool abandoned = false;
   std::uint32_t running = plan::none;
+  thread_state_keeper* thread_state = nullptr;  // of run(), while it is under way
   pass_notes notes;
   std::string failed;
   std::string trace;

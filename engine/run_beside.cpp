@@ -5,14 +5,12 @@
 #include <memory>
 #include <utility>
 
-#include <c10/core/AutogradState.h>
-#include <c10/core/GradMode.h>
-
 #include <troupe/engine/cpu_workers.hpp>
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/job_board.hpp>
 #include <troupe/engine/running_pass.hpp>
+#include <troupe/engine/thread_state.hpp>
 #include <troupe/engine/warning_relay.hpp>
 
 namespace troupe::engine {
@@ -31,7 +29,6 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
   constexpr int most_at_once = 32;
   std::size_t functions = 0;
   bool long_before = false;
-  auto& thread = c10::AutogradState::get_tls_state();
   auto start = clock::now();
   for (int at_once = 1; !ready.empty(); at_once = std::min(2 * at_once, most_at_once)) {
     for (int left = at_once; left > 0 && !ready.empty(); --left) {
@@ -41,9 +38,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
       running = ready.pop();
       ++begun;
       step(running);
-      if (thread.get_grad_mode()) {
-        thread.set_grad_mode(false);
-      }
+      thread_state->restore();
       ++functions;
     }
     const auto now = clock::now();
@@ -102,12 +97,11 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
       hand_over_or_run(board, running);
     } else if (auto next = board.take()) {
       running = next->index;
-      run_job(*next);
-      finish(*next);
+      run_here_and_finish(*next);
     } else if (!board.wait()) {
       break;
     }
-    c10::GradMode::set_enabled(false);
+    thread_state->restore();
   }
 }
 
@@ -124,8 +118,7 @@ void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_
     board.add(std::move(next));
     return;
   }
-  run_job(*next);
-  finish(*next);
+  run_here_and_finish(*next);
 }
 
 // On this thread or a worker's.
@@ -135,7 +128,12 @@ void graph_task::implementation::run_job(job& next) {
   next.outputs = evaluate(*vertex.function, next.inputs, graph.edges.data() + vertex.first_edge);
   next.cost = nanoseconds_since(start);
   settings.workers->costs().note(next.kind, next.cost);
-  c10::GradMode::set_enabled(false);
+}
+
+void graph_task::implementation::run_here_and_finish(job& next) {
+  run_job(next);
+  thread_state->restore();
+  finish(next);
 }
 
 void graph_task::implementation::finish(job& done) {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include <ATen/FuncTorchTLS.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/ThreadLocalState.h>
+#include <ATen/record_function.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
+
+namespace troupe::engine {
+
+/// Keeps libtorch's thread-local state as the thread has it at construction. libtorch sets all of it around each function, which
+/// takes longer than a function of troupe's; the keeper looks for changes instead.
+///   TS-1  restore() sets everything back where one of these has changed: grad, inference and forward grad mode, multithreading,
+///         view replay, whether autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved
+///         tensors, layers of functorch, observers (record functions).
+///   TS-2  autocast's types on the CPU and CUDA, which only calls into libtorch tell, are looked at by the destructor alone, and
+///         set back with the rest.
+///   TS-3  where nothing has changed, restore() takes a few nanoseconds and allocates nothing.
+///   TS-4  not looked at, for it would cost too much: autocast's types of other devices, debug info, the handler of warnings,
+///         objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors below the
+///         topmost ones.
+class thread_state_keeper {
+ public:
+  thread_state_keeper();
+  ~thread_state_keeper();
+  thread_state_keeper(const thread_state_keeper&) = delete;
+  thread_state_keeper& operator=(const thread_state_keeper&) = delete;
+
+  /// To be called on the thread of the constructor.
+  void restore() {
+    if (is_changed()) {
+      set_back();
+    }
+  }
+
+ private:
+  // A thread-local object of libtorch's and the bytes that it had. They change with the size of a container in it.
+  template <class Value>
+  class watched {
+   public:
+    explicit watched(const Value& live) : live_(&live) { note(); }
+    const Value& operator*() const { return *live_; }
+    const Value* operator->() const { return live_; }
+    void note() { std::memcpy(bytes_.data(), static_cast<const void*>(live_), sizeof(Value)); }
+    std::uint64_t difference() const {
+      std::uint64_t all = 0;
+      for (std::size_t i = 0; i < bytes_.size(); ++i) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, reinterpret_cast<const char*>(live_) + i * sizeof(word), sizeof(word));
+        all |= word ^ bytes_[i];
+      }
+      return all;
+    }
+
+   private:
+    static_assert(sizeof(Value) % sizeof(std::uint64_t) == 0);
+    const Value* live_;
+    alignas(16) std::array<std::uint64_t, sizeof(Value) / sizeof(std::uint64_t)> bytes_;
+  };
+
+  // What restore() looks at, and what of it is to be set back where all containers were empty.
+  struct state {
+    state();
+    bool is_changed() const {
+      return (keys.difference() | autograd.difference() | observers.difference() | functorch.difference() |
+              torch_functions.difference() | saved_tensors.difference()) != 0;
+    }
+    void note();
+    void set_back() const;
+
+    watched<c10::impl::PODLocalDispatchKeySet> keys;
+    watched<c10::AutogradState> autograd;
+    watched<at::RecordFunctionTLS> observers;
+    watched<std::unique_ptr<at::functorch::FuncTorchTLSBase>> functorch;
+    watched<at::impl::PythonTorchFunctionTLS> torch_functions;
+    watched<at::impl::SavedTensorDefaultHooksTLS> saved_tensors;
+
+    bool has_empty_containers = false;
+    c10::impl::LocalDispatchKeySet noted_keys;
+    c10::AutogradState noted_autograd;
+    at::impl::TorchFunctionDisabledState noted_torch_functions{};
+    bool noted_observed = false;
+    bool noted_tracing = false;
+  };
+
+  struct autocast_types {
+    bool operator==(const autocast_types&) const = default;
+    c10::ScalarType cpu;
+    c10::ScalarType cuda;
+  };
+
+  static thread_local state* spare;
+  static state& take_state();
+  static void give_back(state& used) noexcept;
+  static autocast_types types_now();
+
+  bool is_changed() const { return state_.is_changed() || (whole_ && contents() != contents_); }
+  c10::SmallVector<std::uintptr_t, 16> contents() const;
+  void set_back();
+
+  state& state_;
+  const autocast_types types_;
+  // Only where a container holds something: a copy of everything takes long.
+  std::unique_ptr<at::ThreadLocalState> whole_;
+  c10::SmallVector<std::uintptr_t, 16> contents_;
+};
+
+}  // namespace troupe::engine

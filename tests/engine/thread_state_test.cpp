@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/thread_state.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/backward.hpp>
+
+#include "engine/both_ways.hpp"
+#include "engine/drop_in/both_engines.hpp"
+#include "engine/thread_state_parts.hpp"
+#include "engine/threads.hpp"
+
+using namespace troupe::test;
+using at::impl::PythonTorchFunctionTLS;
+using torch::autograd::variable_list;
+using trace = std::vector<std::string>;
+
+BOOST_AUTO_TEST_SUITE(thread_state)
+
+namespace {
+
+at::Tensor leaf() { return at::ones({2}).requires_grad_(); }
+
+/// Ends what a test has done to the thread, whichever engine left it there.
+class unharmed_thread {
+ public:
+  unharmed_thread() = default;
+  ~unharmed_thread() { at::ThreadLocalState::setThreadLocalState(before_); }
+  unharmed_thread(const unharmed_thread&) = delete;
+  unharmed_thread& operator=(const unharmed_thread&) = delete;
+
+ private:
+  const at::ThreadLocalState before_;
+};
+
+struct calling_pre_hook final : torch::autograd::FunctionPreHook {
+  explicit calling_pre_hook(std::function<void()> call) : call(std::move(call)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    call();
+    return gradients;
+  }
+  std::function<void()> call;
+};
+
+struct calling_after_accumulation final : torch::autograd::PostAccumulateGradHook {
+  explicit calling_after_accumulation(std::function<void()> call) : call(std::move(call)) {}
+  void operator()(const at::Tensor&) override { call(); }
+  std::function<void()> call;
+};
+
+/// A tensor whose function calls `what`.
+at::Tensor noting(const at::Tensor& from, std::function<void()> what) {
+  return through(from, [what = std::move(what)](at::Tensor gradient) {
+    what();
+    return gradient;
+  });
+}
+
+std::unique_ptr<torch::autograd::FunctionPostHook> post_hook(std::function<void()> what) {
+  return std::make_unique<torch::autograd::utils::LambdaPostHook>(
+    [what = std::move(what)](const variable_list& outputs, const variable_list&) {
+      what();
+      return outputs;
+    });
+}
+
+/// What the function that changes a part sees of it, its hook after it, the next function, and the caller after the pass.
+trace seen_around(const part& which, const way& run_on) {
+  trace notes;
+  const auto note = [&] { notes.push_back(which.name + ": " + which.see()); };
+  const auto below = noting(leaf(), note);
+  const auto changing = noting(below, [&] {
+    note();
+    which.change();
+  });
+  changing.grad_fn()->add_post_hook(post_hook(note));
+  const unharmed_thread afterwards;
+  c10::GradMode::set_enabled(false);  // as in the pass
+  run_on.backward({changing}, {at::ones({2})});
+  note();
+  return notes;
+}
+
+}  // namespace
+
+// TS-1
+BOOST_AUTO_TEST_CASE(what_a_function_changes_and_leaves_behind_reaches_its_hooks_and_not_the_next_function) {
+  for (const part& each : parts_seen_at_once()) {
+    BOOST_TEST_CONTEXT(each.name) {
+      TROUPE_TEST_BOTH_WAYS([&](const way& run_on) { return seen_around(each, run_on); }, 4);
+      const auto found = seen_around(each, way(true));
+      BOOST_TEST(found[0] != found[1]);
+      BOOST_TEST(found[2] == found[0]);
+      BOOST_TEST(found[3] == found[0]);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_installed_engine_sets_back_what_libtorchs_does) {
+  for (const part& each : parts_seen_at_once()) {
+    const auto found = on_both([&] { return seen_around(each, way(false)); });
+    BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
+  }
+}
+
+// TS-1
+BOOST_AUTO_TEST_CASE(what_hooks_of_every_kind_leave_behind_ends_with_their_function) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto note = [&](const std::string& text) {
+      return [&notes, text] { notes.push_back(text + ": " + as_text(at::autocast::is_autocast_enabled(at::kCPU))); };
+    };
+    const auto change = [] { at::autocast::set_autocast_enabled(at::kCPU, true); };
+    const auto x = leaf();
+    torch::autograd::impl::set_post_acc_grad_hooks(x, std::make_unique<calling_after_accumulation>(change));
+    const auto captured = noting(noting(x, note("after a capture")), note("after a post-hook"));
+    const auto after_pre_hook = noting(captured, note("after a pre-hook"));
+    const auto after_tensor_hook = noting(after_pre_hook, note("after a tensor hook"));
+    const auto top = noting(after_tensor_hook, note("first"));
+    top.register_hook([&](const at::Tensor&) { change(); });
+    after_tensor_hook.grad_fn()->add_pre_hook(std::make_unique<calling_pre_hook>(change));
+    after_pre_hook.grad_fn()->add_post_hook(post_hook(change));
+    captured.register_hook([&](const at::Tensor&) { change(); });
+    const unharmed_thread afterwards;
+    run_on.backward({top}, {at::ones({2})}, true);
+    note("after the pass")();
+    run_on.grad({top}, {captured}, {at::ones({2})}, true);
+    note("after the captures")();
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 10);
+}
+
+// TS-1
+BOOST_AUTO_TEST_CASE(a_container_that_holds_something_holds_the_same_afterwards) {
+  const auto function_mode = [] { return std::make_shared<c10::SafePyObject>(no_object()); };
+  const auto outer = function_mode();
+  const auto run = [&](const way& run_on) {
+    trace notes;
+    const auto note = [&] {
+      notes.push_back(as_text(PythonTorchFunctionTLS::stack_len() == 1 && PythonTorchFunctionTLS::get_stack_at(0) == outer));
+      notes.push_back(at::SavedTensorDefaultHooks::get_disabled_error_message().value_or("enabled"));
+    };
+    const auto below = noting(noting(leaf(), note), note);
+    const auto changing = noting(below, [&] {
+      note();
+      PythonTorchFunctionTLS::pop_stack();
+      PythonTorchFunctionTLS::push_onto_stack(function_mode());
+      at::SavedTensorDefaultHooks::disable("another reason");
+    });
+    const unharmed_thread afterwards;
+    PythonTorchFunctionTLS::push_onto_stack(outer);
+    at::SavedTensorDefaultHooks::disable("a reason");
+    run_on.backward({changing}, {at::ones({2})});
+    note();
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 8);
+  BOOST_TEST(run(way(true)) == (trace{"yes", "a reason", "yes", "a reason", "yes", "a reason", "yes", "a reason"}),
+             boost::test_tools::per_element());
+}
+
+// TS-1
+BOOST_AUTO_TEST_CASE(at_the_end_every_part_is_set_back_whether_containers_are_empty_or_not) {
+  const auto of_torch_functions = [] {
+    PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(no_object()));
+  };
+  const std::vector<std::function<void()>> beginnings{[] {}, of_torch_functions};
+  for (std::size_t i = 0; i < 2 * parts().size(); ++i) {
+    const part& each = parts()[i / 2];
+    const unharmed_thread afterwards;
+    c10::GradMode::set_enabled(false);
+    beginnings[i % 2]();
+    const std::string before = each.see();
+    {
+      const troupe::engine::thread_state_keeper keeper;
+      each.change();
+      BOOST_TEST(each.see() != before, each.name);
+    }
+    BOOST_TEST(each.see() == before, each.name);
+  }
+}
+
+// TS-2
+BOOST_AUTO_TEST_CASE(what_calls_alone_tell_is_set_back_with_another_part) {
+  for (const part& each : parts()) {
+    const unharmed_thread afterwards;
+    const std::string before = each.see();
+    troupe::engine::thread_state_keeper keeper;
+    each.change();
+    autograd().set_multithreading_enabled(!autograd().get_multithreading_enabled());
+    autograd().set_fw_grad_mode(!autograd().get_fw_grad_mode());
+    keeper.restore();
+    BOOST_TEST(each.see() == before, each.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keepers_within_each_other_keep_a_state_each) {
+  const unharmed_thread afterwards;
+  c10::GradMode::set_enabled(false);
+  for (int i = 0; i < 3; ++i) {  // the second time with what the first one has left for it
+    troupe::engine::thread_state_keeper outer;
+    autograd().set_fw_grad_mode(false);
+    {
+      const troupe::engine::thread_state_keeper inner;
+      autograd().set_fw_grad_mode(true);
+      autograd().set_grad_mode(true);
+    }
+    BOOST_TEST(!autograd().get_fw_grad_mode());
+    BOOST_TEST(!autograd().get_grad_mode());
+    outer.restore();
+    BOOST_TEST(autograd().get_fw_grad_mode());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_exception_leaves_nothing_of_the_threads_state_behind) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto failing = noting(leaf(), [] {
+      at::autocast::set_autocast_enabled(at::kCPU, true);
+      throw std::runtime_error("told to");
+    });
+    const unharmed_thread afterwards;
+    notes.push_back(error_of([&] { run_on.backward({failing}, {at::ones({2})}); }));
+    notes.push_back(as_text(at::autocast::is_autocast_enabled(at::kCPU)));
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 2);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_final_callback_leaves_behind_reaches_the_next_one_and_not_the_caller) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto note = [&] { notes.push_back(as_text(at::autocast::is_autocast_enabled(at::kCPU))); };
+    const auto queueing = noting(leaf(), [&] {
+      run_on.queue_callback([&] {
+        note();
+        at::autocast::set_autocast_enabled(at::kCPU, true);
+      });
+      run_on.queue_callback(note);
+      at::autocast::set_autocast_enabled(at::kCPU, true);
+    });
+    const unharmed_thread afterwards;
+    run_on.backward({queueing}, {at::ones({2})});
+    note();
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 3);
+}
+
+BOOST_AUTO_TEST_CASE(with_workers_each_function_finds_the_callers_state) {
+  const auto pass = [](threads& workers) {
+    std::vector<at::Tensor> parts;
+    std::atomic<int> found_changed{0};
+    const auto x = leaf();
+    for (int i = 0; i < 64; ++i) {
+      parts.push_back(noting(x, [&] {
+        found_changed += at::autocast::is_autocast_enabled(at::kCPU) || c10::GradMode::is_enabled() ? 1 : 0;
+        at::autocast::set_autocast_enabled(at::kCPU, true);
+        c10::GradMode::set_enabled(true);
+      }));
+    }
+    const unharmed_thread afterwards;
+    troupe::backward({at::stack(parts).sum()}, {}, {.workers = &workers});
+    BOOST_TEST(!at::autocast::is_autocast_enabled(at::kCPU));
+    BOOST_TEST(x.grad()[0].item<float>() == 64);
+    return found_changed.load();
+  };
+  for (const std::int64_t grain : {std::int64_t{0}, std::int64_t{1'000'000'000'000}}) {  // all are large, none is
+    threads workers(1, grain);
+    BOOST_TEST(pass(workers) == 0);  // notes what functions cost
+    BOOST_TEST(pass(workers) == 0);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -18,6 +18,7 @@
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/actors/thread_actor.hpp>
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/thread_state.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
 namespace troupe {
@@ -84,6 +85,7 @@ void run_call(incoming_call& job, company& here) {
     here.witness(request.payload.message.number);
     if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
       throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
+    const engine::thread_state_keeper keeper;  // the thread's next call finds what this one found
     const anomaly_scope anomaly(!request.calls.empty());
     call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls));
     c10::AutoGradMode record(true);

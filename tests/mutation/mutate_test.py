@@ -39,8 +39,9 @@ def build(folder, name, text):
     subprocess.run(["clang++", "-std=c++20", "-w", str(folder / name), "-o", str(folder / "program")], check=True)
 
 
-def output(folder, **environment):
-    done = subprocess.run([str(folder / "program")], env={**os.environ, **environment}, capture_output=True, timeout=1)
+def output(folder, **switches):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_MUTANT")}
+    done = subprocess.run([str(folder / "program")], env={**environment, **switches}, capture_output=True, timeout=1)
     return done.stdout
 
 

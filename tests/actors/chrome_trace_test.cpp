@@ -140,6 +140,19 @@ BOOST_AUTO_TEST_CASE(any_bytes_in_a_name_make_valid_json) {
   BOOST_TEST(spans[1].at("name") == accents);
 }
 
+BOOST_AUTO_TEST_CASE(characters_at_the_edges_of_unicode_stay_and_what_lies_beyond_is_replaced) {
+  for (const std::string text : {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xe0\xb8\x81", "\xed\x9f\xbf", "\xee\x80\x80",
+                                 "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf0\xbf\xbf\xbf", "\xf4\x8f\xbf\xbf"}) {
+    const auto trace = drawn({{"a", 0, {{text, "", 0, 1, ""}}}});
+    BOOST_TEST(events(trace, "X").front().at("name") == text);
+  }
+  for (const std::string text :
+       {"\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    const auto trace = drawn({{"a", 0, {{text, "", 0, 1, ""}}}});
+    BOOST_TEST(events(trace, "X").front().at("name").get<std::string>().starts_with("\ufffd"));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(impossible_times_make_valid_json) {
   constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
   constexpr auto highest = std::numeric_limits<std::int64_t>::max();

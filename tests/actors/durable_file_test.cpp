@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/durable_file.hpp>
 
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,6 +18,20 @@
 
 using namespace troupe;
 using namespace troupe::test;
+
+namespace {
+
+std::vector<mode_t> synced;  // types of what was written to the disk, in that order
+
+}  // namespace
+
+// In place of the C library's: the test sees what the code under test makes safe.
+extern "C" int fsync(int descriptor) {
+  struct stat what {};
+  ::fstat(descriptor, &what);
+  synced.push_back(what.st_mode & S_IFMT);
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
 
 namespace {
 
@@ -40,6 +58,13 @@ BOOST_AUTO_TEST_CASE(a_file_appears_under_its_name_with_the_commit_and_nothing_b
   }
   BOOST_TEST(read_text(folder / "a") == "after");
   BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
+}
+
+BOOST_AUTO_TEST_CASE(the_file_is_on_the_disk_before_its_name_and_the_name_before_the_commit_returns) {  // DF-2
+  temporary_folder folder;
+  synced.clear();
+  write(folder / "a", "text");
+  BOOST_TEST((synced == std::vector<mode_t>{S_IFREG, S_IFDIR}));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_committed_leaves_the_old_one) {  // DF-1, DF-3

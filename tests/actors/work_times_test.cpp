@@ -12,6 +12,14 @@ BOOST_AUTO_TEST_CASE(what_never_ran_is_not_short) {
   BOOST_TEST(times.is_short("forward"));
 }
 
+BOOST_AUTO_TEST_CASE(what_ran_once_is_as_long_as_it_was) {
+  troupe::work_times times;
+  times.note("forward", 600'000);
+  BOOST_TEST(!times.is_short("forward"));
+  times.note("forward", 100'000);
+  BOOST_TEST(times.is_short("forward"));
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_start_is_forgotten_and_a_change_noticed) {
   troupe::work_times times;
   times.note("forward", 20'000'000);

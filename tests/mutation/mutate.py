@@ -3,7 +3,7 @@
 """Puts small faults into the sources, one at a time, and tells which of them no test notices.
 
 All drawn faults (mutants) are compiled in at once, each behind a switch that an environment variable turns on, so that
-the code is built once. A test is run with a mutant only if it runs into it, those of the mutant's own folder first."""
+the code is built once. A test case is run with a mutant only if it runs into it, those of the mutant's own folder first."""
 import argparse
 import concurrent.futures
 import json
@@ -17,8 +17,9 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-root = pathlib.Path(__file__).resolve().parents[2]
+tools = pathlib.Path(__file__).resolve().parent
+root = tools.parents[1]
+sys.path.insert(0, str(tools))
 
 
 def options():
@@ -131,7 +132,7 @@ def mutated(source, mutants, tree):
         for number, each in sorted(those, key=lambda pair: -pair[1].begin):
             switch = each.text.replace("@", f"troupe_mutation::mutant_is_on({number})").encode()
             text = text[:each.begin] + switch + text[each.end:]
-        include = b'#include "' + os.fsencode(pathlib.Path(__file__).parent / "switches.hpp") + b'"\n'
+        include = b'#include "' + os.fsencode(tools / "switches.hpp") + b'"\n'
         first = text.index(b"#") if path.endswith(".cpp") else text.index(b"#pragma once\n") + len(b"#pragma once\n")
         texts[name] = text[:first] + include + b"#line " + str(text[:first].count(b"\n") + 1).encode() + b"\n" + text[first:]
     return texts
@@ -142,8 +143,9 @@ def build_all(given, source, build, drawn, tree):
     numbered = {room: list(enumerate(those, 1000 * place)) for place, (room, those) in enumerate(sorted(drawn.items()))}
     mutants = {number: each for those in numbered.values() for number, each in those[:given.count]}
     spare = {room: those[given.count:] for room, those in numbered.items()}
+    main_file = tree["tests/support/main.cpp"] + b'#include "' + os.fsencode(tools / "case_marks.hpp") + b'"\n'
     for _ in range(12):
-        write_tree(source, {**tree, **mutated(source, mutants, tree)})
+        write_tree(source, {**tree, **mutated(source, mutants, tree), "tests/support/main.cpp": main_file})
         begun = time.monotonic()
         done = call("ninja", "-C", build, "-j", given.jobs, "-k", "0", "all", "tests", capture_output=True)
         if done.returncode == 0:
@@ -206,8 +208,8 @@ def run_tests(given, source, build, mutants):
         if (name, each.what) in known:
             outcome = "equivalent"
         else:
-            test, concerned = suite.notice(number, os.path.dirname(name))
-            outcome = f"noticed by {test.name}" if test else "SURVIVED" if concerned else "SURVIVED, not reached by any test"
+            test, is_reached = suite.notice(number, os.path.dirname(name))
+            outcome = f"noticed by {test.name}" if test else "SURVIVED" if is_reached else "SURVIVED, not reached by any test"
         with lock:
             found[number] = outcome
             say(f"[{len(found):3}/{len(mutants)}] {time.monotonic() - begun:6.1f} s  {outcome:<45}  {name}:{each.line}: {each.what}")

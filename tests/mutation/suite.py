@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 
+QUICK = 0.2  # seconds of a test case: such are run before the others of their program
 FAILURE = re.compile(r"(: (fatal )?error: in |^unknown location\(0\)|\*\*\* \d+ failures? )")
 
 
@@ -25,8 +26,15 @@ class Test:
     kind: str
     limit: float
     room: str
-    seconds: float = 0.0
-    reached: bytes = b""
+    cases: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Case:
+    """A test case of a program of Boost.Test, or a whole test of another kind (no name)."""
+    name: str
+    seconds: float
+    reached: set
 
 
 class Turns:
@@ -77,21 +85,15 @@ class Suite:
         self.turns = Turns()
         self.size = size
 
-    def run(self, test, mutant=None, reached=None, limit=None):
-        """Whether the test passes, and the seconds it took. It is ended at its first failure."""
-        environment = {**os.environ, **test.environment}
-        environment.pop("TROUPE_MUTANT", None)
-        if mutant is not None:
-            environment["TROUPE_MUTANT"] = str(mutant)
-        if reached is not None:
-            environment["TROUPE_MUTANTS_REACHED"] = str(reached)
+    def run(self, test, limit, cases=(), **switches):
+        """Whether the cases of the test pass, all of them where none is named. It is ended at its first failure."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_MUTANT")}
+        command = test.command + [f"--run_test={name}" for name in cases]
         with self.turns.of(test.kind):
-            begun = time.monotonic()
-            passed = self.finish(test, environment, limit or test.limit)
-            return passed, time.monotonic() - begun
+            return self.finish(test, command, {**environment, **test.environment, **switches}, limit)
 
-    def finish(self, test, environment, limit):
-        process = subprocess.Popen(test.command, cwd=test.folder, env=environment, text=True, errors="replace",
+    def finish(self, test, command, environment, limit):
+        process = subprocess.Popen(command, cwd=test.folder, env=environment, text=True, errors="replace",
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True, preexec_fn=self.bound)
         timer = threading.Timer(limit, self.end, [process])
@@ -99,6 +101,8 @@ class Suite:
         failed = False
         try:
             for line in process.stdout:
+                if "Test setup error" in line:
+                    raise RuntimeError(f"mutate: {' '.join(command)}: {line.strip()}")
                 if FAILURE.search(line):
                     failed = True
                     break
@@ -122,24 +126,41 @@ class Suite:
             os.killpg(process.pid, signal.SIGKILL)
 
     def survey(self, test, folder):
-        """Runs the test without a fault: its time, and which mutants it reaches. False if it fails."""
-        path = pathlib.Path(folder) / f"{test.name}.reached"
-        path.write_bytes(bytes(self.size))
+        """Runs the test without a fault: which mutants each of its cases runs into. False if it fails."""
+        marks, lines = (pathlib.Path(folder) / f"{test.name}.{what}" for what in ("reached", "cases"))
         for _ in range(2):
-            passed, test.seconds = self.run(test, reached=path)
-            if passed:
+            marks.write_bytes(bytes(self.size))
+            lines.write_text("")
+            begun = time.monotonic()
+            if self.run(test, test.limit, TROUPE_MUTANTS_REACHED=str(marks), TROUPE_MUTANT_CASES=str(lines)):
                 break
-        test.reached = path.read_bytes()
-        return passed
+        else:
+            return False
+        rows = [line.split("\t") for line in lines.read_text().splitlines()]
+        test.cases = [Case(name, int(microseconds) / 1e6, set(map(int, numbers.split()))) for name, microseconds, numbers in rows]
+        if not rows:
+            reached = {number for number, mark in enumerate(marks.read_bytes()) if mark}
+            test.cases = [Case("", time.monotonic() - begun, reached)]
+        return True
+
+    def trials(self, mutant, room):
+        """What to run with a mutant, the likeliest first: tests, names of their cases and the seconds these take."""
+        found = []
+        for test in self.tests:
+            concerned = sorted((case for case in test.cases if mutant in case.reached), key=lambda case: case.seconds)
+            quick = [case for case in concerned if case.seconds < QUICK]
+            for part in (quick, concerned[len(quick):]):
+                if part:
+                    found.append((test, [case.name for case in part if case.name], sum(case.seconds for case in part)))
+        return sorted(found, key=lambda trial: (trial[0].room != room, trial[0].kind in ("cluster", "timed"), trial[2]))
 
     def notice(self, mutant, room):
-        """The first test that fails with the mutant, or None; and the number of tests that run into it."""
-        concerned = [each for each in self.tests if each.reached[mutant]]
-        concerned.sort(key=lambda each: (each.room != room, each.kind in ("cluster", "timed"), each.seconds))
-        for test in concerned:
-            limit = min(test.limit, max(20.0, 5 * test.seconds))
+        """The first test that fails with the mutant, or None; and whether any runs into it."""
+        trials = self.trials(mutant, room)
+        for test, cases, seconds in trials:
             # A test of processes and times may fail by the machine's load alone: it has to fail twice.
             tries = 2 if test.kind in ("cluster", "timed") else 1
-            if all(not self.run(test, mutant, limit=limit)[0] for _ in range(tries)):
-                return test, len(concerned)
-        return None, len(concerned)
+            limit = min(test.limit, 10 + 5 * seconds)
+            if all(not self.run(test, limit, cases, TROUPE_MUTANT=str(mutant)) for _ in range(tries)):
+                return test, True
+        return None, bool(trials)

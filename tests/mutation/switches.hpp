@@ -19,6 +19,11 @@ inline int chosen() noexcept {
   return number;
 }
 
+inline std::size_t& marks_size() noexcept {
+  static std::size_t size = 0;
+  return size;
+}
+
 // A byte a mutant, in the file that TROUPE_MUTANTS_REACHED names: what a test runs into, whichever of its processes.
 inline unsigned char* marks() noexcept {
   static unsigned char* const memory = []() -> unsigned char* {
@@ -28,6 +33,7 @@ inline unsigned char* marks() noexcept {
     if (file < 0 || ::fstat(file, &about) != 0) return nullptr;
     void* mapped = ::mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     ::close(file);
+    marks_size() = static_cast<std::size_t>(about.st_size);
     return mapped == MAP_FAILED ? nullptr : static_cast<unsigned char*>(mapped);
   }();
   return memory;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Included by the main file of Boost.Test's programs in a mutated tree: which mutants each test case runs into. A line a case
+// goes to the file that TROUPE_MUTANT_CASES names: full name, microseconds, numbers of mutants; tabs between.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include <boost/test/unit_test.hpp>
+
+#include "switches.hpp"
+
+namespace troupe_mutation {
+
+class case_marks final : public boost::unit_test::test_observer {
+ public:
+  case_marks() : path_(std::getenv("TROUPE_MUTANT_CASES")) {
+    if (path_ != nullptr && marks() != nullptr) boost::unit_test::framework::register_observer(*this);
+  }
+
+  void test_unit_start(const boost::unit_test::test_unit&) override { std::memset(marks(), 0, marks_size()); }
+
+  void test_unit_finish(const boost::unit_test::test_unit& unit, unsigned long microseconds) override {
+    if (unit.p_type != boost::unit_test::TUT_CASE) return;
+    std::ofstream file(path_, std::ios::app);
+    file << unit.full_name() << '\t' << microseconds << '\t';
+    for (std::size_t i = 0; i < marks_size(); ++i)
+      if (marks()[i] != 0) file << i << ' ';
+    file << '\n';
+  }
+
+ private:
+  const char* path_;
+};
+
+struct marking {
+  marking() { static case_marks observer; }
+};
+
+}  // namespace troupe_mutation
+
+BOOST_TEST_GLOBAL_FIXTURE(troupe_mutation::marking);

@@ -194,11 +194,17 @@ def run_tests(given, source, build, mutants):
     say(f"mutate: running {len(suite.tests)} tests without a fault ...")
     reached = given.folder / "reached"
     reached.mkdir(exist_ok=True)
+
+    def look(test):
+        begun = time.monotonic()
+        passed = suite.survey(test, reached)
+        say(f"  {time.monotonic() - begun:6.1f} s  {test.name}" +
+            ("" if passed else ": fails without a fault, or checks the sources themselves, and is left out"))
+        return passed
+
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        passed = list(pool.map(lambda test: suite.survey(test, reached), suite.tests))
-    for test in [test for test, good in zip(suite.tests, passed) if not good]:
-        say(f"mutate: {test.name} fails without a fault (or checks the sources themselves) and is left out")
-        suite.tests.remove(test)
+        passed = list(pool.map(look, suite.tests))
+    suite.tests = [test for test, good in zip(suite.tests, passed) if good]
     known, found, lock = equivalents(), {}, threading.Lock()
 
     def one(number):

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -23,19 +24,31 @@ constexpr std::size_t page = 4096;
 
 struct host_buffers::shelf {
   struct buffer {
-    c10::DataPtr memory;
-    std::shared_ptr<c10::Event> filled;
-
-    void await() const {
-      if (filled && !filled->query()) {
-        filled->synchronize();
+    buffer() = default;
+    buffer(buffer&&) = default;
+    buffer& operator=(buffer&&) = default;
+    ~buffer() {
+      if (memory && !is_over()) {
+        memory.release_context();  // when a device that is late or has failed stops writing, nobody knows
       }
     }
+
+    // True once no transfer writes to it.
+    bool is_over() const noexcept {
+      try {
+        return !filled || filled->query();
+      } catch (...) {
+        return false;  // the device has failed
+      }
+    }
+
+    c10::DataPtr memory;
+    std::shared_ptr<c10::Event> filled;
   };
 
-  ~shelf();
   bool find_idle(std::size_t bytes, buffer& found);
   std::vector<buffer> make_room(std::size_t bytes);
+  bool has_room(std::size_t bytes) const { return used.in_use + used.idle + bytes <= budget; }
 
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
@@ -44,34 +57,26 @@ struct host_buffers::shelf {
   usage used;
 };
 
-// A transfer that nobody waited for, for its device failed, may yet write.
-host_buffers::shelf::~shelf() {
-  for (auto& [bytes, buffers] : idle) {
-    for (auto& each : buffers) {
-      try {
-        each.await();
-      } catch (...) {
-        each.memory.release_context();  // of a device that still fails nobody knows when
-      }
-    }
-  }
-}
-
 host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(std::make_shared<shelf>()) {
   shelf_->locked_memory = at::globalContext().getPinnedMemoryAllocator(type);
   shelf_->budget = budget;
 }
 
-// Pre: the lock is held.
+// The first one of that size which no transfer fills any more. Pre: the lock is held.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
   if (some == idle.end()) {
     return false;
   }
-  found = std::move(some->second.front());
-  some->second.pop_front();
+  auto& buffers = some->second;
+  const auto first = std::find_if(buffers.begin(), buffers.end(), [](const buffer& each) { return each.is_over(); });
+  if (first == buffers.end()) {
+    return false;
+  }
+  found = std::move(*first);
+  buffers.erase(first);
   used.idle -= bytes;
-  if (some->second.empty()) {
+  if (buffers.empty()) {
     idle.erase(some);
   }
   return true;
@@ -80,8 +85,13 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
 // The largest idle buffers go first. They are freed without the lock: that is slow. Pre: the lock is held.
 std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::size_t bytes) {
   std::vector<buffer> gone;
-  while (used.in_use + used.idle + bytes > budget && !idle.empty()) {
-    find_idle(std::prev(idle.end())->first, gone.emplace_back());
+  for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {
+    buffer found;
+    if (find_idle(std::prev(above)->first, found)) {
+      gone.push_back(std::move(found));
+    } else {
+      --above;  // all of that size are being filled
+    }
   }
   return gone;
 }
@@ -94,18 +104,18 @@ at::Tensor host_buffers::take(const at::Tensor& like, std::shared_ptr<c10::Event
   {
     const std::lock_guard lock(shelf_->mutex);
     if (!shelf_->find_idle(bytes, *own)) {
-      if (shelf_->used.in_use + bytes > shelf_->budget) {
+      if (shelf_->used.in_use + bytes <= shelf_->budget) {
+        gone = shelf_->make_room(bytes);
+      }
+      if (!shelf_->has_room(bytes)) {
         ++shelf_->used.refused;
         return at::empty_strided(like.sizes(), like.strides(), options);
       }
-      gone = shelf_->make_room(bytes);
     }
     shelf_->used.in_use += bytes;
   }
   try {
-    std::for_each(gone.begin(), gone.end(), [](const auto& each) { each.await(); });
     gone.clear();
-    own->await();
     if (!own->memory) {
       own->memory = shelf_->locked_memory->allocate(bytes);
     }

@@ -15,7 +15,9 @@ namespace troupe::devices {
 ///         ordinary memory of its own. Nothing waits, nothing fails for want of budget.
 ///   HB-2  a buffer serves one tensor at a time, and again once the last reference to that tensor is gone, on whatever thread.
 ///   HB-3  a buffer has at most twice the bytes asked for, and at least one page.
-///   HB-4  a buffer that a transfer still fills serves nothing else, even when its tensor is gone, and is not freed.
+///   HB-4  a buffer that a transfer still fills serves nothing else, even when its tensor is gone, and is not freed. Nobody waits
+///         for it: another buffer serves, or ordinary memory where the budget allows no other. Where the pool ends first, that
+///         memory is lost.
 ///   HB-5  tensors outlive the pool.
 /// Any thread may use it.
 class host_buffers {

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -21,6 +23,16 @@ constexpr std::size_t page = 4096;
 at::Tensor bytes(std::size_t count) { return at::empty({static_cast<std::int64_t>(count)}, at::kByte); }
 
 struct buffers_fixture : simulated::fixture {
+  /// Returns the memory of a buffer whose tensor is gone before a held up default stream has filled it.
+  const void* throw_away_with_the_transfer_under_way(std::size_t count = page) {
+    const auto made = bytes(count).to(first, true);
+    const auto filled = std::make_shared<c10::Event>(at::kPrivateUse1);
+    const auto host = pool->take(made, filled);
+    host.copy_(made, true);
+    filled->record(default_stream);
+    return host.const_data_ptr();
+  }
+
   std::optional<devices::host_buffers> pool{std::in_place, at::kPrivateUse1, 4 * page};
 };
 
@@ -79,25 +91,74 @@ BOOST_AUTO_TEST_CASE(HB3_a_buffer_has_at_most_twice_the_bytes_asked_for) {
   BOOST_TEST(pool->take(bytes(0)).numel() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(HB4_a_buffer_serves_again_only_when_its_transfer_is_done) {
-  const auto made = at::full({4}, 3, at::device(first));
-  simulated::synchronize();
+BOOST_AUTO_TEST_CASE(HB4_a_buffer_serves_again_only_when_its_transfer_is_done_and_nobody_waits_for_that) {
   simulated::gate late(default_stream);
-  {
-    const auto filled = std::make_shared<c10::Event>(at::kPrivateUse1);
-    const auto host = pool->take(made, filled);
-    host.copy_(made, true);
-    filled->record(default_stream);
-  }  // thrown away with the transfer under way
-  std::thread opens([&] {
-    simulated::settle();
-    late.open();
-  });
-  const auto next = pool->take(bytes(16));  // waits: the only idle buffer of that size is being filled
-  const auto own = next.fill_(9);
-  opens.join();
+  const void* memory = throw_away_with_the_transfer_under_way();
+  const auto next = pool->take(bytes(16));
+  BOOST_TEST(next.is_pinned());
+  BOOST_TEST(next.const_data_ptr() != memory);
+  next.fill_(9);
+  late.open();
   simulated::synchronize();
-  BOOST_TEST((own == 9).all().item<bool>());
+  BOOST_TEST((next == 9).all().item<bool>());
+  BOOST_TEST(pool->take(bytes(16)).const_data_ptr() == memory);
+}
+
+BOOST_AUTO_TEST_CASE(HB4_a_buffer_behind_one_that_is_being_filled_serves_again) {
+  auto done = pool->take(bytes(16));
+  const void* memory = done.const_data_ptr();
+  simulated::gate late(default_stream);
+  throw_away_with_the_transfer_under_way();
+  done.reset();
+  BOOST_TEST(pool->take(bytes(16)).const_data_ptr() == memory);
+}
+
+BOOST_AUTO_TEST_CASE(HB4_where_all_of_the_budget_is_being_filled_there_is_ordinary_memory) {
+  simulated::gate late(default_stream);
+  for (int i = 0; i < 4; ++i) {
+    throw_away_with_the_transfer_under_way();
+  }
+  for (const std::size_t count : {page, 2 * page}) {
+    BOOST_TEST(!pool->take(bytes(count)).is_pinned());
+  }
+  BOOST_TEST(pool->used().refused == 2U);
+  late.open();
+  simulated::synchronize();
+  BOOST_TEST(pool->take(bytes(2 * page)).is_pinned());
+}
+
+BOOST_AUTO_TEST_CASE(HB4_a_buffer_that_makes_room_is_none_that_is_being_filled) {
+  const auto before = simulated::pinned_bytes();
+  auto done = pool->take(bytes(page));
+  simulated::gate late(default_stream);
+  throw_away_with_the_transfer_under_way(2 * page);
+  done.reset();
+  BOOST_TEST(pool->used().idle == 3 * page);
+  BOOST_TEST(pool->take(bytes(2 * page)).is_pinned());
+  BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
+}
+
+BOOST_AUTO_TEST_CASE(HB4_the_pool_ends_without_waiting_for_a_transfer_and_leaves_its_memory_alone) {
+  const auto before = simulated::pinned_bytes();
+  simulated::gate late(default_stream);
+  throw_away_with_the_transfer_under_way();
+  auto gone = std::async(std::launch::async, [this] { pool.reset(); });
+  const bool in_time = gone.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  BOOST_TEST(in_time);
+  BOOST_TEST(simulated::pinned_bytes() - before == page);
+  late.open();
+}
+
+BOOST_AUTO_TEST_CASE(HB4_a_buffer_of_a_device_that_has_failed_is_not_freed) {
+  const auto before = simulated::pinned_bytes();
+  simulated::gate late(default_stream);
+  throw_away_with_the_transfer_under_way(4 * page);
+  {
+    const simulated::broken_device broken;
+    BOOST_TEST(!pool->take(bytes(page)).is_pinned());
+    pool.reset();
+  }
+  BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
 BOOST_AUTO_TEST_CASE(HB5_tensors_outlive_the_pool) {

@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -63,6 +65,18 @@ BOOST_AUTO_TEST_CASE(ST1_the_last_copy_of_a_device_counts) {
   late.open();
   staged.wait();
   BOOST_TEST((staged.tensors[1] == 2).all().item<bool>());
+}
+
+BOOST_AUTO_TEST_CASE(ST1_a_copy_that_nobody_wants_any_more_holds_up_no_other_device) {
+  simulated::gate late(default_stream);
+  stage.to_host({at::ones({2}, at::device(first))});
+  auto next = std::async(std::launch::async, [this] { return stage.to_host({at::ones({2}, at::device(second))}); });
+  const bool in_time = next.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  BOOST_TEST(in_time);
+  if (!in_time) late.open();
+  const auto staged = next.get();
+  staged.wait();
+  BOOST_TEST((staged.tensors[0] == 1).all().item<bool>());
 }
 
 BOOST_AUTO_TEST_CASE(ST2_elements_arrive_bit_for_bit_with_the_strides_of_a_dense_tensor) {

@@ -19,7 +19,7 @@ struct parcel {
 };
 
 std::exception_ptr too_late() {
-  return std::make_exception_ptr(error(errc::stopping, "the node stopped before its device had made them"));
+  return std::make_exception_ptr(error(errc::stopping, "the node stopped before the device had made the elements"));
 }
 
 }  // namespace
@@ -78,11 +78,11 @@ void courier::finish(std::chrono::steady_clock::time_point until) {
   }
   const bool stuck = shared_->at_device;
   lock.unlock();
+  if (thread_.joinable()) {
+    stuck ? thread_.detach() : thread_.join();  // first: the thread may still send a parcel that was there in time
+  }
   for (const auto& how : late) {
     how(too_late());
-  }
-  if (thread_.joinable()) {
-    stuck ? thread_.detach() : thread_.join();
   }
 }
 

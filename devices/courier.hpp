@@ -20,8 +20,8 @@ namespace troupe::devices {
 ///   CR-1  what needs no waiting is sent by the caller, at once, unless an earlier parcel still waits.
 ///   CR-2  parcels are sent in the order in which they were posted, each exactly once, on one thread at a time.
 ///   CR-3  where the device failed, or the system gives no thread, `send` is told why; it sends nothing then.
-///   CR-4  finish() and the destructor end in time, whatever the device does: of each parcel that was not there by then, and of
-///         each that is posted later, `send` is told that it came too late (troupe::error, stopping).
+///   CR-4  finish() and the destructor end in time, whatever the device does. The `send` of a parcel that is not there by then,
+///         or that is posted later, is told that it came too late (troupe::error, stopping).
 /// `send` must not throw. Any thread may post.
 class courier {
  public:

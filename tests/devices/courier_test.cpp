@@ -3,8 +3,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -57,6 +59,25 @@ BOOST_AUTO_TEST_CASE(CR2_parcels_are_sent_in_order_when_their_elements_are_there
   BOOST_TEST(answer.get());
   messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
   BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(CR2_at_the_end_parcels_are_sent_on_one_thread_at_a_time_too) {
+  std::promise<void> inside;
+  std::promise<void> may_end;
+  std::atomic<bool> first_is_sent{false};
+  bool in_order = false;
+  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) {
+    inside.set_value();
+    may_end.get_future().wait_for(std::chrono::milliseconds(200));  // the one thing that could end it is what must not happen
+    first_is_sent = true;
+  });
+  inside.get_future().wait();
+  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) {
+    in_order = first_is_sent;
+    may_end.set_value();
+  });
+  messenger->finish(std::chrono::steady_clock::now());
+  BOOST_TEST(in_order);
 }
 
 BOOST_AUTO_TEST_CASE(CR3_where_the_device_failed_the_sender_is_told_why) {
@@ -122,6 +143,20 @@ BOOST_AUTO_TEST_CASE(CR4_it_ends_in_time_though_the_device_does_not_answer) {
   late.open();
   simulated::synchronize();
   BOOST_TEST(told == 4);
+}
+
+BOOST_AUTO_TEST_CASE(CR4_what_is_posted_later_does_not_hold_up_the_end_of_its_buffers) {
+  auto all = std::make_unique<devices::transfers>();
+  simulated::gate late(default_stream);
+  all->finish(std::chrono::steady_clock::now());
+  bool told = false;
+  all->post(all->stage.to_host({at::ones({2}, at::device(first))}),
+            [&](std::exception_ptr failure) { told = failure != nullptr; });
+  BOOST_TEST(told);
+  auto gone = std::async(std::launch::async, [&] { all.reset(); });
+  const bool in_time = gone.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  BOOST_TEST(in_time);
+  late.open();
 }
 
 BOOST_AUTO_TEST_CASE(TR1_what_is_late_on_one_device_holds_up_no_other_device) {

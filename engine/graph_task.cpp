@@ -314,10 +314,13 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
     }
   }
   if (needs_libtorch_task()) {
-    inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] {
+    auto later = inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] {
       run_shown(stop);
-      return !abandoned;
+      return !abandoned && waiting == 0;
     });
+    for (auto& each : later) {
+      notes.queue(std::move(each));
+    }
   } else {
     run_shown(stop);
   }

@@ -38,7 +38,7 @@ struct enclosed_pass final : torch::autograd::Node {
       thrown = std::current_exception();
     }
     if (!is_over) {
-      forget_callbacks();
+      callbacks = take_callbacks();
     }
     return {};
   }
@@ -48,12 +48,14 @@ struct enclosed_pass final : torch::autograd::Node {
   running_pass* outer = nullptr;
   bool create_graph = false;
   bool called = false;
+  std::vector<std::function<void()>> callbacks;  // that are not to run yet
   std::exception_ptr thrown;
 };
 
 }  // namespace
 
-void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph, const std::function<bool()>& what) {
+std::vector<std::function<void()>> inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
+                                                        const std::function<bool()>& what) {
   const at::Tensor gradient(at::detail::empty_cpu({}, at::kFloat, false, std::nullopt));
   const auto function = make_node<enclosed_pass>(gradient);
   function->graph = &graph;
@@ -76,6 +78,7 @@ void inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
   } else if (failure) {
     std::rethrow_exception(failure);
   }
+  return std::move(function->callbacks);
 }
 
 }  // namespace troupe::engine

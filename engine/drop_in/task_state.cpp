@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <c10/core/AutogradState.h>
@@ -84,11 +85,10 @@ void publish(const plan& graph, bool trimmed, bool create_graph) {
   }
 }
 
-void forget_callbacks() {
-  std::vector<std::function<void()>> callbacks;  // destroyed without the lock: what they hold may be anything
+std::vector<std::function<void()>> take_callbacks() {
   GraphTask& task = current_task();
   const std::scoped_lock lock(task.final_callbacks_lock_);
-  callbacks.swap(task.final_callbacks_);
+  return std::exchange(task.final_callbacks_, {});
 }
 
 }  // namespace troupe::engine

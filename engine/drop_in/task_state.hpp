@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include <troupe/engine/plan.hpp>
 
 namespace troupe::engine {
@@ -12,7 +15,7 @@ namespace troupe::engine {
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 
-/// Final callbacks that libtorch's current graph task has so far do not run.
-void forget_callbacks();
+/// Takes from libtorch's current graph task the final callbacks that it has so far.
+std::vector<std::function<void()>> take_callbacks();
 
 }  // namespace troupe::engine

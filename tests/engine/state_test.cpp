@@ -174,6 +174,38 @@ BOOST_AUTO_TEST_CASE(no_callback_of_libtorchs_runs_after_a_trimmed_pass_that_was
   BOOST_TEST(calls == 0);
 }
 
+// LT-4
+BOOST_AUTO_TEST_CASE(callbacks_of_libtorchs_run_when_a_distributed_trimmed_pass_is_over_and_not_where_it_fails) {
+  for (const bool fails : {false, true}) {
+    trace notes;
+    const auto x = leaf({2});
+    const auto note = [&](const std::string& text) {
+      return [&notes, text] {
+        torch::autograd::Engine::get_default_engine().queue_callback([&notes, text] { notes.push_back(text); });
+      };
+    };
+    const auto y = noting(x * leaf({2}), note("of the first stretch"));  // leaves an output out
+    const auto sent = noting(x * leaf({2}), [&] {
+      note("of the second stretch")();
+      TORCH_CHECK(!fails, "told to");
+    });
+    troupe::engine::graph_task_settings settings;
+    settings.roots = {torch::autograd::impl::gradient_edge(y)};
+    settings.root_gradients = {at::ones({2})};
+    settings.sends = {{troupe::engine::attach_send({1, {1}}, {sent}), 1}};
+    settings.inputs = {torch::autograd::impl::gradient_edge(x)};
+    settings.capture = true;
+    troupe::engine::graph_task task(std::move(settings));
+    task.run();
+    BOOST_TEST(!task.finished());
+    BOOST_TEST(notes.empty());
+    task.deliver(0, {at::ones({2})});
+    BOOST_TEST((error_of([&] { task.run(); }) == "none") == !fails);
+    const trace expected = fails ? trace{} : trace{"of the first stretch", "of the second stretch"};
+    BOOST_TEST(notes == expected, boost::test_tools::per_element());
+  }
+}
+
 // LT-1
 BOOST_AUTO_TEST_CASE(what_a_function_throws_is_not_lost_to_a_warning_handler_that_throws_too) {
   const throwing_warnings handler;

@@ -11,6 +11,7 @@
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -305,10 +306,10 @@ void graph_task::run(const std::atomic<bool>* stop) {
 }
 
 void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
-  std::optional<at::ThreadLocalStateGuard> thread_state;
+  std::optional<at::ThreadLocalStateGuard> as_at_home;
   std::optional<c10::WarningUtils::WarningHandlerGuard> relayed;
   if (home_state && home != std::this_thread::get_id()) {
-    thread_state.emplace(*home_state);
+    as_at_home.emplace(*home_state);
     if (settings.warnings != nullptr) {
       relayed.emplace(settings.warnings);
     }
@@ -341,6 +342,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
   const running_pass here(settings, graph, ready, running, notes);
   thread_state_keeper keeper;
   thread_state = &keeper;
+  const auto keeper_ends = c10::make_scope_exit([this] { thread_state = nullptr; });
   evaluate.anomaly = torch::autograd::AnomalyMode::is_enabled() ? &notes : nullptr;
   try {
     run_in_order(stop);

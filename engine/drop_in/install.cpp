@@ -29,7 +29,7 @@ class installed_engine final : public Engine {
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
 
   // Libtorch starts threads once a process, for the engine that is asked first. That may be this one: libtorch's distributed
-  // autograd asks the default engine. The other one is given them here.
+  // autograd asks the default engine. The other one is given them here. Pre: libtorch is not starting them on another thread.
   void share_started_threads() {
     const std::scoped_lock lock(sharing_);
     auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);
@@ -71,6 +71,19 @@ class installed_engine final : public Engine {
   void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task,
                            const std::shared_ptr<torch::autograd::Node>& function, std::exception& error) override {
     libtorch_.thread_on_exception(task, function, error);
+  }
+
+  // Where libtorch has started the threads for this engine, its own engine runs them: Python's gives each thread a state of
+  // Python's. Both engines count the thread: the start of this one waits for it, and so does the end of libtorch's.
+  void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
+    share_started_threads();  // what runs on the thread looks for the queues in libtorch's engine
+    if (should_increment) {
+      increment_non_reentrant_thread_count();
+    }
+    libtorch_.thread_init(device, queue, should_increment);
+    if (should_increment) {
+      decrement_non_reentrant_thread_count();
+    }
   }
 
   Engine& libtorch() { return libtorch_; }

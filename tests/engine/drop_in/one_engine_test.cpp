@@ -35,7 +35,12 @@ struct other_engine final : Engine {
     ++errors;
     Engine::thread_on_exception(task, function, error);
   }
+  void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
+    ++threads;
+    Engine::thread_init(device, queue, should_increment);
+  }
   std::atomic<int> errors{0};
+  std::atomic<int> threads{0};
 
   static other_engine& instance() {
     static auto* const one = new other_engine;  // never destroyed, like Python's: its threads run until the process ends
@@ -184,6 +189,20 @@ BOOST_AUTO_TEST_CASE(libtorchs_engine_is_told_of_errors_on_threads_that_were_sta
     there.register_hook([](const at::Tensor&) { throw std::runtime_error("told to"); });
     const std::string error = error_of([&] { torch::autograd::backward({there.sum().cpu()}); });
     return std::vector<bool>{error == "std: told to", other_engine::instance().errors == 1, accelerator_pass_is_right()};
+  });
+}
+
+// IE-1: as Python's engine has to, which gives each thread a state of Python's.
+BOOST_AUTO_TEST_CASE(libtorchs_engine_runs_the_threads_that_were_started_for_an_installed_one) {
+  TROUPE_TEST_IN_CHILD(4, [] {
+    simulated::install();
+    auto& libtorchs = other_engine::instance();
+    torch::autograd::set_default_engine_stub(other_engine::stub);
+    troupe::install_engine();
+    Engine::get_default_engine().initialize_device_threads_pool();
+    return std::vector<bool>{libtorchs.threads == simulated::device_count,
+                             share_threads(Engine::get_default_engine(), libtorchs), accelerator_pass_is_right(),
+                             deep_passes_of_libtorchs_are_right()};
   });
 }
 

@@ -116,7 +116,7 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
     outputs = call(function, handed, leaves);
   } else {
     outputs = call(function, inputs, leaves);
-    inputs.clear();  // a post-hook that the function has added meanwhile is shown none, as in libtorch
+    inputs.clear();  // A post-hook that the function adds while it runs is shown no inputs, as in libtorch.
   }
   const bool has_post_hooks = !function.post_hooks().empty();
   if (pruned && !has_post_hooks) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,11 +10,13 @@
 #include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/engine/backward.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
+#include "engine/threads.hpp"
 
 using namespace troupe::test;
 using torch::autograd::edge_list;
@@ -72,6 +76,21 @@ BOOST_AUTO_TEST_CASE(a_pass_whose_functions_wait_for_each_other_fails_and_final_
   };
   TROUPE_TEST_BOTH_WAYS(run, 4);
   BOOST_TEST(run(way(true))[0] == "could not compute gradients for some functions");
+}
+
+// GT-9
+BOOST_AUTO_TEST_CASE(a_pass_with_workers_whose_functions_wait_for_each_other_fails) {
+  for (const std::int64_t grain : {std::int64_t{0}, std::int64_t{1'000'000'000'000}}) {  // all are large, none is
+    threads workers(1, grain);
+    cyclic_graph graph;
+    const auto root = graph.root();
+    for (int round = 1; round <= 3; ++round) {
+      const std::string error =
+        error_of([&] { troupe::backward({root}, {at::ones({2})}, {.keep_graph = true, .workers = &workers}); });
+      BOOST_TEST(error.find("'first' still waits for 1 gradient") != std::string::npos, error);
+      BOOST_TEST(graph.ran == round);
+    }
+  }
 }
 
 // GT-9

@@ -12,6 +12,8 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
@@ -203,6 +205,41 @@ BOOST_AUTO_TEST_CASE(end_grad_mode_that_a_hook_leaves_behind) {
   x.register_hook([](const at::Tensor&) { c10::GradMode::set_enabled(true); });
   troupe::grad({(below * x).sum()}, {x, z}, {}, {.workers = &workers});
   BOOST_TEST(!recording);
+}
+
+// GT-6
+BOOST_AUTO_TEST_CASE(end_autocast_that_a_hook_of_a_captured_input_leaves_behind) {
+  threads workers(1);
+  const auto x = leaf({2});
+  const auto z = leaf({2});
+  bool autocast = true;
+  const auto below = through(z, [&](at::Tensor gradient) {
+    autocast = at::autocast::is_autocast_enabled(at::kCPU);
+    return gradient;
+  });
+  x.register_hook([](const at::Tensor&) { at::autocast::set_autocast_enabled(at::kCPU, true); });
+  troupe::grad({(below * x).sum()}, {x, z}, {}, {.workers = &workers});
+  BOOST_TEST(!autocast);
+}
+
+// GT-6, GT-7
+BOOST_AUTO_TEST_CASE(sum_in_the_callers_state_wherever_the_functions_ran) {
+  threads workers(1);
+  for (int round = 0; round < 3; ++round) {  // costs are not known in the first one: all functions run here
+    bool is_inference = true;
+    const auto sum = through(leaf({2}), [&](at::Tensor gradient) {
+      is_inference = gradient.is_inference();
+      return gradient;
+    });
+    const auto leaves_inference_mode_on = [&] {
+      return through(sum, [](at::Tensor gradient) {
+        c10::AutogradState::get_tls_state().set_inference_mode(true);
+        return gradient;
+      });
+    };
+    troupe::backward({at::stack({leaves_inference_mode_on(), leaves_inference_mode_on()}).sum()}, {}, {.workers = &workers});
+    BOOST_TEST(!is_inference);
+  }
 }
 
 // GT-8

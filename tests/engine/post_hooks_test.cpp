@@ -81,6 +81,30 @@ BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_while_it_runs_are_called) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_are_shown_no_inputs_though_it_only_reads_them) {
+  struct reads_its_inputs final : Node {
+    variable_list apply(variable_list&& inputs) override {
+      add_post_hook(doubling(*notes, "added"));
+      return {inputs[0] * 3};
+    }
+    trace* notes = nullptr;
+  };
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto x = leaf();
+    const auto function = troupe::engine::make_node<reads_its_inputs>();
+    function->notes = &notes;
+    function->set_next_edges({torch::autograd::impl::gradient_edge(x)});
+    function->add_input_metadata(x);
+    at::Tensor y = at::ones({2});
+    torch::autograd::impl::set_gradient_edge(y, {function, 0});
+    run_on.backward({y}, {at::ones({2})}, true);
+    notes.push_back(text_of(x.grad()));
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 2);
+}
+
 BOOST_AUTO_TEST_CASE(that_other_hooks_of_the_function_add_are_called) {
   const auto run = [](const way& run_on) {
     trace notes;

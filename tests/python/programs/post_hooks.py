@@ -49,6 +49,24 @@ for has_one_before in (False, True):
     y.sum().backward()
     record(f"the next pass, {has_one_before}", (a.grad, b.grad))
 
+def adding_once(function_of, hook):
+    def unpack(saved):
+        if hook not in added:
+            added.append(hook)
+            function_of().register_hook(hook)
+        return saved
+
+    return unpack
+
+
+added = []
+for name, make in (("PyTorch's own", torch.mul), ("Python's", Product.apply)):
+    a, b = leaves()
+    with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, adding_once(lambda: y.grad_fn, noting(name, 2))):
+        y = make(a, b)
+    y.sum().backward()
+    record(f"added by an unpack hook, {name}", (a.grad, b.grad))
+
 a, b = leaves()
 y = Product.apply(a, b)
 accumulation = torch.autograd.graph.get_gradient_edge(a).node

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/DTensorState.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
@@ -148,6 +149,28 @@ BOOST_AUTO_TEST_CASE(what_hooks_of_every_kind_leave_behind_ends_with_their_funct
 }
 
 // TS-1
+BOOST_AUTO_TEST_CASE(what_hooks_of_a_lone_root_leave_behind_ends_with_them) {
+  const auto run = [](const way& run_on) {
+    trace notes;
+    const auto note = [&](const std::string& text) {
+      notes.push_back(text + ": " + as_text(at::autocast::is_autocast_enabled(at::kCPU)));
+    };
+    const auto root = noting(leaf(), [&] { note("not run"); });
+    root.register_hook([&](const at::Tensor&) {
+      note("hook");
+      run_on.queue_callback([&] { note("callback"); });
+      at::autocast::set_autocast_enabled(at::kCPU, true);
+    });
+    const unharmed_thread afterwards;
+    run_on.grad({root}, {leaf()}, {at::ones({2})}, false, false, true);
+    note("after the pass");
+    return notes;
+  };
+  TROUPE_TEST_BOTH_WAYS(run, 3);
+  BOOST_TEST(run(way(true))[1] == "callback: " + as_text(false));
+}
+
+// TS-1
 BOOST_AUTO_TEST_CASE(a_container_that_holds_something_holds_the_same_afterwards) {
   const auto function_mode = [] { return std::make_shared<c10::SafePyObject>(no_object()); };
   const auto outer = function_mode();
@@ -208,6 +231,27 @@ BOOST_AUTO_TEST_CASE(what_calls_alone_tell_is_set_back_with_another_part) {
     autograd().set_fw_grad_mode(!autograd().get_fw_grad_mode());
     keeper.restore();
     BOOST_TEST(each.see() == before, each.name);
+  }
+}
+
+// TS-4, TS-5
+BOOST_AUTO_TEST_CASE(what_is_not_looked_at_is_set_back_with_another_part_only_where_a_container_held_something) {
+  const auto type_of_another_device = at::autocast::get_autocast_dtype(at::kXPU);
+  for (const bool is_empty : {true, false}) {
+    const unharmed_thread afterwards;
+    if (!is_empty) {
+      PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(no_object()));
+    }
+    troupe::engine::thread_state_keeper keeper;
+    at::set_dtensor_allow_implicit_replication(true);
+    at::autocast::set_autocast_dtype(at::kXPU, at::kDouble);
+    keeper.restore();
+    BOOST_TEST(at::get_dtensor_allow_implicit_replication());
+    autograd().set_fw_grad_mode(!autograd().get_fw_grad_mode());
+    keeper.restore();
+    BOOST_TEST(at::get_dtensor_allow_implicit_replication() == is_empty);
+    BOOST_TEST((at::autocast::get_autocast_dtype(at::kXPU) == at::kDouble) == is_empty);
+    at::autocast::set_autocast_dtype(at::kXPU, type_of_another_device);
   }
 }
 

@@ -40,4 +40,5 @@ struct marking {
 
 }  // namespace troupe_mutation
 
-BOOST_TEST_GLOBAL_FIXTURE(troupe_mutation::marking);
+using troupe_mutation_marking = troupe_mutation::marking;  // the macro takes a plain name
+BOOST_TEST_GLOBAL_FIXTURE(troupe_mutation_marking);

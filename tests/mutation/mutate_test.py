@@ -34,15 +34,26 @@ int main() {
 """
 
 
-def build(folder, name, text):
+def build(folder, name, text, *options):
     (folder / name).write_bytes(text)
-    subprocess.run(["clang++", "-std=c++20", "-w", str(folder / name), "-o", str(folder / "program")], check=True)
+    subprocess.run(["clang++", "-std=c++20", "-w", str(folder / name), "-o", str(folder / "program"), *options], check=True)
 
 
 def output(folder, **switches):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_MUTANT")}
     done = subprocess.run([str(folder / "program")], env={**environment, **switches}, capture_output=True, timeout=1)
     return done.stdout
+
+TESTS = """
+#define BOOST_TEST_MODULE sample
+#include <boost/test/unit_test.hpp>
+static int twice(int x) { return x + x; }
+static int thrice(int x) { return x + x + x; }
+BOOST_AUTO_TEST_SUITE(sums)
+BOOST_AUTO_TEST_CASE(two) { BOOST_TEST(twice(4) == 8); }
+BOOST_AUTO_TEST_CASE(three) { BOOST_TEST(thrice(4) == 12); }
+BOOST_AUTO_TEST_SUITE_END()
+"""
 
 
 class MutateTest(unittest.TestCase):
@@ -92,6 +103,19 @@ class MutateTest(unittest.TestCase):
         reached.write_bytes(bytes(8))
         output(self.folder, TROUPE_MUTANTS_REACHED=str(reached))
         self.assertEqual(reached.read_bytes(), bytes([0, 0, 0, 0, 0, 1, 0, 0]))
+
+    def test_tells_which_test_cases_run_into_a_mutant(self):
+        self.source.write_text(TESTS)
+        found, _ = collect(self.folder, [str(self.source)])
+        mutants = {3: next(each for each in found if each.what.startswith("return x + x + x  ->"))}
+        text = mutate.mutated(self.folder, mutants, {"program.cpp": TESTS.encode()})["program.cpp"]
+        marks = b'#include "' + os.fsencode(mutate.tools / "case_marks.hpp") + b'"\n'
+        build(self.folder, "mutant.cpp", text + marks, "-DBOOST_TEST_DYN_LINK", "-lboost_unit_test_framework")
+        reached, cases = self.folder / "reached", self.folder / "cases"
+        reached.write_bytes(bytes(8))
+        output(self.folder, TROUPE_MUTANTS_REACHED=str(reached), TROUPE_MUTANT_CASES=str(cases))
+        rows = [line.split("\t") for line in cases.read_text().splitlines()]
+        self.assertEqual([(name, numbers.strip()) for name, _, numbers in rows], [("sums/two", ""), ("sums/three", "3")])
 
 
 if __name__ == "__main__":

@@ -67,13 +67,22 @@ company::company(node& handle, settings options, caf::actor_system* host)
   }
 }
 
+/// Here, where the user hears of a refusal; later the network thread would.
+void company::start_threads() {
+  try {
+    continuation_ = spawn_cpu_continuation(*this);
+    if (networked()) deadlines_.start();
+  } catch (const std::system_error& refused) {
+    throw error(errc::function_failed, "node '" + name() + "' gets no thread to start with (" + refused.code().message() +
+                                         "); raise the limit on the process's threads or memory");
+  }
+}
+
 void company::start() {
-  if (networked()) deadlines_.start();  // a thread that can't be had is the user's to hear of, not the network thread's
   tracer_ = spawn_tracer(*system_);
   recorder_ = trace_recorder(tracer_, options_.trace);
   if (options_.profile) recorder_.profile(true);
-  continuation_ =
-    networked() ? system_->spawn<caf::detached>(make_cpu_continuation, this) : system_->spawn(make_cpu_continuation, this);
+  start_threads();
   face_ = spawn_peer(*this);
   if (networked())
     listen();

@@ -159,6 +159,7 @@ class company {
   void tell_peer_down(const peer_down& news);
 
  private:
+  void start_threads();
   void start();
   void listen();
   void tidy_soon();

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/cpu_continuation.hpp>
 
+#include <tuple>
+
 #include <ATen/core/grad_mode.h>
+#include <caf/actor_cast.hpp>
 
 #include <troupe/actors/company.hpp>
+#include <troupe/actors/thread_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
 
-cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer, company* here) {
-  return {
-    [=](burst_ptr& work, const graph_task_actor& owner) {
-      const company::own_thread own(*here);
-      run_and_return(*here, std::move(work), owner);
+namespace {
+
+auto make_handlers(company& here) {
+  return std::tuple{
+    [&here](burst_ptr& work, const graph_task_actor& owner) {
+      const company::own_thread own(here);
+      run_and_return(here, std::move(work), owner);
     },
-    [=](merge_atom, gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
+    [&here](merge_atom, gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
       try {
         c10::AutoGradMode record(more->has_graph());
         auto sum = std::make_shared<engine::gradient_table>(*all);
@@ -22,11 +28,24 @@ cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_act
         sum->merge(std::move(*more));
         return gradients_ptr{std::move(sum)};
       } catch (const std::exception& reason) {
-        return make_error(reason, "adding up gradients on node '" + here->name() + "'");
+        return make_error(reason, "adding up gradients on node '" + here.name() + "'");
       }
     },
     [](const garbage_ptr&) {},
   };
+}
+
+}  // namespace
+
+cpu_continuation_actor spawn_cpu_continuation(company& here) {
+  if (here.networked()) {
+    auto make = [&here](const caf::actor&) { return make_handlers(here); };
+    return caf::actor_cast<cpu_continuation_actor>(spawn_handlers_with_thread(here.system(), "troupe.backward", make));
+  }
+  return here.system().spawn([&here](cpu_continuation_actor::pointer) {
+    const auto behave = [](auto... handlers) { return cpu_continuation_actor::behavior_type{handlers...}; };
+    return std::apply(behave, make_handlers(here));
+  });
 }
 
 }  // namespace troupe

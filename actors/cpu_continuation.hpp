@@ -27,7 +27,9 @@ using cpu_continuation_actor =
                    caf::replies_to<merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with both summed
                    caf::reacts_to<garbage_ptr>>;
 
-cpu_continuation_actor::behavior_type make_cpu_continuation(cpu_continuation_actor::pointer self, company* here);
+/// With a thread of its own where the node has a network, else on the scheduler. Throws std::system_error where the system gives no
+/// thread.
+cpu_continuation_actor spawn_cpu_continuation(company& here);
 
 }  // namespace troupe
 

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <vector>
 
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/send.hpp>
 
@@ -74,6 +76,19 @@ struct answers_awaited : caf::scheduled_actor {
   }
 };
 
+/// A part of an actor system: when all of the system's own threads have started, the process gets no more.
+class last_threads final : public caf::actor_system::module {
+ public:
+  static inline std::optional<no_more_threads> taken;
+
+  static module* make(caf::actor_system&, caf::detail::type_list<>) { return new last_threads; }
+  void start() override { taken.emplace(); }
+  void stop() override { taken.reset(); }
+  void init(caf::actor_system_config&) override {}
+  id_t id() const override { return opencl_manager; }  // it starts after the middleman
+  void* subtype_ptr() override { return this; }
+};
+
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(threads_of_calls, nodes_that_nest)
@@ -112,6 +127,14 @@ BOOST_AUTO_TEST_CASE(a_call_that_gets_no_thread_fails_and_the_node_goes_on) {
   down(50).get();
   BOOST_TEST(becomes_idle(a));
   BOOST_TEST(becomes_idle(b));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_is_refused_its_threads_says_so_and_the_process_goes_on) {
+  auto options = loopback_settings("late");
+  options.configure = [](caf::actor_system_config& config) { config.load<last_threads>(); };
+  BOOST_CHECK_EXCEPTION(troupe::node{options}, troupe::error,
+                        says("node 'late' gets no thread to start with (", "raise the limit on the process's threads"));
+  BOOST_TEST(troupe::node(loopback_settings("late")).name() == "late");
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/dialer.hpp>
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,21 +9,21 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <thread>
+#include <utility>
 
 #include <caf/actor_system.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
-#include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
-#include <troupe/actors/atoms.hpp>
+#include <troupe/actors/host_lookup.hpp>
+#include <troupe/actors/thread_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
@@ -46,24 +45,17 @@ class probe {
   ~probe() { hang_up(); }
 
   void dial(const std::string& host, std::uint16_t port) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const int problem = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    if (problem != 0) {
-      found = nullptr;
-      const std::string why = problem == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(problem);
-      // What may yet come right is tried again by those who join.
-      unresolved_ = make_error(problem == EAI_AGAIN ? errc::unknown_peer : errc::misuse,
-                               "the host name '" + host + "' has no address (" + why + "); is it spelled right?");
-    }
-    addresses_.reset(found);
-    next_ = found;
+    found_ = look_up(host, port);
+    next_ = found_.addresses.get();
     try_next();
   }
 
-  /// Why the host's name has no address; none: it has.
-  const caf::error& unresolved() const noexcept { return unresolved_; }
+  /// Why nobody was reached.
+  caf::error problem() const {
+    if (!found_.failed()) return caf::sec::cannot_connect_to_node;
+    // A join tries again after a temporary failure of the look-up.
+    return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
+  }
 
   verdict wait(std::chrono::milliseconds patience) {
     if (socket_ < 0) return verdict::nobody;
@@ -73,10 +65,6 @@ class probe {
   }
 
  private:
-  struct free_addresses {
-    void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
-  };
-
   void hang_up() {
     if (socket_ >= 0) close(socket_);
     socket_ = -1;
@@ -107,87 +95,99 @@ class probe {
     return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
   }
 
-  std::unique_ptr<addrinfo, free_addresses> addresses_;
+  host_lookup found_;
   addrinfo* next_ = nullptr;
-  caf::error unresolved_;
   int socket_ = -1;
   bool connected_ = false;
 };
 
-using answer = caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>;
-using caller_actor = dialer_actor::extend<caf::reacts_to<tick_atom>>;
-
-struct caller_state {
-  static inline const char* name = "dialer.call";
-  probe line;
-  answer promise;
+/// An address that is dialled, by a thread of its own.
+struct dialled {
+  caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // the dialer's
   std::string host;
-  std::uint16_t port = 0;
+  std::uint16_t port;
   steady::time_point deadline;
+  probe line;
+  bool begun = false;
+  caf::error problem;
 };
+using dialled_ptr = std::shared_ptr<dialled>;
 
-using caller_pointer = caller_actor::stateful_pointer<caller_state>;
+}  // namespace
 
-void step(caller_pointer self) {
-  auto& st = self->state;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(st.deadline - steady::now());
+}  // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::dialled_ptr)
+
+namespace troupe {
+
+namespace {
+
+using dialer_host = dialer_actor::extend<caf::reacts_to<dialled_ptr>>;
+
+/// Looks for a while. True if it is decided: there is a node, or a problem.
+bool look(dialled& to) {
+  if (!std::exchange(to.begun, true)) to.line.dial(to.host, to.port);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(to.deadline - steady::now());
   if (left.count() <= 0) {
-    st.promise.deliver(caf::error{caf::sec::request_timeout});
-    self->quit();
-    return;
+    to.problem = caf::sec::request_timeout;
+    return true;
   }
-  switch (st.line.wait(std::min(left, longest_wait))) {
+  switch (to.line.wait(std::min(left, longest_wait))) {
     case probe::verdict::undecided:
-      caf::anon_send(caller_actor{self}, tick_atom::value);
-      return;
+      return false;
     case probe::verdict::node:
-      st.promise.delegate(self->system().middleman().actor_handle(), caf::connect_atom::value, st.host, st.port);
       break;
     case probe::verdict::stranger:
-      st.promise.deliver(caf::error{caf::sec::unexpected_message});
+      to.problem = caf::sec::unexpected_message;
       break;
     case probe::verdict::nobody:
-      st.promise.deliver(st.line.unresolved() ? st.line.unresolved() : caf::error{caf::sec::cannot_connect_to_node});
+      to.problem = to.line.problem();
       break;
   }
-  self->quit();
+  return true;
 }
 
-caller_actor::behavior_type make_caller(caller_pointer self) {
+/// On the thread of the call. Between two looks it may be told to exit.
+void step(dialled_ptr& to, const caf::actor& self, const dialer_host& dialer) {
+  bool decided = true;
+  try {
+    decided = look(*to);
+  } catch (const std::exception& reason) {  // no memory
+    to->problem = make_error(reason, "dialling");
+  }
+  if (!decided) return caf::anon_send(self, std::move(to));
+  caf::anon_send(dialer, std::move(to));
+  caf::anon_send_exit(self, caf::exit_reason::normal);
+}
+
+dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
   return {
     [=](caf::connect_atom, std::string& host, std::uint16_t port,
         std::int64_t left_ns) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
-      auto& st = self->state;
-      st.promise = self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
-      st.host = std::move(host);
-      st.port = port;
-      st.deadline = steady::now() + std::chrono::nanoseconds(left_ns);
-      st.line.dial(st.host, st.port);
-      auto promise = st.promise;
-      step(self);
+      auto to = std::make_shared<dialled>();
+      to->host = std::move(host);
+      to->port = port;
+      to->deadline = steady::now() + std::chrono::nanoseconds(left_ns);
+      caf::actor caller;
+      try {
+        auto step_on = [dialer = dialer_host{self}](dialled_ptr& at, const caf::actor& me) { step(at, me, dialer); };
+        caller = spawn_with_thread<dialled_ptr>(self->system(), "troupe.dial", std::move(step_on));
+      } catch (const std::system_error&) {
+        return make_error(errc::function_failed,
+                          "the system gives no thread to dial with; raise the limit on the process's threads or memory");
+      }
+      self->link_to(caller);
+      to->promise = self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
+      auto promise = to->promise;
+      caf::anon_send(caller, std::move(to));
       return promise;
     },
-    [=](tick_atom) { step(self); },
-  };
-}
-
-// CAF counts a detached actor before it asks for the thread, and would wait for that actor for ever.
-bool a_thread_is_to_be_had() {
-  try {
-    std::thread([] {}).join();
-    return true;
-  } catch (const std::system_error&) {
-    return false;
-  }
-}
-
-dialer_actor::behavior_type make_dialer(dialer_actor::pointer self) {
-  return {
-    [=](caf::connect_atom, std::string& host, std::uint16_t port,
-        std::int64_t left_ns) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
-      if (!a_thread_is_to_be_had()) return caf::make_error(caf::sec::cannot_connect_to_node, "no thread to dial with");
-      const dialer_actor caller = self->spawn<caf::detached + caf::linked>(make_caller);
-      return self->delegate(caller, caf::connect_atom::value, std::move(host), port, left_ns);
+    [=](dialled_ptr& to) {
+      if (to->problem)
+        to->promise.deliver(std::move(to->problem));
+      else
+        to->promise.delegate(self->system().middleman().actor_handle(), caf::connect_atom::value, to->host, to->port);
     },
   };
 }

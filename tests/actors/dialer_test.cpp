@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/dialer.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
+#include <thread>
 
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_cast.hpp>
@@ -77,9 +79,32 @@ BOOST_AUTO_TEST_CASE(a_dialer_that_gets_no_thread_says_so_and_dials_again_later_
   odd_server mute;
   {
     const troupe::test::no_more_threads none;
-    BOOST_TEST((here.call(mute.port()) == caf::sec::cannot_connect_to_node));
+    const auto problem = here.call(mute.port());
+    BOOST_TEST((problem == troupe::errc::function_failed));
+    const std::string text = troupe::to_exception(problem).what();
+    BOOST_TEST(text.starts_with("the system gives no thread to dial with; raise the limit"), text);
   }
   BOOST_TEST((here.call(mute.port(), 20ms) == caf::sec::request_timeout));
+}
+
+// DI-1: a thread that was to be had a moment ago may be refused.
+BOOST_AUTO_TEST_CASE(a_dialer_answers_every_call_while_threads_come_and_go) {
+  caller here;
+  odd_server leaver("", true);
+  std::atomic<bool> over{false};
+  std::thread coming_and_going([&] {
+    while (!over) const troupe::test::no_more_threads none;
+  });
+  int refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    const auto problem = here.call(leaver.port());
+    const bool no_thread = problem == troupe::errc::function_failed;
+    BOOST_TEST((no_thread || problem == caf::sec::cannot_connect_to_node), troupe::to_exception(problem).what());
+    refused += no_thread ? 1 : 0;
+  }
+  over = true;
+  coming_and_going.join();
+  BOOST_TEST_MESSAGE(refused << " of 500 calls got no thread");
 }
 
 // DI-1

@@ -137,6 +137,17 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_refused_its_threads_says_so_and_the_process_
   BOOST_TEST(troupe::node(loopback_settings("late")).name() == "late");
 }
 
+BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
+  troupe::node c(loopback_settings("c"));
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const no_more_threads none;
+    BOOST_CHECK_EXCEPTION(c.join("127.0.0.1", b.port()), troupe::error, says("the system gives no thread to dial with"));
+  }
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < 4s));  // a join's patience is 5 s
+  c.join("127.0.0.1", b.port());
+}
+
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {
   {
     const no_more_threads none;

@@ -384,10 +384,9 @@ void company::fail_call(outgoing_call& job, const error& reason) {
 
 call_worker_actor company::spawn_call_worker() {
   try {
-    auto worker = make_call_worker(*this);
     std::lock_guard lock(mutex_);
-    workers_.push_back(worker);
-    return worker;
+    if (stopped_) throw error(errc::stopping, "node '" + name() + "' is stopping");  // nobody would tell the worker to end
+    return workers_.emplace_back(make_call_worker(*this));
   } catch (const std::system_error& refused) {
     std::lock_guard lock(mutex_);
     throw error(errc::function_failed, "node '" + name() + "' gets no thread for it beside the " +

@@ -148,6 +148,12 @@ BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
   c.join("127.0.0.1", b.port());
 }
 
+// CM-2
+BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
+  b.stop();
+  BOOST_CHECK_EXCEPTION(b.actors().spawn_call_worker(), troupe::error, says("node 'b' is stopping"));
+}
+
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {
   {
     const no_more_threads none;

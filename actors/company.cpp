@@ -15,6 +15,7 @@
 #include <troupe/actors/broker_mailbox.hpp>
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/exception_text.hpp>
+#include <troupe/actors/host_lookup.hpp>
 #include <troupe/actors/shared_multiplexer.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/tensor_codec.hpp>
@@ -30,6 +31,13 @@ node_id draw_id() {
   std::random_device device;
   std::uint64_t high = device();
   return {(high << 32 | device()) | 1};
+}
+
+/// Why a node can't listen there.
+std::string why_not_at(const std::string& host, std::uint16_t port) {
+  if (const auto found = look_up(host, port); found.failed()) return found.problem;
+  return port == 0 ? "the address is not this machine's; choose another"
+                   : "the port is in use or the address is not this machine's; choose another, or port 0 for any free one";
 }
 
 }  // namespace
@@ -92,15 +100,13 @@ void company::start() {
 
 void company::listen() {
   auto face = caf::actor_cast<caf::strong_actor_ptr>(face_);
-  // Connections of a node that ended here may linger for a minute. No two can listen at one port for that: only with port 0 could
-  // the system give two the same one.
+  // Connections of a node that ended keep its port busy for a minute; `reuse` lets a node listen there at once. Two nodes still can't
+  // listen at one port. With port 0 `reuse` stays off: the system could give two nodes the same port.
   const bool reuse = options_.port != 0;
   auto published = system_->middleman().publish(face_, options_.port, options_.host.c_str(), reuse);
   if (!published)
     throw error(errc::misuse, "node '" + options_.name + "' can't listen on " + options_.host + ":" +
-                                std::to_string(options_.port) +
-                                ": the port is in use or the address is not this machine's; "
-                                "choose another, or port 0 for any free one");
+                                std::to_string(options_.port) + ": " + why_not_at(options_.host, options_.port));
   port_ = *published;
   directory_.add({options_.name, id_, options_.host, port_}, face);
   membership_options how;

@@ -93,12 +93,12 @@ void warn_unless_loopback(const node_options& options) {
 
 void run_node(const node_options& options) {
   at::set_num_threads(options.threads);
-  warn_unless_loopback(options);
   stay here;
   stop_signal stop([&](int) { here.on_signal(); });
 
   // It joins after it has all its functions: the first peer may call them at once.
   node self(options.node_settings());
+  warn_unless_loopback(options);
   add_charlm_modules(self);
   self.on_peer_down([&](const std::string& name, const std::string&) {
     if (name == options.until_left) stop.request();

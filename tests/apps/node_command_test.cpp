@@ -95,6 +95,15 @@ BOOST_AUTO_TEST_CASE(a_host_that_is_not_this_machine_is_named) {
   BOOST_TEST(node.text().find("192.0.2.1") != std::string::npos, node.text());
 }
 
+BOOST_AUTO_TEST_CASE(a_host_name_without_an_address_is_named_and_nobody_is_warned) {
+  program node({"node", "--name", "a", "--host", "no such host"});
+  BOOST_TEST(node.how_it_ends() == "exited with 1");
+  const auto text = node.text();
+  BOOST_TEST(text.find("the host name 'no such host' has no address (") != std::string::npos, text);
+  BOOST_TEST(text.find("port 0") == std::string::npos, text);
+  BOOST_TEST(text.find("warning") == std::string::npos, text);
+}
+
 BOOST_AUTO_TEST_CASE(a_name_that_is_taken_is_refused) {
   program first({"node", "--name", "stage1"});
   check_fails({"--name", "stage1", "--join", address_of(first)}, "1", {"stage1", "name"});

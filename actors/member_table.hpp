@@ -44,6 +44,8 @@ struct known_peer {
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
+  /// Of a peer from which other bytes come: a minute with the usual heartbeat, in which calls that wait for its answers end too.
+  static constexpr int most_misses = 240;
 
   explicit member_table(member self = {}) : self_(std::move(self)) {}
 

@@ -70,9 +70,11 @@ void beat(Self self) {
   if (st.leaving) return;
   for (const auto id : st.table.beat()) {
     const auto* peer = st.table.find(id);
+    const bool mute = peer->missed >= member_table::most_misses;
     // On a slow network answers may wait behind much else that comes.
-    if (has_heard(self->system(), peer->face->node(), 2 * st.options.heartbeat)) continue;
-    give_up(self, id, "no sign of life for " + milliseconds_text(st.options.clock() - peer->seen_ns));
+    if (!mute && st.options.has_heard(peer->face->node(), 2 * st.options.heartbeat)) continue;
+    const auto silence = milliseconds_text(st.options.clock() - peer->seen_ns);
+    give_up(self, id, mute ? "no answer to a heartbeat for " + silence : "no sign of life for " + silence);
   }
   for (const auto& [id, peer] : st.table.peers()) send_heartbeat(self, id);
   after(self, st.options.heartbeat, [=] { beat(self); });
@@ -96,6 +98,10 @@ membership_host::behavior_type make_membership(Self self, membership_options opt
   st.table = member_table{options.self};
   st.options = std::move(options);
   if (!st.options.clock) st.options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
+  if (!st.options.has_heard)
+    st.options.has_heard = [self](const caf::node_id& from, nanoseconds lately) {
+      return has_heard(self->system(), from, lately);
+    };
   if (!st.options.connector) {
     const auto dialer = spawn_dialer(self->system());
     self->link_to(dialer);

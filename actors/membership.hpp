@@ -42,7 +42,7 @@ struct peer_down {
 /// Knows the peers, greets new ones, and tells its subscribers who is up and who is down. Deadlines are the time left.
 ///   ME-1  a peer is reported down at most once per incarnation, and after it was reported up.
 ///   ME-2  a peer that answers no heartbeat for three intervals, and from which nothing else came by TCP for two, is down, whether its
-///         connection stands or not.
+///         connection stands or not. One that leaves `member_table::most_misses` in a row unanswered is down whatever else comes.
 ///   ME-3  every join and find is answered by its deadline.
 ///   ME-4  a name belongs to one living node; a second one is refused.
 using membership_actor = caf::typed_actor<
@@ -66,6 +66,7 @@ struct membership_options {
   std::chrono::nanoseconds heartbeat{250'000'000};
   std::chrono::nanoseconds patience{5'000'000'000};  // how long a join tries a port again where nobody listens yet
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
+  std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: that of node_connection.hpp
 };
 
 /// One join under way: the first node and, after its welcome, everyone it knows.

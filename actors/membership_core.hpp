@@ -57,7 +57,9 @@ void send_heartbeat(Self self, node_id to) {
   const auto* peer = st.table.find(to);
   if (peer == nullptr) return;
   const auto face = caf::actor_cast<caf::actor>(peer->face);
-  const auto patience = st.options.heartbeat * member_table::allowed_misses;
+  // Of a peer whose answers are late any answer is good.
+  const bool late = peer->missed >= member_table::allowed_misses;
+  const auto patience = st.options.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = st.options.clock();
   self->request(face, patience, heartbeat{st.table.self().id, sent_ns})
     .then(

@@ -88,6 +88,7 @@ class fake_cluster {
     options.heartbeat = std::chrono::nanoseconds(interval);
     options.patience = std::chrono::nanoseconds(1000 * ms);
     options.clock = [this, ahead_ns] { return now() + ahead_ns; };
+    options.has_heard = [this](const caf::node_id&, std::chrono::nanoseconds) { return bytes_come; };
     node.membership = spawn_membership(system, options);
     node.face = system.spawn(make_face, node.membership, node.mute);
     auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
@@ -162,6 +163,7 @@ class fake_cluster {
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;
   std::uint16_t mute_port = 9999;
   int dialled = 0;
+  bool bytes_come = false;  // from every node, whether it is mute or not
 
  private:
   caf::actor connector_;

@@ -2,7 +2,9 @@
 #include <troupe/actors/membership.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <utility>
 
 #include <boost/test/unit_test.hpp>
 
@@ -364,6 +366,50 @@ BOOST_AUTO_TEST_CASE(of_three_intervals_without_an_answer_bring_a_peer_down) {
   BOOST_TEST_REQUIRE(a.news.size() == 2);
   BOOST_TEST(contains(a.news[1], "down b: no sign of life for 4"), a.news[1]);
   BOOST_TEST(all.peers(a).empty());
+}
+
+// ME-2: answers may wait behind what comes, but not for ever.
+BOOST_AUTO_TEST_CASE(without_an_answer_are_borne_with_for_a_while_if_other_bytes_come) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  all.pass(10 * interval);
+  all.bytes_come = true;
+  *b.mute = true;
+  all.pass((member_table::most_misses - 1) * interval);
+  CHECK_NAMES(a.news, "up b");
+  all.pass(2 * interval);
+  BOOST_TEST_REQUIRE(a.news.size() == 2);
+  BOOST_TEST(contains(a.news[1], "down b: no answer to a heartbeat for 24"), a.news[1]);
+}
+
+// ME-2: on a slow network every answer may take longer than three intervals.
+BOOST_AUTO_TEST_CASE(that_are_answered_late_keep_a_peer_up_if_other_bytes_come) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  std::deque<std::pair<std::int64_t, caf::typed_response_promise<heartbeat_seen>>> waiting;
+  const auto face = all.system.spawn([&](caf::event_based_actor* self) -> caf::behavior {
+    return {[&, self](const heartbeat& from) {
+              waiting.emplace_back(from.sent_ns, self->make_response_promise<heartbeat_seen>());
+              return waiting.back().second;
+            },
+            [&](tick_atom) {
+              waiting.front().second.deliver(heartbeat_seen{node_id{2}, waiting.front().first, all.now()});
+              waiting.pop_front();
+            }};
+  });
+  all.bytes_come = true;
+  all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version, {}},
+                   caf::actor_cast<caf::strong_actor_ptr>(face));
+  for (int i = 0; i < 2 * member_table::most_misses; ++i) {
+    all.pass(interval);
+    if (waiting.size() > 5) caf::anon_send(face, tick_atom::value);
+  }
+  CHECK_NAMES(a.news, "up b");
+  caf::anon_send_exit(face, caf::exit_reason::kill);
+  all.run();
+  waiting.clear();
 }
 
 // ME-2

@@ -15,6 +15,7 @@
 
 namespace {
 
+using troupe::test::becomes_true;
 using troupe::test::loopback_settings;
 
 struct nodes_that_gather {
@@ -106,8 +107,8 @@ BOOST_AUTO_TEST_CASE(a_call_reads_gradients_that_stay_as_they_are_while_the_next
   begun.get_future().wait();
   pass.backward({y}, with).get();
   auto next = a.peer("b").call("gradient");
-  while (b.status().calls_queued == 0) {
-  }  // it waits for the worker, with the gradients of both passes
+  // It waits for the worker, with the gradients of both passes.
+  BOOST_TEST(becomes_true([&] { return b.status().calls_queued != 0; }));
   let_go.set_value();
   BOOST_TEST(next.get().tensors.at(0).item<float>() == 2.0f);
   BOOST_TEST(reply.get().tensors.at(0).item<float>() == 1.0f);

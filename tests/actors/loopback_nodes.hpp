@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/errors.hpp>
@@ -31,13 +33,19 @@ inline bool is_idle(const node_status& x) {
          x.calls_queued == 0;
 }
 
+/// Asks until it is so; false if it is not after `patience`. Others have the core between two questions.
+template <class Condition>
+bool becomes_true(Condition condition, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (; std::chrono::steady_clock::now() < until; std::this_thread::yield())
+    if (condition()) return true;
+  return false;
+}
+
 /// Asks a node (node or peer) until nothing is left there; false if something still is after `patience`.
 template <class Node>
 bool becomes_idle(const Node& who, std::chrono::milliseconds patience = std::chrono::seconds(5)) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < until)
-    if (is_idle(who.status())) return true;
-  return false;
+  return becomes_true([&] { return is_idle(who.status()); }, patience);
 }
 
 }  // namespace troupe::test

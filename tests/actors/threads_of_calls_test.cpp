@@ -30,6 +30,7 @@ using namespace std::chrono_literals;
 namespace {
 
 using troupe::test::becomes_idle;
+using troupe::test::becomes_true;
 using troupe::test::loopback_settings;
 using troupe::test::no_more_threads;
 using troupe::test::says;
@@ -37,14 +38,6 @@ using troupe::test::says;
 std::size_t threads_of_process() {
   const std::filesystem::directory_iterator all("/proc/self/task");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
-
-template <class Condition>
-bool becomes_true(Condition condition, std::chrono::milliseconds patience = 10s) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < until)
-    if (condition()) return true;
-  return false;
 }
 
 struct nodes_that_nest {

@@ -31,15 +31,27 @@ BOOST_AUTO_TEST_SUITE(connections_under_load)
 
 namespace {
 
+using troupe::test::becomes_true;
 using troupe::test::loopback_settings;
 
 constexpr int calls = 200;
 constexpr std::int64_t call_bytes = 300 << 10;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// The two ends of a network that the tests make, if they can.
-constexpr const char* near_address = "10.213.77.1";
-constexpr const char* far_address = "10.213.77.2";
+/// The two ends of a wire that the tests make, if they can. The near end lies where the tests run: its name and the addresses are this
+/// process's own, so that tests may run at once. The processes that are forked find them here.
+struct wire_ends {
+  std::string near_name = "tr" + std::to_string(::getpid());
+  std::string near_address = address(1);
+  std::string far_address = address(2);
+
+  static std::string address(int end) {
+    const int pid = ::getpid();
+    return "10." + std::to_string(213 + (pid >> 14) % 8) + "." + std::to_string((pid >> 6) % 256) + "." +
+           std::to_string(pid % 64 * 4 + end);
+  }
+};
+const wire_ends wire;
 
 /// What the C library has given to this process and not got back.
 std::size_t memory_in_use() {
@@ -82,14 +94,13 @@ void be_far_process(const std::string& name, std::uint16_t port) {
   if (::unshare(CLONE_NEWNET) != 0) return;
   far_side->is_apart.give();
   far_side->may_go_on.take();
-  if (!run_command("ip link set lo up && ip addr add " + std::string(far_address) + "/30 dev tr_far && ip link set tr_far up"))
-    return;
+  if (!run_command("ip link set lo up && ip addr add " + wire.far_address + "/30 dev tr_far && ip link set tr_far up")) return;
   try {
     auto options = settings_of(name);
-    options.host = far_address;
+    options.host = wire.far_address;
     troupe::node here(std::move(options));
     add_functions(here);
-    here.join(near_address, port, 10s);
+    here.join(wire.near_address, port, 10s);
     troupe::test::wait_to_be_killed();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "connections under load: process %s: %s\n", name.c_str(), problem.what());
@@ -193,28 +204,22 @@ struct pair : troupe::test::process_cluster {
   }
 };
 
-bool comes_true(const std::function<bool()>& what) {
-  const auto until = std::chrono::steady_clock::now() + 20s;
-  while (!what())
-    if (std::chrono::steady_clock::now() > until) return false;
-  return true;
-}
-
 /// A process in a namespace of its own, and a wire to it.
 class far_process {
  public:
   explicit far_process(troupe::node& driver) : pid_(shared_nursery::processes->start("far", driver.port())) {
     BOOST_REQUIRE(far_side->is_apart.take_within(20s));
     const auto pid = std::to_string(pid_);
-    BOOST_REQUIRE(run_command("ip link add tr_near type veth peer name tr_far netns " + pid));
-    BOOST_REQUIRE(run_command("ip addr add " + std::string(near_address) + "/30 dev tr_near && ip link set tr_near up"));
+    BOOST_REQUIRE(run_command("ip link add " + wire.near_name + " type veth peer name tr_far netns " + pid));
+    BOOST_REQUIRE(run_command("ip addr add " + wire.near_address + "/30 dev " + wire.near_name + " && ip link set " +
+                              wire.near_name + " up"));
   }
   ~far_process() {
     ::kill(pid_, SIGKILL);
-    run_command("ip link del tr_near");
+    run_command("ip link del " + wire.near_name);
   }
   void slow_down(const std::string& rate) const {
-    BOOST_REQUIRE(run_command("tc qdisc add dev tr_near root tbf burst 512k limit 4m rate " + rate));
+    BOOST_REQUIRE(run_command("tc qdisc add dev " + wire.near_name + " root tbf burst 512k limit 4m rate " + rate));
   }
   far_process(const far_process&) = delete;
   far_process& operator=(const far_process&) = delete;
@@ -307,7 +312,7 @@ BOOST_AUTO_TEST_CASE(what_was_to_leave_for_a_peer_goes_with_it) {
     calls_of.call("size");
     BOOST_TEST(calls_of.finish() == 0);
     BOOST_TEST(calls_of.heard() != "");
-    BOOST_TEST(comes_true([&] { return memory_in_use() < before + 4 * mebibyte; }),
+    BOOST_TEST(becomes_true([&] { return memory_in_use() < before + 4 * mebibyte; }, 20s),
                name << ": " << before << " before, " << memory_in_use() << " after");
   }
 }
@@ -325,7 +330,7 @@ BOOST_AUTO_TEST_CASE(a_port_is_free_again_as_soon_as_its_node_was_killed) {
     caller.join("127.0.0.1", port, 10s);
     caller.peer("listener").call("memory").get();
     ::kill(pid, round == 1 ? SIGTERM : SIGKILL);
-    BOOST_TEST(comes_true([&] { return ::kill(pid, 0) != 0; }));
+    BOOST_TEST(becomes_true([&] { return ::kill(pid, 0) != 0; }, 20s));
     pid = shared_nursery::processes->start("listener", port);  // while the caller's connection ends
     BOOST_TEST(listening->listens.take_within(20s));
   }

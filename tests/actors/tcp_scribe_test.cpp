@@ -433,7 +433,6 @@ BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_e
   BOOST_TEST((to.receive(sent.size() + 100) == sent + "end"));
 }
 
-// TS-3: the broker is in the midst of writing when the other end is gone.
 // TS-7
 BOOST_AUTO_TEST_CASE(memory_of_a_large_part_is_freed_after_many_small_ones) {
   connection to(receive_policy::exactly(1));
@@ -465,6 +464,7 @@ BOOST_AUTO_TEST_CASE(memory_of_what_left_is_freed_after_many_small_messages) {
   BOOST_TEST(memory_in_use() < before + large_part / 4);
 }
 
+// TS-3: the broker is in the midst of writing when the other end is gone.
 BOOST_AUTO_TEST_CASE(a_broker_is_told_once_of_a_connection_that_is_gone_and_not_while_it_writes) {
   connection to(receive_policy::exactly(1));
   const linger at_once{1, 0};

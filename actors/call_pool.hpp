@@ -13,7 +13,7 @@ namespace troupe {
 /// calls nested through nodes never wait for each other's workers.
 ///   CP-1  while a call waits in the queue, `limit` calls are computing.
 ///   CP-2  calls start in the order in which they came.
-///   CP-3  more than `most_idle` idle workers are kept for no longer than it takes to ask for the surplus.
+///   CP-3  surplus() hands out idle workers until `most_idle` are left.
 template <class Worker, class Call>
 class call_pool {
  public:

@@ -5,13 +5,14 @@
 
 #include <caf/fwd.hpp>
 
-/// The TCP connection to another actor system, if there is one. Of actors in the network thread, or of a system without one.
+/// The TCP connection to another actor system, if there is one. Only actors in the network thread may call these, or
+/// anybody where the system has no network.
 namespace troupe {
 
 /// Ends it, with all that waits to leave on it: both ends find that it is over.
 void cut_connection(caf::actor_system& system, const caf::node_id& to);
 
-/// Whether the last bytes came that lately. Of what comes by shared memory it knows nothing.
+/// Whether the last bytes came that lately. Bytes that come by shared memory do not count.
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately);
 
 }  // namespace troupe

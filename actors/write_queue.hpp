@@ -23,7 +23,7 @@ class write_queue {
 
   /// The block at the end, to add to.
   std::vector<char>& open() noexcept { return open_; }
-  /// What was added is whole messages.
+  /// Says that the last message is complete: a full block gets no more.
   void seal();
 
   bool empty() const noexcept { return waiting() == 0; }

@@ -2,6 +2,7 @@
 #include <troupe/actors/company.hpp>
 
 #include <algorithm>
+#include <future>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -26,11 +27,25 @@ namespace {
 
 constexpr std::chrono::milliseconds longest_closing{1};
 constexpr std::string_view freeing = "troupe.free";  // a kind of work
+constexpr int starting_threads = 10;                 // of the actor system 6, of the network 2, of the node 2
 
 node_id draw_id() {
   std::random_device device;
   std::uint64_t high = device();
   return {(high << 32 | device()) | 1};
+}
+
+/// Throws std::system_error where the process does not get so many threads more.
+void try_threads(int count) {
+  std::vector<std::future<void>> held;
+  std::promise<void> over;  // ends first, which lets the threads end
+  const auto end = over.get_future().share();
+  for (int i = 0; i < count; ++i) held.push_back(std::async(std::launch::async, [end] { end.wait(); }));
+}
+
+error no_threads(const std::string& name, const std::system_error& refused) {
+  return error(errc::function_failed, "node '" + name + "' gets no thread to start with (" + refused.code().message() +
+                                        "); raise the limit on the process's threads or memory");
 }
 
 /// Why a node can't listen there.
@@ -60,6 +75,11 @@ company::company(node& handle, settings options, caf::actor_system* host)
   check(options_);
   objects_ = std::make_unique<object_store>(id_, options_.name);
   if (system_ == nullptr) {
+    try {
+      try_threads(starting_threads);  // of one that an actor system does not get CAF crashes, or waits for ever
+    } catch (const std::system_error& refused) {
+      throw no_threads(name(), refused);
+    }
     config_.emplace(options_);
     own_system_ = std::make_unique<caf::actor_system>(*config_);
     system_ = own_system_.get();
@@ -81,8 +101,7 @@ void company::start_threads() {
     continuation_ = spawn_cpu_continuation(*this);
     if (networked()) deadlines_.start();
   } catch (const std::system_error& refused) {
-    throw error(errc::function_failed, "node '" + name() + "' gets no thread to start with (" + refused.code().message() +
-                                         "); raise the limit on the process's threads or memory");
+    throw no_threads(name(), refused);
   }
 }
 

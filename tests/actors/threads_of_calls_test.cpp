@@ -130,6 +130,15 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_refused_its_threads_says_so_and_the_process_
   BOOST_TEST(troupe::node(loopback_settings("late")).name() == "late");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_whose_actor_system_would_get_no_thread_is_not_begun) {
+  {
+    const no_more_threads none;
+    BOOST_CHECK_EXCEPTION(troupe::node(loopback_settings("late")), troupe::error,
+                          says("node 'late' gets no thread to start with (", "raise the limit on the process's threads"));
+  }
+  BOOST_TEST(troupe::node(loopback_settings("late")).name() == "late");
+}
+
 BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
   troupe::node c(loopback_settings("c"));
   const auto begin = std::chrono::steady_clock::now();

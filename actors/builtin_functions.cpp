@@ -13,6 +13,7 @@
 #include <troupe/actors/module_selection.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/object_store.hpp>
+#include <troupe/actors/overwritable.hpp>
 #include <troupe/actors/script_module.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -123,7 +124,7 @@ call_reply method(object_store& objects, call_arguments& arguments) {
   return objects.find_module(arguments.target)->call(name, arguments);
 }
 
-/// Copies with their names: the reply may be read while the tensors change, or not be serialised at all.
+/// Copies: the originals may change while the reply is read.
 call_reply copies_of(const named_tensors& all) {
   at::NoGradGuard no_grad;
   call_reply reply;
@@ -162,6 +163,8 @@ call_reply overwrite(const named_tensors& there, const std::string& kind, const 
     if (!value.defined() || !value.sizes().equals(to.sizes()) || value.scalar_type() != to.scalar_type())
       throw error(errc::misuse, kind + " '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
                                   "; nothing was written");
+    if (const auto* why = why_not_overwritable(to))
+      throw error(errc::misuse, kind + " '" + name + "' is " + why + " there; nothing was written");
     copies.emplace_back(std::move(to), value);
   }
   at::NoGradGuard no_grad;

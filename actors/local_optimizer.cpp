@@ -13,6 +13,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <troupe/actors/counted.hpp>
+#include <troupe/actors/overwritable.hpp>
 #include <troupe/actors/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -52,9 +53,8 @@ std::string describe(const at::Tensor& tensor) {
   return text.str();
 }
 
-[[noreturn]] void misfit(const std::string& path, const std::string& what) {
-  throw error(errc::function_failed, "'" + path + "' is a checkpoint of another model: " + what + "; nothing was changed");
-}
+/// Thrown where a part does not fit.
+[[noreturn]] void misfit(const std::string& what) { throw error(errc::function_failed, what); }
 
 /// Tensors of several owners: each once, and no two of one name.
 class distinct_tensors {
@@ -89,21 +89,23 @@ void check_leaves(const std::string& prefix, const named_tensors& parameters) {
                                   (parameter.defined() ? "not a leaf; give the module's own tensor" : "undefined"));
 }
 
-/// Refuses tensors of a checkpoint that are not, one by one, of the name, shape and dtype of the model's.
-void check_fit(const std::string& path, const std::string& kind, const named_tensors& there, const named_tensors& here) {
+/// Refuses tensors of a checkpoint that are not, one by one, of the name, shape and dtype of the model's, and tensors of the
+/// model that can't be overwritten.
+void check_fit(const std::string& kind, const named_tensors& there, const named_tensors& here) {
   const auto common = std::min(there.size(), here.size());
   for (std::size_t i = 0; i < common; ++i) {
     const auto& [saved_name, saved] = there[i];
     const auto& [name, tensor] = here[i];
     if (saved_name != name)
-      misfit(path, "its " + kind + " " + std::to_string(i) + " is called '" + saved_name + "', the model's '" + name + "'");
+      misfit("its " + kind + " " + std::to_string(i) + " is called '" + saved_name + "', the model's '" + name + "'");
     if (!saved.sizes().equals(tensor.sizes()) || saved.scalar_type() != tensor.scalar_type())
-      misfit(path, kind + " '" + name + "' is " + describe(saved) + " there and " + describe(tensor) + " here");
+      misfit(kind + " '" + name + "' is " + describe(saved) + " there and " + describe(tensor) + " here");
+    if (const auto* why = why_not_overwritable(tensor)) misfit(kind + " '" + name + "' here is " + why);
   }
   if (there.size() == here.size()) return;
   const bool more = there.size() > common;
-  misfit(path, "it has " + counted(there.size(), kind) + ", the model " + counted(here.size(), kind) + "; '" +
-                 (more ? there : here)[common].first + "' is only in " + (more ? "the checkpoint" : "the model"));
+  misfit("it has " + counted(there.size(), kind) + ", the model " + counted(here.size(), kind) + "; '" +
+         (more ? there : here)[common].first + "' is only in " + (more ? "the checkpoint" : "the model"));
 }
 
 }  // namespace
@@ -222,31 +224,48 @@ file_digest local_optimizer::save(const std::string& path, const std::string& no
 void local_optimizer::stage(const std::string& path, const file_digest& digest, const std::string& save_id) {
   auto part = read_part(path, digest, save_id);
   std::lock_guard lock(mutex_);
-  auto mine = buffers();
-  check(path, part, mine);
-  staged_ = {std::move(part), std::move(mine)};
+  const auto mine = buffers();
+  try {
+    check(part, mine);
+  } catch (const error& reason) {
+    throw error(reason.code(), "'" + path + "' is a checkpoint of another model: " + reason.what() + "; nothing was changed");
+  }
+  staged_ = std::move(part);
 }
 
-void local_optimizer::check(const std::string& path, const checkpoint_part& part, const named_tensors& buffers) const {
+void local_optimizer::check(const checkpoint_part& part, const named_tensors& buffers) const {
   if (part.optimizer != kind_.name())
-    misfit(path, "it was written with optimizer '" + part.optimizer + "', this one is '" + kind_.name() + "'");
-  check_fit(path, "parameter", part.parameters, parameters_);
+    misfit("it was written with optimizer '" + part.optimizer + "', this one is '" + kind_.name() + "'");
+  check_fit("parameter", part.parameters, parameters_);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     for (const auto& slot : part.states[i].slots)
       if (slot.defined() && !slot.sizes().equals(parameters_[i].second.sizes()))
-        misfit(path, "the optimizer's state of parameter '" + parameters_[i].first + "' is " + describe(slot) +
-                       ", the parameter " + describe(parameters_[i].second));
+        misfit("the optimizer's state of parameter '" + parameters_[i].first + "' is " + describe(slot) + ", the parameter " +
+               describe(parameters_[i].second));
   if (part.before_buffers() && !buffers.empty())
-    misfit(path, "it was written before checkpoints held buffers, and the model has " + counted(buffers.size(), "buffer") +
-                   ", the first called '" + buffers.front().first + "'");
-  check_fit(path, "buffer", part.buffers, buffers);
+    misfit("it was written before checkpoints held buffers, and the model has " + counted(buffers.size(), "buffer") +
+           ", the first called '" + buffers.front().first + "'");
+  check_fit("buffer", part.buffers, buffers);
+}
+
+/// The buffers of now, as a call may have replaced one since stage().
+named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
+  auto all = buffers();
+  try {
+    check(part, all);
+  } catch (const error& reason) {
+    throw error(reason.code(), std::string("the model changed after the checkpoint was read: ") + reason.what() +
+                                 "; nothing was changed on this node, load again");
+  }
+  return all;
 }
 
 void local_optimizer::apply(const std::string& save_id) {
   std::lock_guard lock(mutex_);
-  if (!staged_ || staged_->part.save != save_id)
+  if (!staged_ || staged_->save != save_id)
     throw error(errc::misuse, "optimizer: nothing was read from save " + save_id + " that could be applied");
-  auto [part, buffers] = *std::exchange(staged_, std::nullopt);
+  auto part = *std::exchange(staged_, std::nullopt);
+  const auto buffers = buffers_for(part);
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i].second;

@@ -42,6 +42,9 @@ class local_optimizer {
                   named_tensors local_buffers = {});
   ~local_optimizer();
 
+  /// The buffers of now, as a checkpoint names them.
+  named_tensors buffers() const;
+
   /// How many parameters each module has, and after those the number of local ones.
   const std::vector<std::size_t>& counts() const noexcept { return counts_; }
 
@@ -61,16 +64,17 @@ class local_optimizer {
   /// Writes parameters, state and the rest of what LO-4 names to `path`.
   file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
 
-  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits; throws troupe::error naming the first that
-  /// does not.
+  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits and every tensor here can be overwritten; throws
+  /// troupe::error naming the first that does not.
   void stage(const std::string& path, const file_digest& digest, const std::string& save_id);
-  /// Overwrites what LO-4 names with what was staged from that save.
+  /// Overwrites what LO-4 names with what was staged from that save. Asks the modules for their buffers again: throws and changes
+  /// nothing where a call since stage() put in a buffer that does not fit.
   void apply(const std::string& save_id);
   void discard() noexcept;
 
  private:
-  named_tensors buffers() const;
-  void check(const std::string& path, const checkpoint_part& part, const named_tensors& buffers) const;
+  void check(const checkpoint_part& part, const named_tensors& buffers) const;
+  named_tensors buffers_for(const checkpoint_part& part) const;
   squared_norms norms_of(const engine::gradient_table& gradients) const;
   void step_with(const engine::gradient_table& gradients, double scale);
 
@@ -82,11 +86,7 @@ class local_optimizer {
   std::vector<std::size_t> counts_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   engine::gradient_table gathered_;
-  struct staged_part {
-    checkpoint_part part;
-    named_tensors buffers;  // that it will overwrite
-  };
-  std::optional<staged_part> staged_;
+  std::optional<checkpoint_part> staged_;
 };
 
 }  // namespace troupe

@@ -395,6 +395,56 @@ BOOST_AUTO_TEST_CASE(buffers_that_do_not_fit_are_refused_by_name_and_change_noth
                       "two buffers are called 'mean'"));
 }
 
+BOOST_AUTO_TEST_CASE(tensors_that_can_not_be_overwritten_are_refused_before_anything_changes) {  // LO-4
+  temporary_folder folder;
+  const auto refusal = [&](const at::Tensor& parameter, const at::Tensor& buffer) {
+    const auto first = std::make_shared<plain_module>(named_tensors{{"v", at::ones({2}).requires_grad_()}, {"w", parameter}},
+                                                      named_tensors{{"mean", buffer}});
+    local_optimizer ours({}, {first});
+    const auto digest = ours.save(folder / "a.pt", "n", this_save);
+    at::NoGradGuard no_grad;
+    first->held[0].second.fill_(5);
+    const auto text = text_of<error>([&] { ours.stage(folder / "a.pt", digest, this_save); });
+    BOOST_TEST(!text_of<error>([&] { ours.apply(this_save); }).empty());
+    BOOST_TEST(at::equal(first->held[0].second, at::full({2}, 5.0)));
+    return text;
+  };
+  const auto expanded = [] { return at::zeros({1}).expand({4}); };
+  at::Tensor inferred;
+  {
+    c10::InferenceMode mode;
+    inferred = at::zeros({4});
+  }
+  BOOST_TEST(contains(refusal(at::zeros({4}), expanded()),
+                      "buffer '0/mean' here is an expanded tensor, which can't be overwritten; clone it"));
+  BOOST_TEST(contains(refusal(at::zeros({4}), inferred),
+                      "buffer '0/mean' here is an inference tensor, which can't be overwritten; clone it"));
+  BOOST_TEST(contains(refusal(expanded().requires_grad_(), at::zeros({4})),
+                      "parameter '0/w' here is an expanded tensor, which can't be overwritten; clone it"));
+}
+
+BOOST_AUTO_TEST_CASE(buffers_that_a_call_replaces_after_the_reading_are_those_that_are_overwritten) {  // LO-4
+  temporary_folder folder;
+  const auto digest = local_optimizer({}, {with_buffers({{"mean", at::full({3}, 2.0)}})}).save(folder / "a.pt", "n", this_save);
+  const auto model = with_buffers({{"mean", at::zeros({3})}});
+  local_optimizer loading({}, {model});
+  loading.stage(folder / "a.pt", digest, this_save);
+  model->kept[0].second = at::zeros({3});
+  loading.apply(this_save);
+  BOOST_TEST(at::equal(model->kept[0].second, at::full({3}, 2.0)));
+
+  loading.stage(folder / "a.pt", digest, this_save);
+  model->kept[0].second = at::zeros({4});
+  {
+    at::NoGradGuard no_grad;
+    model->held[0].second.fill_(5);
+  }
+  BOOST_TEST(contains(text_of<error>([&] { loading.apply(this_save); }),
+                      "the model changed after the checkpoint was read: buffer '0/mean' is [3] Float there and [4] Float here; "
+                      "nothing was changed on this node, load again"));
+  BOOST_TEST(at::equal(model->held[0].second, at::full({2}, 5.0)));
+}
+
 BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_buffers_is_loaded_by_a_model_without_alone) {
   temporary_folder folder;
   const auto digest = write_part_of_version_1(folder / "a.pt", {{"0/w", at::full({2}, 5.0)}});

@@ -26,9 +26,10 @@ struct noted_module : module {
 
 struct module_with_a_buffer : module {
   at::Tensor mean = at::zeros({3});
+  at::Tensor spread = at::ones({1}).expand({4});
   call_reply call(const std::string&, call_arguments&) override { return {}; }
   named_tensors parameters() override { return {}; }
-  named_tensors buffers() override { return {{"mean", mean}}; }
+  named_tensors buffers() override { return {{"mean", mean}, {"spread", spread}}; }
 };
 
 errc code_of(const std::function<void()>& run) {
@@ -76,7 +77,7 @@ BOOST_AUTO_TEST_CASE(buffers_are_copies_and_are_set_by_name) {
   add_module_type(cluster.stage1, "buffered", [kept](const attributes&) { return kept; });
   const auto block = cluster.driver.peer("stage1").create("buffered");
   auto first = block.buffers();
-  BOOST_REQUIRE(first.size() == 1u);
+  BOOST_REQUIRE(first.size() == 2u);
   BOOST_TEST(first[0].first == "mean");
   first[0].second.fill_(9);
   BOOST_TEST(at::equal(kept->mean, at::zeros({3})));
@@ -87,6 +88,12 @@ BOOST_AUTO_TEST_CASE(buffers_are_copies_and_are_set_by_name) {
                         block.set_buffers({{"mean", at::ones({4})}});
                       }),
                       "buffer 'mean' is [3] Float, the value given [4] Float; nothing was written"));
+  BOOST_TEST(
+    contains(text_of<error>([&] {
+               block.set_buffers({{"mean", at::zeros({3})}, {"spread", at::zeros({4})}});
+             }),
+             "buffer 'spread' is an expanded tensor, which can't be overwritten; clone it there; nothing was written"));
+  BOOST_TEST(at::equal(kept->mean, at::ones({3})));
   BOOST_TEST(cluster.driver.peer("stage1").create("linear", layer(4, 3, 5)).buffers().empty());
 }
 

@@ -36,28 +36,37 @@ class traced {
   std::int64_t begin_;
 };
 
-/// Whether the checkpoint has a part of this node. Throws if it is not of the optimizer's nodes.
-bool has_own_part(const optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
+/// The checkpoint's part for this node, or null where it has none. Throws if the checkpoint is not of the optimizer's nodes.
+///   A node without parameters and buffers takes the part of a node that the optimizer does not have, for its random numbers:
+///   the node had another name then. A troupe that kept no random numbers wrote no such part.
+const part_entry* own_part(const optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
+  const auto wanted = parts.names();
+  const auto& here = parts.here().name();
   std::set<std::string> there;
-  for (const auto& part : manifest.parts) there.insert(part.node);
-  const auto own = there.contains(parts.here().name());
-  // A troupe that kept no random numbers wrote no part of a node without parameters.
-  if (!own && !parts.has_local()) there.insert(parts.here().name());
-  if (const auto wanted = parts.names(); wanted != there) {
-    const auto list = [](const std::set<std::string>& names) {
-      std::string text;
-      for (const auto& name : names) add_quoted(text, name);
-      return text;
-    };
-    throw error(errc::function_failed,
-                "the checkpoint in '" + folder + "' is of nodes " + list(there) + ", and this optimizer is of " + list(wanted));
+  const part_entry* own = nullptr;
+  std::size_t others = 0;
+  for (const auto& part : manifest.parts) {
+    there.insert(part.node);
+    const bool of_another = part.node != here && wanted.contains(part.node);
+    others += of_another;
+    if (!of_another) own = &part;
   }
-  return own;
+  const bool all_others = others + 1 == wanted.size();
+  const bool renamed = !there.contains(here) && !parts.has_local();
+  const bool fits = renamed ? there.size() - others <= 1 : wanted == there;
+  if (all_others && fits) return own;
+  const auto list = [](const std::set<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) add_quoted(text, name);
+    return text;
+  };
+  throw error(errc::function_failed,
+              "the checkpoint in '" + folder + "' is of nodes " + list(there) + ", and this optimizer is of " + list(wanted));
 }
 
 /// All parts read and check first, then all take over.
 void load_parts(optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
-  const auto own = has_own_part(parts, folder, manifest);
+  const auto* own = own_part(parts, folder, manifest);
   const auto path_of = [&](const part_entry& part) { return (fs::path(folder) / part.file).string(); };
   const attributes save{{"save", manifest.save}};
   const auto nothing = [] {};
@@ -72,10 +81,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
                           {"sum", to_attribute(part.digest.sum)}};
       },
       [&] {
-        if (own) {
-          const auto& part = manifest.part(parts.here().name());
-          parts.local().stage(path_of(part), part.digest, manifest.save);
-        }
+        if (own != nullptr) parts.local().stage(path_of(*own), own->digest, manifest.save);
       });
   } catch (...) {
     parts.local().discard();
@@ -90,7 +96,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
   parts.everywhere(
     "troupe.optimizer.apply", [&](const optimizer_parts::group&) { return save; },
     [&] {
-      if (own) parts.local().apply(manifest.save);
+      if (own != nullptr) parts.local().apply(manifest.save);
     });
 }
 

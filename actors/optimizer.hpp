@@ -51,7 +51,8 @@ class optimizer {
   /// makes these files its checkpoint: all of them or none (see checkpoint.hpp). A folder holds one optimizer's checkpoint.
   void save(const std::string& folder, const attributes& about);
   /// Reads it back, learning rate included, and returns `about`. Throws when nodes, names, shapes or dtypes do not fit, also of
-  /// buffers: what only one side has is refused by its name.
+  /// buffers: what only one side has is refused by its name. A node here without parameters and buffers may have another name
+  /// than the node that saved.
   attributes load(const std::string& folder);
 
  private:

@@ -59,7 +59,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
 
 bool optimizer_parts::has_local() const {
   const auto& counts = local_->counts();
-  return std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; });
+  return std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; }) || !local_->buffers().empty();
 }
 
 std::set<std::string> optimizer_parts::names() const {

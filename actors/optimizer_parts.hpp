@@ -38,7 +38,7 @@ class optimizer_parts {
   local_optimizer& local() noexcept { return *local_; }
   const std::vector<group>& groups() const noexcept { return groups_; }
 
-  /// The part here has parameters.
+  /// The part here has parameters or buffers.
   bool has_local() const;
   /// Names of the nodes that a checkpoint has a part of: this one too where it has no parameters, for its random numbers.
   std::set<std::string> names() const;

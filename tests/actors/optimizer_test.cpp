@@ -498,6 +498,56 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_other_nodes_is_refused_by_name) {
   BOOST_TEST(contains(text_of<error>([&] { fewer.load(folder / "nowhere"); }), "no checkpoint in '"));
 }
 
+BOOST_AUTO_TEST_CASE(a_refusal_lists_the_nodes_of_the_checkpoint_and_no_others) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  optimizer(cluster.driver, adamw, {block}).save(folder.path(), {});
+  const auto own = cluster.stage2.self().create("linear", layer(4, 3, 6));
+  const auto far = cluster.stage2.peer("stage1").create("linear", layer(4, 3, 7));
+  optimizer other(cluster.stage2, adamw, {own, far});
+  BOOST_TEST(contains(text_of<error>([&] { other.load(folder.path()); }),
+                      "is of nodes 'driver', 'stage1', and this optimizer is of 'stage1', 'stage2'"));
+  optimizer alone(cluster.stage2, adamw, {}, {}, {{"mean", at::zeros({2})}});
+  BOOST_TEST(contains(text_of<error>([&] { alone.load(folder.path()); }),
+                      "is of nodes 'driver', 'stage1', and this optimizer is of 'stage2'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_driver_without_parameters_may_have_another_name_and_goes_on_with_the_random_numbers) {  // OP-4
+  temporary_folder folder;
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  torch::manual_seed(7);
+  optimizer(cluster.driver, adamw, {block}).save(folder.path(), {});
+  const auto drawn = at::randn({3});
+  const auto other = cluster.stage2.peer("stage1").create("linear", layer(4, 3, 6));
+  optimizer(cluster.stage2, adamw, {other}).load(folder.path());
+  BOOST_TEST(at::equal(at::randn({3}), drawn));
+  BOOST_TEST(at::equal(other.parameters()[1].second, block.parameters()[1].second));
+}
+
+BOOST_AUTO_TEST_CASE(a_part_with_parameters_is_not_taken_for_that_of_a_driver_without) {
+  temporary_folder folder;
+  linear_cluster cluster;
+  model spread(cluster, adamw);
+  optimizer(cluster.driver, adamw, {spread.modules[0]}, {{"scale", spread.scale}}).save(folder.path(), {});
+  optimizer other(cluster.stage2, adamw, {cluster.stage2.peer("stage1").create("linear", layer(6, 5, 6))});
+  BOOST_TEST(contains(text_of<error>([&] { other.load(folder.path()); }), "'scale' is only in the checkpoint"));
+}
+
+BOOST_AUTO_TEST_CASE(buffers_of_a_driver_that_has_no_part_in_the_checkpoint_are_not_left_out_silently) {  // OP-3
+  temporary_folder folder;
+  linear_cluster cluster;
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
+  optimizer(cluster.driver, adamw, {block}).save(folder.path(), {});
+  auto manifest = read_manifest(folder.path());
+  std::erase_if(manifest.parts, [](const part_entry& part) { return part.node == "driver"; });
+  write_manifest(folder.path(), manifest);
+  optimizer with_buffer(cluster.driver, adamw, {block}, {}, {{"mean", at::zeros({2})}});
+  BOOST_TEST(contains(text_of<error>([&] { with_buffer.load(folder.path()); }),
+                      "is of nodes 'stage1', and this optimizer is of 'driver', 'stage1'"));
+}
+
 BOOST_AUTO_TEST_CASE(a_save_without_room_keeps_the_checkpoint_before_it_and_leaves_nothing) {
   temporary_folder folder;
   linear_cluster cluster;

@@ -23,10 +23,22 @@ int status_with_output(int status) noexcept;
 /// Any exception's text on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& failure);
 
-/// Refuses numbers that are not in the range, which the help shows as "1 to 64".
+/// Refuses what is no number from `least` to `most`; help and refusals show the range as `shown`.
 template <class T>
-CLI::Range between(T least, T most) {
-  return {least, most, (std::ostringstream() << least << " to " << std::fixed << std::setprecision(0) << most).str()};
+CLI::Validator within(T least, T most, const std::string& shown) {
+  return CLI::Validator(
+    [=](const std::string& text) -> std::string {
+      T value{};
+      if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return "";
+      return "expected " + shown + ", got " + text;
+    },
+    shown, "");
+}
+
+/// The same, shown as "1 to 64".
+template <class T>
+CLI::Validator between(T least, T most) {
+  return within(least, most, (std::ostringstream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
 }
 
 /// Refuses what troupe::parse_address refuses, where the option is read.

@@ -83,7 +83,7 @@ void add_generate_command(CLI::App& app) {
     ->check(between(0.0, 100.0))
     ->capture_default_str();
   command->add_option("--seed", options->how.seed, "Seed of what is drawn")
-    ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
+    ->check(within(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
     ->capture_default_str();
   command->footer(generate_examples);
   command->callback([options] { run_generate(*options); });

@@ -34,17 +34,17 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
   auto* seconds = command.add_option("--seconds", options.seconds, "Seconds to train for")->check(between(1.0, a_year));
   command.add_option("--steps", options.steps, "Steps to train for, instead of a time")
-    ->check(CLI::Range(std::int64_t{1}, many, at_least_1))
+    ->check(within(std::int64_t{1}, many, at_least_1))
     ->default_str("")
     ->excludes(seconds);
   command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")
-    ->check(CLI::Range(std::int64_t{1}, many, at_least_1));
+    ->check(within(std::int64_t{1}, many, at_least_1));
   command.add_option("--validate-every", options.validate_every, "Steps between validations")
-    ->check(CLI::Range(std::int64_t{1}, many, at_least_1));
+    ->check(within(std::int64_t{1}, many, at_least_1));
   command
     .add_option("--verify-steps", options.verify_steps,
                 "Steps at the start whose gradients are compared with those of a single process")
-    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"));
+    ->check(within(std::int64_t{0}, many, "0 or more"));
   command
     .add_option(
       "--single-process-seconds", options.single_process_seconds,
@@ -65,12 +65,12 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--contexts", options.how.contexts,
         "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another");
   command.add_option("--learning-rate", options.how.learning_rate, "Highest learning rate of AdamW")
-    ->check(CLI::Range(std::numeric_limits<double>::min(), largest, "above 0"))
+    ->check(within(std::numeric_limits<double>::min(), largest, "above 0"))
     ->group("Model");
   command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")
     ->group("Model");
   command.add_option("--seed", options.how.seed, "Seed of the first parameters and of the order of the text")
-    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))
+    ->check(within(std::int64_t{0}, many, "0 or more"))
     ->group("Model");
 
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
@@ -86,7 +86,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command
     .add_option("--profile-steps", options.profile_steps,
                 "Steps, after the verified ones, whose operators on all nodes are in trace.json")
-    ->check(CLI::Range(std::int64_t{0}, many, "0 or more"))
+    ->check(within(std::int64_t{0}, many, "0 or more"))
     ->group("Cluster");
 }
 

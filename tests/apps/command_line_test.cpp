@@ -31,7 +31,7 @@ outcome run(
   app.require_subcommand(1);
   auto* node = app.add_subcommand("node");
   int port = 0;
-  node->add_option("--port", port)->check(CLI::Range(0, 65535));
+  node->add_option("--port", port)->check(between(0, 65535));
   std::string join;
   node->add_option("--join", join)->check(host_and_port());
   std::string name;
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_get_one_line_with_a_hint_and_status_2) {
     {{"node", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},
     {{"node", "--zebra"}, "unknown option '--zebra' (see 'troupe node --help')"},
     {{"node", "more"}, "unexpected argument 'more' (see 'troupe node --help')"},
-    {{"node", "--port", "70000"}, "--port: Value 70000 not in range 0 to 65535 (see 'troupe node --help')"},
+    {{"node", "--port", "70000"}, "--port: expected 0 to 65535, got 70000 (see 'troupe node --help')"},
     {{"node", "--port"}, "--port: expected a value after it (see 'troupe node --help')"},
     {{"node", "--join", "here"},
      "--join: expected an address 'host:port' ('[::1]:4000' for IPv6), got 'here' (see 'troupe node --help')"},

@@ -81,6 +81,11 @@ error to_exception(const caf::error& from, std::string_view where) {
     auto system_code = static_cast<caf::sec>(from.code());
     code = meaning_of(system_code);
     reason = std::string{to_text(code)} + " (" + to_string(system_code) + ")";
+    if (system_code == caf::sec::unexpected_message) {
+      reason +=
+        ": its receiver has no handler for it, or its sender could not write it, perhaps because its payloads have more than "
+        "4 GiB together (the sender's stderr says so)";
+    }
   } else if (from.category() == caf::atom("exit")) {
     code = errc::peer_down;
     reason = "the actor that was asked is gone (" + to_string(static_cast<caf::exit_reason>(from.code())) + ")";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 
 #include <caf/binary_deserializer.hpp>
@@ -114,6 +115,14 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   return sink.apply_raw(bytes, buffer);
 }
 
+// CAF drops the error, and the receiver only sees that something is missing.
+void report_unwritten(const caf::error& why) noexcept {
+  try {
+    std::fprintf(stderr, "troupe: a message could not be written: %s\n", to_exception(why).what());
+  } catch (...) {  // no memory for the text
+  }
+}
+
 template <class T>
 caf::error write(caf::serializer& sink, const T& x) {
   scratch<header_t<T>> header;
@@ -140,10 +149,10 @@ caf::error write(caf::serializer& sink, const T& x) {
   }
   const auto before = bytes_before(sink);
   if (before + bytes + payload > longest_message()) {
-    return make_error(errc::unsupported_tensor, "a part of " + std::to_string(bytes + payload) +
-                                                  " bytes does not fit into a message behind " + std::to_string(before) +
-                                                  ", as one has at most " + std::to_string(longest_message()) +
-                                                  "; send what it holds in several messages");
+    return make_error(errc::unsupported_tensor, "a struct of " + std::to_string(bytes + payload) +
+                                                  " bytes does not fit: " + std::to_string(before) +
+                                                  " bytes of its message are written before it, and a message has at most " +
+                                                  std::to_string(longest_message()) + "; send the tensors in several messages");
   }
   if (auto failed = write_header(sink, *header, bytes, payload)) {
     return failed;
@@ -218,13 +227,18 @@ caf::error read(caf::deserializer& any_source, T& x) {
 
 template <travelling T>
 caf::error write_message(caf::serializer& sink, const T& x) noexcept {
+  caf::error failed;
   try {
-    return write(sink, x);
-  } catch (const std::exception& failed) {
-    return make_error(failed);
+    failed = write(sink, x);
+  } catch (const std::exception& caught) {
+    failed = make_error(caught);
   } catch (...) {
-    return make_error(errc::function_failed, "a message could not be written");
+    failed = make_error(errc::function_failed, "an exception of unknown type");
   }
+  if (failed) {
+    report_unwritten(failed);
+  }
+  return failed;
 }
 
 template <travelling T>

@@ -18,7 +18,8 @@
 ///   WI-5  nothing is written of a message with a tensor that can't travel (see check_can_travel),
 ///   WI-6  elements that came ahead of a message, in pieces, are those of one tensor of it (see arriving_tensors),
 ///   WI-7  a struct that makes its CAF message longer than CAF's 32-bit length can say is not written: whoever reads the message
-///         finds that nothing came of the struct.
+///         finds that nothing came of the struct,
+///   WI-8  why a struct was not written is told on the sender's stderr.
 namespace troupe {
 
 template <class T, class... Ts>

@@ -59,7 +59,8 @@ class context {
   /// Some pass has completed.
   bool has_completed_pass() const;
 
-  /// The gradients gathered on this node so far, by passes that are over. After a pass with create_graph they have a graph, which
+  /// The gradients gathered on this node so far, by passes that are over: none before one has completed (see
+  /// has_completed_pass). After a pass with create_graph they have a graph, which
   /// leads over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 

@@ -50,6 +50,11 @@ pass_history_ptr passes_of(node& here, const context_id& id) {
   return history;
 }
 
+const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t index) {
+  if (index >= tensors.size()) throw missing_tensor(index, tensors.size(), "expected a message of");
+  return tensors[index];
+}
+
 }  // namespace
 
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
@@ -63,16 +68,17 @@ std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad);
 }
 
+at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index) {
+  return checked(joined_tensors(here, std::move(message)), index);
+}
+
 joined_scope::joined_scope(node& here, autograd_message message)
     : here_(&here),
       from_(message.message.node),
       scope_(message.context, message.place),
       tensors_(joined_tensors(here, std::move(message))) {}
 
-at::Tensor joined_scope::tensor(std::size_t index) const {
-  if (index >= tensors_.size()) throw missing_tensor(index, tensors_.size(), "expected a message of");
-  return tensors_[index];
-}
+at::Tensor joined_scope::tensor(std::size_t index) const { return checked(tensors_, index); }
 
 std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
   const auto id = call_scope::context();
@@ -81,8 +87,12 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
                 "joined_scope::gradients: the message belongs to no context; make it with join_graphs inside one");
   detail::continuation_scope::refuse_to_wait();
   gradients_ptr result;
+  const auto known = passes_of(*here_, id);
+  if (known->completed == pass_number{})
+    throw error(errc::misuse,
+                "joined_scope::gradients: no backward pass of the message's context has completed, so it has no gradients; run "
+                "context.backward(...).get() before the message is sent");
   if (const auto context = here_->actors().context(id)) {
-    const auto known = passes_of(*here_, id);
     caf::scoped_actor self{here_->system()};
     self->request(context, here_->options().deadline, known)
       .receive([&](const gradients_ptr& all) { result = all; },

@@ -30,6 +30,9 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 /// Call it once a message, on the thread that computes with them. Throws troupe::error for a device that is not here.
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message);
 
+/// One of these, counted from 0; throws troupe::error (misuse) where fewer came. Also once a message.
+at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index);
+
 /// While it lives, what the thread records and calls belongs to the context of the message that it handles.
 ///   JS-1  what is recorded in it has the message's place in the program: sums do not depend on when messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
@@ -44,7 +47,7 @@ class joined_scope {
 
   /// The gradients that the completed passes of the message's context left on this node: for an actor that steps its own
   /// parameters. Asks the node where the context was opened. Blocks; throws troupe::error (misuse for a message without a
-  /// context, peer_down ...).
+  /// context, and before a pass of it has completed; peer_down ...).
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
   /// What goes into the answer to whoever sent the message.

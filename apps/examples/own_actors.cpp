@@ -119,7 +119,7 @@ void run() {
     auto x = inputs;
     for (const auto& [where, actor] : stages) {
       auto answer = ask(driver, actor, activation{troupe::join_graphs(where, {x})});
-      x = troupe::joined_tensors(driver, std::move(answer.tensors)).at(0);
+      x = troupe::joined_tensor(driver, std::move(answer.tensors), 0);
     }
     const auto error = torch::mse_loss(head(x), targets);
     pass.backward({error}).get();

@@ -83,17 +83,18 @@ void run_folder::expect_room(std::uintmax_t bytes) const {
                            " (no space left on the device); free some, or name another folder with --out");
 }
 
-std::optional<std::string> run_folder::set_aside() {
+std::optional<run_folder::set_aside_run> run_folder::set_aside() {
   bool any = false;
   for (const auto* name : files_of_a_run) any = any || fs::exists(path_ / name);
   if (!any) return {};
   const auto aside = path_ / (has_checkpoint() ? "previous" : "unfinished");
   fs::create_directories(aside);
+  bool replaced = false;
   for (const auto* name : files_of_a_run) {
-    fs::remove_all(aside / name);
+    replaced = fs::remove_all(aside / name) > 0 || replaced;
     if (fs::exists(path_ / name)) fs::rename(path_ / name, aside / name);
   }
-  return aside.string();
+  return set_aside_run{aside.string(), replaced};
 }
 
 void write_whole_file(const std::string& path, const std::string& content) {

@@ -37,8 +37,12 @@ class run_folder {
   /// Throws unless that many bytes can still be written.
   void expect_room(std::uintmax_t bytes) const;
 
-  /// Moves an earlier run's files out of the way; returns where they are now, or nothing if there were none.
-  std::optional<std::string> set_aside();
+  struct set_aside_run {
+    std::string where;      // its files are now
+    bool replaced = false;  // those of a run before it, which was there
+  };
+  /// Moves an earlier run's files out of the way; returns nothing if there were none.
+  std::optional<set_aside_run> set_aside();
 
  private:
   std::string lock_name() const { return path_ / ".lock"; }

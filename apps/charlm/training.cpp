@@ -164,8 +164,9 @@ void training::prepare() {
 void training::open_folder() {
   if (options_.resume) {
     progress_.message("continuing the run in " + folder_.path().string() + " from step " + std::to_string(state_.step));
-  } else if (const auto where = folder_.set_aside()) {
-    progress_.message("the run that was in " + folder_.path().string() + " is now in " + *where);
+  } else if (const auto earlier = folder_.set_aside()) {
+    progress_.message("the run that was in " + folder_.path().string() + " is now in " + earlier->where +
+                      (earlier->replaced ? ", in place of the one before it" : ""));
   }
   metrics_ = std::make_unique<metrics>(folder_.metrics(), options_.resume ? state_.step : -1);
 }

@@ -426,12 +426,15 @@ BOOST_AUTO_TEST_CASE(a_text_without_line_breaks_gives_a_sample_of_the_length_ask
 
 BOOST_AUTO_TEST_CASE(a_new_run_sets_the_earlier_one_aside) {
   const small_run run;
-  for (int i = 0; i < 2; ++i) {
-    program training(run.command({"--steps", "5"}));
+  std::string before;
+  for (int i = 0; i < 3; ++i) {
+    program training(run.command({"--steps", "3"}));
     BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
     BOOST_TEST((training.text().find("is now in") == std::string::npos) == (i == 0));
+    BOOST_TEST((training.text().find("in place of the one before it") == std::string::npos) == (i < 2));
+    if (i > 0) BOOST_TEST(content_of(run.file("previous/checkpoint/checkpoint.json")) == before);
+    before = content_of(run.file("checkpoint/checkpoint.json"));
   }
-  BOOST_TEST(std::filesystem::exists(run.file("previous/checkpoint/checkpoint.json")));
 }
 
 BOOST_AUTO_TEST_CASE(text_without_a_checkpoint_or_with_an_unknown_character_is_refused) {

@@ -208,10 +208,10 @@ BOOST_AUTO_TEST_CASE(an_earlier_run_is_set_aside_and_other_files_stay) {  // RF-
   };
   write_checkpoint();
   folder.write("summary.json", "first");
-  BOOST_TEST(here.set_aside().value() == folder.path() / "previous");
+  BOOST_TEST(here.set_aside().value().where == folder.path() / "previous");
   write_checkpoint();
   folder.write("metrics.jsonl", "second");
-  here.set_aside();
+  BOOST_TEST(here.set_aside().value().replaced);
   BOOST_TEST(content_of(folder.path() / "notes.txt") == "mine");
   BOOST_TEST(content_of(folder.path() / "previous" / "metrics.jsonl") == "second");
   BOOST_TEST(!std::filesystem::exists(folder.path() / "previous" / "summary.json"));
@@ -223,10 +223,10 @@ BOOST_AUTO_TEST_CASE(a_run_without_a_checkpoint_costs_no_run_that_has_one) {  //
   run_folder here{folder.path()};
   std::filesystem::create_directory(folder.path() / "checkpoint");
   folder.write("checkpoint/checkpoint.json", "good");
-  here.set_aside();
+  BOOST_TEST(!here.set_aside().value().replaced);
   for (const char* failed : {"third", "fourth"}) {
     folder.write("metrics.jsonl", failed);
-    BOOST_TEST(here.set_aside().value() == folder.path() / "unfinished");
+    BOOST_TEST(here.set_aside().value().where == folder.path() / "unfinished");
     BOOST_TEST(content_of(folder.path() / "unfinished" / "metrics.jsonl") == failed);
   }
   BOOST_TEST(content_of(folder.path() / "previous" / "checkpoint" / "checkpoint.json") == "good");

@@ -77,4 +77,4 @@ clean: ## Remove what was built (not .venv, not out)
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 } \
-	  /^#   [A-Z_]+  / { print substr($$0, 2) }' Makefile
+	  /^#   [A-Z_]+(, [A-Z_]+)*  / { print substr($$0, 2) }' Makefile

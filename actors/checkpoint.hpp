@@ -27,7 +27,7 @@ struct checkpoint_part {
   named_tensors buffers = {};
   at::Tensor random = {};  // random_state()
 
-  /// It was written by a troupe that kept neither buffers nor random numbers.
+  /// True for parts of format 1, which have neither buffers nor random numbers.
   bool before_buffers() const noexcept { return buffers.empty() && !random.defined(); }
 };
 

@@ -21,7 +21,7 @@ class module {
   virtual call_reply call(const std::string& method, call_arguments& arguments) = 0;
   /// Its parameters by name, in a fixed order: the module's own leaves, neither copied nor detached.
   virtual named_tensors parameters() = 0;
-  /// Its buffers by name, in a fixed order: tensors that calls change and no gradient steps, as running means and counters. A
+  /// Its buffers by name, in a fixed order: tensors that calls change and no gradient steps, such as running means and counters. A
   /// checkpoint holds them beside the parameters. Asked for again whenever they are needed, as a call may replace one.
   virtual named_tensors buffers() { return {}; }
 };

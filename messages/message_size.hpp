@@ -10,9 +10,10 @@
 /// How large messages can be: CAF gives the length of one 32 bits.
 namespace troupe {
 
-/// Of the tensors of one struct; the rest is for headers.
+/// The tensors of one struct have at most so many bytes; headers take the rest of the message.
 inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
-/// Of a CAF message, all that is in it: a message of an own actor may hold several structs. The rest is for what follows them.
+/// The structs of one CAF message have at most so many bytes together: a message of an own actor may hold several. What follows
+/// them takes the rest of what a length of 32 bits can say.
 inline constexpr std::uint64_t max_message_bytes = 0xff000000;
 
 /// Throws troupe::error(unsupported_tensor), the text beginning with `what`, if the tensors, wherever they are, have more bytes

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cerrno>
 #include <exception>
 #include <iomanip>
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 
@@ -29,7 +31,10 @@ CLI::Validator within(T least, T most, const std::string& shown) {
   return CLI::Validator(
     [=](const std::string& text) -> std::string {
       T value{};
-      if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) return "";
+      errno = 0;
+      const bool read = CLI::detail::lexical_cast(text, value);
+      const bool cut = std::is_integral_v<T> && errno == ERANGE;  // CLI11 takes the nearest number that there is
+      if (read && !cut && value >= least && value <= most) return "";
       return "expected " + shown + ", got " + text;
     },
     shown, "");

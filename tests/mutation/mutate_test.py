@@ -41,7 +41,7 @@ def build(folder, name, text, *options):
 
 def output(folder, **switches):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_MUTANT")}
-    done = subprocess.run([str(folder / "program")], env={**environment, **switches}, capture_output=True, timeout=1)
+    done = subprocess.run([str(folder / "program")], env={**environment, **switches}, capture_output=True, timeout=5)
     return done.stdout
 
 TESTS = """

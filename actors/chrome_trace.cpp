@@ -59,7 +59,6 @@ void write_text(std::string& to, std::string_view text) {
   to += '"';
 }
 
-// Clocks come from other nodes: whatever they say, no overflow.
 // Nanoseconds as microseconds, exactly.
 void write_microseconds(std::string& to, std::uint64_t ns) {
   const auto fraction = std::to_string(ns % 1000);

@@ -43,7 +43,7 @@ void take_down(Self self, node_id id, const std::string& reason) {
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, peer_down{peer->who, reason});
 }
 
-/// A peer that does not answer is down, and what waits to leave for it goes with its connection.
+/// Takes a peer down that does not answer, and cuts its connection. The messages that waited there are dropped.
 template <class Self>
 void give_up(Self self, node_id id, const std::string& reason) {
   if (const auto* peer = self->state.table.find(id)) cut_connection(self->system(), peer->face->node());

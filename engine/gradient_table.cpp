@@ -15,8 +15,8 @@ namespace {
 // Strided memory that some other tensor looks at too, as the parts of a split do.
 bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() && gradient.storage().use_count() > 1; }
 
-// Whether nobody else has the gradient or looks at its memory. (Dropping the two handles made here orders what follows after all
-// that was read by those who have dropped theirs.)
+// Whether nobody else has the gradient or looks at its memory. Readers on other threads may have dropped their handles just now:
+// dropping the two handles made here orders later writes after the reads of those threads.
 bool is_ours_alone(const at::Tensor& gradient) {
   if (!gradient.has_storage()) {
     return false;  // sparse and opaque parts have owners of their own

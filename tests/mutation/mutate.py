@@ -32,6 +32,10 @@ def options():
     parser.add_argument("--folder", type=pathlib.Path, default=root / "build/mutate", help="where the faulty tree is built")
     parser.add_argument("--torch", type=pathlib.Path, help="libtorch's folder (default: as the project's build)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers and tests at once")
+    parser.add_argument("--patience", type=float, default=60, metavar="SECONDS",
+                        help="of tests for one mutant, the shortest first; it survives if none of those notices it (default: 60)")
+    parser.add_argument("--again", type=pathlib.Path, metavar="FILE",
+                        help="what an earlier run on the same sources wrote with --out: only its survivors are run again")
     parser.add_argument("--out", type=pathlib.Path, help="a JSON file for what was found")
     parser.add_argument("--list", action="store_true", help="only list what is drawn")
     given = parser.parse_args()
@@ -188,6 +192,14 @@ def main():
     report(given, source, run_tests(given, source, build, mutants), mutants)
 
 
+def noticed_before(given):
+    """Outcomes of an earlier run, by file, line and change."""
+    if given.again is None:
+        return {}
+    rows = json.loads(given.again.read_text())["mutants"]
+    return {(row["file"], row["line"], row["change"]): row["outcome"] for row in rows if row["outcome"].startswith("noticed")}
+
+
 def run_tests(given, source, build, mutants):
     from suite import Suite
     suite = Suite(build, max(mutants) + 1)
@@ -205,7 +217,7 @@ def run_tests(given, source, build, mutants):
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         passed = list(pool.map(look, suite.tests))
     suite.tests = [test for test, good in zip(suite.tests, passed) if good]
-    known, found, lock = equivalents(), {}, threading.Lock()
+    known, before, found, lock = equivalents(), noticed_before(given), {}, threading.Lock()
 
     def one(number):
         each = mutants[number]
@@ -213,8 +225,10 @@ def run_tests(given, source, build, mutants):
         begun = time.monotonic()
         if (name, each.what) in known:
             outcome = "equivalent"
+        elif (name, each.line, each.what) in before:
+            outcome = before[name, each.line, each.what]
         else:
-            test, is_reached = suite.notice(number, os.path.dirname(name))
+            test, is_reached = suite.notice(number, os.path.dirname(name), given.patience)
             outcome = f"noticed by {test.name}" if test else "SURVIVED" if is_reached else "SURVIVED, not reached by any test"
         with lock:
             found[number] = outcome

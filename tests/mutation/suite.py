@@ -154,10 +154,15 @@ class Suite:
                     found.append((test, [case.name for case in part if case.name], sum(case.seconds for case in part)))
         return sorted(found, key=lambda trial: (trial[0].room != room, trial[0].kind in ("cluster", "timed"), trial[2]))
 
-    def notice(self, mutant, room):
-        """The first test that fails with the mutant, or None; and whether any runs into it."""
+    def notice(self, mutant, room, patience):
+        """The first test that fails with the mutant, or None; and whether any runs into it. What would take longer than `patience`,
+        in seconds and without a fault, together with what was run before, is left out."""
         trials = self.trials(mutant, room)
         for test, cases, seconds in trials:
+            patience -= seconds
+            if patience < 0:
+                patience += seconds
+                continue
             # A test of processes and times may fail by the machine's load alone: it has to fail twice.
             tries = 2 if test.kind in ("cluster", "timed") else 1
             limit = min(test.limit, 10 + 5 * seconds)

@@ -145,6 +145,30 @@ BOOST_AUTO_TEST_CASE(CR4_it_ends_in_time_though_the_device_does_not_answer) {
   BOOST_TEST(told == 4);
 }
 
+BOOST_AUTO_TEST_CASE(CR4_its_destructor_ends_in_time_though_the_device_does_not_answer) {
+  bool told = false;
+  simulated::gate late(default_stream);
+  messenger->post(stage.to_host({at::ones({2}, at::device(first))}),
+                  [&](std::exception_ptr failure) { told = failure != nullptr; });
+  messenger.reset();
+  BOOST_TEST(told);
+  late.open();
+  simulated::synchronize();
+}
+
+BOOST_AUTO_TEST_CASE(CR4_the_end_of_all_transfers_is_the_end_of_those_of_each_device) {
+  int told = 0;
+  devices::transfers all;
+  simulated::gate late(default_stream);
+  simulated::gate late_too(c10::Stream(c10::Stream::DEFAULT, second));
+  for (const auto& device : {first, second}) {
+    all.post(all.stage.to_host({at::ones({2}, at::device(device))}),
+             [&](std::exception_ptr failure) { told += failure ? 1 : 0; });
+  }
+  all.finish(std::chrono::steady_clock::now());
+  BOOST_TEST(told == 2);
+}
+
 BOOST_AUTO_TEST_CASE(CR4_what_is_posted_later_does_not_hold_up_the_end_of_its_buffers) {
   auto all = std::make_unique<devices::transfers>();
   simulated::gate late(default_stream);

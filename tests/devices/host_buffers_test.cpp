@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -69,6 +70,36 @@ BOOST_AUTO_TEST_CASE(HB1_idle_buffers_make_room_for_one_of_another_size) {
   BOOST_TEST(large.is_pinned());
   BOOST_TEST(pool->used().idle == 2 * page);
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
+}
+
+BOOST_AUTO_TEST_CASE(HB1_what_makes_room_is_freed_while_other_threads_use_the_pool) {
+  { const auto all = pool->take(bytes(4 * page)); }
+  std::vector<std::future<void>> users;
+  int in_time = 0;
+  const simulated::before_pinned_memory_is_freed look([&] {
+    users.push_back(std::async(std::launch::async, [this] { pool->used(); }));
+    in_time += users.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready ? 1 : 0;
+  });
+  pool->take(bytes(page));
+  BOOST_TEST(users.size() == 1U);
+  BOOST_TEST(in_time == 1);
+}
+
+BOOST_AUTO_TEST_CASE(HB1_memory_that_could_not_be_locked_takes_nothing_from_the_budget) {
+  {
+    const simulated::no_pinned_memory none;
+    BOOST_CHECK_THROW(pool->take(bytes(4 * page)), c10::Error);
+  }
+  BOOST_TEST(pool->used().in_use == 0U);
+  BOOST_TEST(pool->take(bytes(4 * page)).is_pinned());
+}
+
+BOOST_AUTO_TEST_CASE(HB2_a_buffer_that_serves_again_is_idle_no_more) {
+  { const auto taken = pool->take(bytes(page)); }
+  const auto again = pool->take(bytes(page));
+  const auto another = pool->take(bytes(page));
+  BOOST_TEST(pool->used().idle == 0U);
+  BOOST_TEST(pool->used().in_use == 2 * page);
 }
 
 BOOST_AUTO_TEST_CASE(HB2_a_buffer_serves_again_when_its_last_view_is_gone) {

@@ -2,8 +2,10 @@
 #include "support/simulated_accelerator.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -87,11 +89,19 @@ struct pinned_memory {
   }
   std::mutex mutex;
   std::map<const char*, std::size_t> blocks;
+  std::atomic<bool> is_refused{false};
+  std::function<void()> before_free;  // runs without the lock
 };
 
 void free_pinned(void* context) {
   auto& pinned = pinned_memory::all();
-  const std::lock_guard lock(pinned.mutex);
+  std::unique_lock lock(pinned.mutex);
+  const auto before_free = pinned.before_free;
+  lock.unlock();
+  if (before_free) {
+    before_free();
+  }
+  lock.lock();
   const auto found = pinned.blocks.find(static_cast<char*>(context));
   poison(context, found->second);
   pinned.blocks.erase(found);
@@ -100,9 +110,10 @@ void free_pinned(void* context) {
 
 struct pinned_allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
+    auto& pinned = pinned_memory::all();
+    TORCH_CHECK(!pinned.is_refused, "the simulated accelerator has no more pinned memory");
     auto* memory = std::aligned_alloc(64, (bytes + 64) / 64 * 64);
     poison(memory, bytes);
-    auto& pinned = pinned_memory::all();
     const std::lock_guard lock(pinned.mutex);
     pinned.blocks.emplace(static_cast<char*>(memory), bytes);
     return {memory, memory, free_pinned, at::kCPU};
@@ -183,6 +194,21 @@ struct hooks final : at::PrivateUse1HooksInterface {
 
 broken_device::broken_device() { stream_set::all().set_broken(true); }
 broken_device::~broken_device() { stream_set::all().set_broken(false); }
+
+no_pinned_memory::no_pinned_memory() { pinned_memory::all().is_refused = true; }
+no_pinned_memory::~no_pinned_memory() { pinned_memory::all().is_refused = false; }
+
+before_pinned_memory_is_freed::before_pinned_memory_is_freed(std::function<void()> what) {
+  auto& pinned = pinned_memory::all();
+  const std::lock_guard lock(pinned.mutex);
+  pinned.before_free = std::move(what);
+}
+
+before_pinned_memory_is_freed::~before_pinned_memory_is_freed() {
+  auto& pinned = pinned_memory::all();
+  const std::lock_guard lock(pinned.mutex);
+  pinned.before_free = nullptr;
+}
 
 c10::Device device(c10::DeviceIndex index) { return {at::kPrivateUse1, index}; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include <c10/core/Device.h>
@@ -61,5 +62,23 @@ class broken_device {
 
 /// Bytes of pinned memory in use.
 std::size_t pinned_bytes();
+
+/// While one lives, asking for pinned memory throws c10::Error.
+class no_pinned_memory {
+ public:
+  no_pinned_memory();
+  ~no_pinned_memory();
+  no_pinned_memory(const no_pinned_memory&) = delete;
+  no_pinned_memory& operator=(const no_pinned_memory&) = delete;
+};
+
+/// While one lives, `what` runs before pinned memory is freed, on the thread that frees the memory. One at a time.
+class before_pinned_memory_is_freed {
+ public:
+  explicit before_pinned_memory_is_freed(std::function<void()> what);
+  ~before_pinned_memory_is_freed();
+  before_pinned_memory_is_freed(const before_pinned_memory_is_freed&) = delete;
+  before_pinned_memory_is_freed& operator=(const before_pinned_memory_is_freed&) = delete;
+};
 
 }  // namespace troupe::test::simulated

@@ -3,13 +3,17 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
@@ -60,6 +64,21 @@ struct streams_fixture : simulated::fixture {
 
 const std::vector<float> sixes{6, 6, 6};
 
+/// The order of a pass whose functions a test enters itself.
+struct lone_order {
+  explicit lone_order(const at::Tensor& root)
+      : graph(engine::root_edges({root}), {}, {}, false), order(graph, at::kPrivateUse1) {}
+
+  const engine::plan::vertex& of(const at::Tensor& made) const { return graph.vertices.at(graph.find(*made.grad_fn())); }
+
+  /// Hands over a gradient for what made `made`.
+  void add(const at::Tensor& made, at::Tensor&& value) { order.add(of(made), of(made).first_slot, buffer, std::move(value)); }
+
+  engine::plan graph;
+  devices::streams order;
+  at::Tensor buffer;
+};
+
 /// Holds up a stream from right before the second copy of a tensor on this thread; `copies` can be set back.
 class gate_before_second_copy {
  public:
@@ -96,6 +115,16 @@ struct sum_of_three final : torch::autograd::Function<sum_of_three> {
     const auto made = gradients[0] * 1;
     gate_before_second_copy::copies = 0;
     return {made, made, made};
+  }
+};
+
+/// The double and the triple of a number, the triple on the second device.
+struct two_devices final : torch::autograd::Function<two_devices> {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext*, const at::Tensor& number) {
+    return {number * 2, number.to(simulated::device(1)) * 3};
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+    return {gradients[0] * 2 + (gradients[1] * 3).to(simulated::device(0))};
   }
 };
 
@@ -138,6 +167,68 @@ BOOST_AUTO_TEST_CASE(SO2_gradients_of_two_streams_are_summed_when_both_are_there
   }
 }
 
+BOOST_AUTO_TEST_CASE(SO2_where_a_pass_goes_on_a_consumer_waits_for_what_its_new_caller_has_made) {
+  lone_order pass(root);
+  pass.order.begin();
+  pass.order.enter(pass.of(middle));  // on `stream`, which the new caller uses
+  pass.order.leave();
+  pass.order.end();
+  simulated::gate late(stream);
+  const c10::StreamGuard on_new_callers(stream);
+  pass.order.begin();
+  pass.add(late_one, at::full({3}, 6.0F, at::device(first)));
+  pass.order.enter(pass.of(late_one));  // on `other`
+  const auto read = pass.buffer * 1;
+  pass.order.leave();
+  pass.order.end();
+  finish(late);
+  BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO2_a_function_with_outputs_on_two_devices_waits_on_the_callers_stream_of_the_other_device) {
+  const auto far = simulated::new_stream(1);
+  const auto outputs = on(stream, [&] { return leaf * 1; });
+  torch::autograd::variable_list two;
+  on(stream, [&] { return (two = two_devices::apply(outputs))[0]; });
+  const auto further = on(far, [&] { return two[1] * 5; });
+  const auto both = on(default_stream, [&] { return two[0].sum() + further.sum().to(first); });
+  simulated::gate late(far);
+  troupe::backward({both});
+  finish(late);
+  BOOST_TEST(values(leaf.grad()) == (std::vector<float>{17, 17, 17}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO3_each_part_of_a_sparse_tensor_is_kept_for_the_stream_that_uses_it) {
+  const auto there = [&](const at::Tensor& part) { return part.to(first); };
+  for (const auto layout : {at::kSparse, at::kSparseCsr, at::kSparseCsc}) {
+    std::vector<at::Tensor> parts{there(at::tensor({5.0F, 6.0F})), there(at::tensor({0, 1}, at::kLong))};
+    at::Tensor sparse;
+    if (layout == at::kSparse) {
+      parts[1] = parts[1].view({1, 2});
+      sparse = at::_sparse_coo_tensor_unsafe(parts[1], parts[0], {2});
+    } else {
+      parts.push_back(there(at::tensor({0, 1, 2}, at::kLong)));
+      sparse = at::_sparse_compressed_tensor_unsafe(parts[2], parts[1], parts[0], {2, 2}, parts[0].options().layout(layout));
+    }
+    simulated::synchronize();
+    devices::record_use(sparse, stream);
+    simulated::gate late(stream);
+    std::vector<at::Tensor> read;
+    {
+      const c10::StreamGuard guard(stream);
+      for (const auto& part : parts) {
+        read.push_back(part * 1);
+      }
+    }
+    sparse.reset();
+    parts.clear();  // the memory goes back to the default stream before `stream` has read it
+    finish(late);
+    BOOST_TEST(at::equal(read[0].cpu(), at::tensor({5.0F, 6.0F})), layout);
+    BOOST_TEST(at::equal(read[1].cpu().view({2}), at::tensor({0, 1}, at::kLong)), layout);
+    BOOST_TEST((layout == at::kSparse || at::equal(read[2].cpu(), at::tensor({0, 1, 2}, at::kLong))), layout);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(SO3_memory_that_another_stream_still_reads_is_not_given_away) {
   simulated::gate late(stream);
   troupe::backward({root});  // the gradient made on `other` is let go before `stream` has read it
@@ -176,6 +267,44 @@ BOOST_AUTO_TEST_CASE(SO4_outputs_that_share_memory_go_to_three_streams_each_when
   BOOST_REQUIRE(between.late);
   finish(*between.late);
   BOOST_TEST(values(leaf.grad()) == (std::vector<float>{84, 84, 84}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO4_a_sum_is_made_in_memory_that_nothing_else_reads) {
+  const c10::AutoGradMode no_grad(false);
+  std::vector<at::Tensor> ones(5);
+  std::generate(ones.begin(), ones.end(), [&] { return at::ones({3}, at::device(first)); });
+  lone_order pass(root);
+  pass.order.begin();
+  pass.add(middle, std::move(ones[0]));
+  const void* memory = pass.buffer.const_data_ptr();
+  pass.add(middle, std::move(ones[1]));
+  BOOST_TEST(pass.buffer.const_data_ptr() == memory);
+  pass.buffer.reset();
+  const auto held = ones[2];
+  pass.add(middle, std::move(ones[2]));
+  pass.add(middle, std::move(ones[3]));
+  BOOST_TEST(pass.buffer.const_data_ptr() != held.const_data_ptr());
+  memory = pass.buffer.const_data_ptr();
+  pass.add(middle, std::move(ones[4]));  // the sum so far is nobody else's
+  BOOST_TEST(pass.buffer.const_data_ptr() == memory);
+  pass.order.end();
+  simulated::synchronize();
+  BOOST_TEST(values(pass.buffer) == (std::vector<float>{3, 3, 3}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO4_only_a_value_that_something_else_reads_is_copied_for_a_sum_made_elsewhere) {
+  lone_order pass(root);
+  pass.order.begin();
+  for (const bool shared : {false, true}) {
+    auto value = at::ones({3}, at::device(first));
+    const void* memory = value.const_data_ptr();
+    const auto held = shared ? value : at::Tensor();
+    bool is_summed = false;
+    pass.order.add(pass.of(middle), pass.of(middle).first_slot, value, [&] { is_summed = true; });
+    BOOST_TEST(is_summed);
+    BOOST_TEST((value.const_data_ptr() != memory) == shared);
+  }
+  pass.order.end();
 }
 
 BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_the_pass_and_may_outlive_its_gradients) {
@@ -249,6 +378,46 @@ BOOST_AUTO_TEST_CASE(SO5_final_callbacks_run_once_the_callers_stream_waits_for_t
     BOOST_CHECK(seen == callers);
     BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_what_a_function_has_queued_after_its_output) {
+  lone_order pass(root);
+  pass.order.begin();
+  pass.order.enter(pass.of(late_one));  // on `other`
+  pass.add(middle, at::ones({3}, at::device(first)));
+  simulated::gate late(other);
+  const auto made = at::full({3}, 6.0F, at::device(first));
+  pass.order.leave();
+  pass.order.end();
+  const auto read = made * 1;
+  finish(late);
+  BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(SO5_at_the_end_the_callers_stream_is_current_though_no_one_left_the_function) {
+  const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
+  lone_order pass(root);
+  pass.order.begin();
+  pass.order.enter(pass.of(late_one));
+  BOOST_CHECK(accelerator.getStream(first) == other);
+  pass.order.end();
+  BOOST_CHECK(accelerator.getStream(first) == default_stream);
+}
+
+BOOST_AUTO_TEST_CASE(SO5_where_a_pass_goes_on_for_another_caller_that_callers_stream_waits) {
+  lone_order pass(root);
+  pass.order.begin();
+  pass.order.end();
+  simulated::gate late(other);
+  const c10::StreamGuard on_new_callers(stream);
+  pass.order.begin();
+  pass.order.enter(pass.of(late_one));  // on `other`
+  const auto made = at::full({3}, 6.0F, at::device(first));
+  pass.order.leave();
+  pass.order.end();
+  const auto read = made * 1;
+  finish(late);
+  BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(SO6_on_one_stream_nothing_waits) {

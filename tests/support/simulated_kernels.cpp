@@ -9,7 +9,15 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/_indices_native.h>
+#include <ATen/ops/_sparse_coo_tensor_with_dims_and_tensors_native.h>
+#include <ATen/ops/_values_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/ccol_indices_native.h>
+#include <ATen/ops/col_indices_native.h>
+#include <ATen/ops/crow_indices_native.h>
+#include <ATen/ops/row_indices_native.h>
+#include <ATen/ops/values_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -204,6 +212,21 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, kernels) {
   kernels.impl("tanh_backward", tanh_backward);
   kernels.impl("mm", matrix_product);
   kernels.impl("sum", sum);
+}
+
+// A sparse tensor is made of given parts and takes no more than that: the parts are tensors of the device.
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, kernels) {
+  kernels.impl("_sparse_coo_tensor_with_dims_and_tensors", at::native::new_with_dims_and_tensor_sparse_symint);
+  kernels.impl("_indices", at::native::_indices_sparse);
+  kernels.impl("_values", at::native::_values_sparse);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, kernels) {
+  kernels.impl("crow_indices", at::native::crow_indices_sparse_csr);
+  kernels.impl("col_indices", at::native::col_indices_sparse_csr);
+  kernels.impl("ccol_indices", at::native::ccol_indices_sparse_csr);
+  kernels.impl("row_indices", at::native::row_indices_sparse_csr);
+  kernels.impl("values", at::native::values_sparse_csr);
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, kernels) { kernels.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>()); }

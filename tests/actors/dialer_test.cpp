@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/dialer.hpp>
 
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+#include <iterator>
+#include <new>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -15,12 +29,37 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/owned_descriptor.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/system_config.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 #include "actors/odd_server.hpp"
 #include "support/no_more_threads.hpp"
+
+namespace {
+
+const std::string two_addresses = "two addresses";  // 127.0.0.2, then 127.0.0.1
+const std::string no_memory = "no memory";          // to look it up
+
+std::atomic<bool> greetings_are_unreadable{false};  // for want of memory
+
+}  // namespace
+
+// Both in place of the C library's, for all of this program.
+extern "C" ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
+  if ((flags & MSG_PEEK) == 0 || !greetings_are_unreadable) return ::recvfrom(socket, to, bytes, flags, nullptr, nullptr);
+  errno = ENOMEM;
+  return -1;
+}
+
+extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
+  static const auto of_the_library = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (host != nullptr && host == no_memory) throw std::bad_alloc();
+  if (host == nullptr || host != two_addresses) return of_the_library(host, port, hints, found);
+  const int problem = of_the_library("127.0.0.2", port, hints, found);
+  return problem != 0 ? problem : of_the_library("127.0.0.1", port, hints, &(*found)->ai_next);
+}
 
 namespace {
 
@@ -49,6 +88,45 @@ struct caller {
     return result;
   }
 };
+
+/// A server on 127.0.0.2 that takes no further connection: the system leaves attempts unanswered, which are made again a second
+/// later, and refuses them once the server is gone.
+class full_server {
+ public:
+  explicit full_server(std::uint16_t port) {
+    address_.sin_family = AF_INET;
+    address_.sin_port = htons(port);
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    auto* plain = reinterpret_cast<sockaddr*>(&address_);
+    BOOST_REQUIRE(::bind(listening_.get(), plain, sizeof address_) == 0);
+    BOOST_REQUIRE(::listen(listening_.get(), 0) == 0);
+    BOOST_REQUIRE(::connect(first_.get(), plain, sizeof address_) == 0);
+  }
+
+  /// Waits until someone tries to connect.
+  bool is_called() const {
+    std::ostringstream attempt;
+    attempt << std::uppercase << std::hex << " 0200007F:" << std::setw(4) << std::setfill('0') << ntohs(address_.sin_port)
+            << " 02 ";
+    const auto until = clock::now() + 10s;
+    while (clock::now() < until) {
+      std::ifstream connections("/proc/net/tcp");
+      const std::string all{std::istreambuf_iterator<char>(connections), {}};
+      if (all.find(attempt.str()) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+ private:
+  sockaddr_in address_{};
+  troupe::owned_descriptor listening_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  troupe::owned_descriptor first_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+};
+
+std::ptrdiff_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
 
 }  // namespace
 
@@ -129,6 +207,58 @@ BOOST_AUTO_TEST_CASE(a_host_name_without_an_address_is_named) {
   BOOST_TEST((problem == troupe::errc::misuse));
   const std::string text = troupe::to_exception(problem).what();
   BOOST_TEST(text.starts_with("the host name 'no such host' has no address ("), text);
+}
+
+// DI-1
+BOOST_AUTO_TEST_CASE(a_dialer_without_memory_says_so) {
+  caller here;
+  const auto problem = here.call(1, 5s, no_memory);
+  BOOST_TEST((problem == troupe::errc::function_failed));
+  const std::string text = troupe::to_exception(problem).what();
+  BOOST_TEST(text.starts_with("dialling"), text);
+}
+
+// DI-1
+BOOST_AUTO_TEST_CASE(a_server_whose_greeting_can_not_be_read_is_nobody) {
+  caller here;
+  odd_server greeter("hello");
+  greetings_are_unreadable = true;
+  BOOST_TEST((here.call(greeter.port(), 2s) == caf::sec::cannot_connect_to_node));
+  greetings_are_unreadable = false;
+}
+
+// DI-1
+BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_is_reached_at_its_second) {
+  caller here;
+  odd_server greeter("hello");
+  BOOST_TEST((here.call(greeter.port(), 5s, two_addresses) == caf::sec::unexpected_message));
+}
+
+// DI-1
+BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_late_is_reached_at_its_second) {
+  caller here;
+  odd_server greeter("hello");
+  std::optional<full_server> first(greeter.port());
+  caf::scoped_actor self{here.system};
+  auto pending = here.dial(self, two_addresses, greeter.port(), 8s);
+  BOOST_TEST(first->is_called());
+  first.reset();
+  std::optional<caf::error> problem;
+  pending.receive([](caf::node_id&, caf::strong_actor_ptr&, std::set<std::string>&) {}, [&](caf::error& x) { problem = x; });
+  BOOST_TEST_REQUIRE(problem.has_value());
+  BOOST_TEST((*problem == caf::sec::unexpected_message));
+}
+
+BOOST_AUTO_TEST_CASE(a_dialer_leaves_no_connection_open) {
+  odd_server leaver("", true);
+  const auto dial = [&](int times) {
+    caller here;
+    for (int i = 0; i < times; ++i) BOOST_TEST((here.call(leaver.port()) == caf::sec::cannot_connect_to_node));
+  };
+  dial(1);  // what is opened once for the process
+  const auto before = open_descriptors();
+  dial(20);
+  BOOST_TEST(open_descriptors() == before);
 }
 
 // DI-3

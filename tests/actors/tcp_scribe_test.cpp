@@ -2,17 +2,21 @@
 #include <troupe/actors/tcp_scribe.hpp>
 
 #include <arpa/inet.h>
+#include <linux/net_tstamp.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -47,7 +51,16 @@ struct in_broker {
   std::function<void(caf::io::broker*)>* work;
 };
 
+std::atomic<int> unreadable{-1};  // a descriptor for which the system has no memory
+
 }  // namespace
+
+// In place of the C library's, for all of this program.
+extern "C" ssize_t readv(int descriptor, const iovec* to, int count) {
+  if (descriptor != unreadable) return ::syscall(SYS_readv, descriptor, to, count);
+  errno = ENOMEM;
+  return -1;
+}
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(in_broker)
 
@@ -75,6 +88,15 @@ troupe::settings without_shared_memory() {
   troupe::settings result;
   result.shared_memory = false;
   return result;
+}
+
+/// Until it is true.
+template <class F>
+bool comes_true(F what) {
+  const auto until = std::chrono::steady_clock::now() + long_enough;
+  while (!what())
+    if (std::chrono::steady_clock::now() > until) return false;
+  return true;
 }
 
 /// Returns when it is done.
@@ -126,6 +148,15 @@ class connection {
 
   void write(const std::string& bytes) {
     run([&](caf::io::broker* self) { write_in(self, handle, bytes); });
+  }
+
+  /// Waits until the broker is told.
+  bool is_closed() {
+    int told = 0;
+    return comes_true([&] {
+      run([&](caf::io::broker*) { told = closed; });
+      return told > 0;
+    });
   }
 
   /// Until so many bytes came by TCP, or the end.
@@ -194,15 +225,6 @@ class inbox {
   bool told_ = false;
   std::promise<void> full_;
 };
-
-/// Until it is true.
-template <class F>
-bool comes_true(F what) {
-  const auto until = std::chrono::steady_clock::now() + long_enough;
-  while (!what())
-    if (std::chrono::steady_clock::now() > until) return false;
-  return true;
-}
 
 /// The end of a connection that does by hand what a scribe does in shared memory.
 class end_by_hand {
@@ -276,13 +298,7 @@ struct lane_to_broker {
   void on_data(std::function<void(caf::io::broker*, const std::string&)> handler) {
     to.run([&](caf::io::broker*) { to.on_data = std::move(handler); });
   }
-  bool is_closed() {
-    int told = 0;
-    return comes_true([&] {
-      to.run([&](caf::io::broker*) { told = to.closed; });
-      return told > 0;
-    });
-  }
+  bool is_closed() { return to.is_closed(); }
 
   connection to;
   end_by_hand end;
@@ -487,6 +503,30 @@ BOOST_AUTO_TEST_CASE(a_broker_is_told_once_of_a_connection_that_is_gone_and_not_
   });
 }
 
+// TS-3
+BOOST_AUTO_TEST_CASE(a_connection_that_can_not_be_read_for_want_of_memory_ends) {
+  connection to(receive_policy::exactly(1));
+  to.on_data = [](caf::io::broker*, const std::string&) {};
+  unreadable = static_cast<int>(to.handle.id());
+  to.send("x");
+  BOOST_TEST(to.is_closed());
+  unreadable = -1;
+}
+
+// TS-3: a time stamp, which nobody asked the scribe to fetch, is an error of the socket that comes with neither bytes nor room.
+BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_of_an_error_of_its_socket) {
+  connection to(receive_policy::exactly(1), without_shared_memory());
+  to.run([&](caf::io::broker* self) {
+    const int stamps = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+    BOOST_TEST(::setsockopt(static_cast<int>(to.handle.id()), SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof stamps) == 0);
+    self->halt(to.handle);
+    write_in(self, to.handle, "stamped");
+  });
+  BOOST_TEST(to.receive(7) == "stamped");
+  to.write(some_bytes(std::size_t{24} << 20));
+  BOOST_TEST(to.is_closed());
+}
+
 // TS-5: memory has what follows before TCP brings what comes first.
 BOOST_AUTO_TEST_CASE(what_was_sent_before_memory_was_used_is_consumed_before_what_is_in_memory) {
   lane_to_broker over(receive_policy::exactly(1));
@@ -578,6 +618,21 @@ BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before
   BOOST_TEST((over.end.read(sent.size() + 3) == sent + "end"));
   BOOST_TEST(over.to.receive(1) == "");
   BOOST_TEST(comes_true([] { return lanes_of_this_process() == 1; }));  // this end's
+}
+
+// TS-3, WC-2: the network thread sleeps for longer than a quiet connection is watched, and the end of that one wakes it.
+BOOST_AUTO_TEST_CASE(a_connection_that_was_quiet_for_long_is_forgotten_when_it_ends) {
+  lane_to_broker over(receive_policy::exactly(5));
+  inbox got(5);
+  over.on_data([&](caf::io::broker*, const std::string& bytes) { got.add(bytes); });
+  over.end.met.lane->outgoing.begin(5);
+  over.end.write("12345");
+  BOOST_TEST(got.all() == "12345");
+  BOOST_REQUIRE(comes_true([&] { return over.end.met.lane->outgoing.has_to_wake_reader(); }));
+  const auto long_quiet = std::chrono::steady_clock::now() + 2 * troupe::watched_connections::watched_for;
+  while (std::chrono::steady_clock::now() < long_quiet) std::this_thread::yield();
+  ::close(std::exchange(over.to.client, -1));
+  BOOST_TEST(over.is_closed());
 }
 
 // TS-5

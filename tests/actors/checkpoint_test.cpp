@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <set>
+#include <string>
 
 #include <boost/test/unit_test.hpp>
 
@@ -219,6 +221,19 @@ BOOST_AUTO_TEST_CASE(a_manifest_of_another_format_says_which) {
   write_sample(folder);
   replace(folder / "checkpoint.json", "\"version\": 1", "\"version\": 9");
   BOOST_TEST(contains(text_of<error>([&] { read_manifest(folder.path()); }), "has format 9; this program reads format 1"));
+}
+
+BOOST_AUTO_TEST_CASE(the_id_of_a_save_is_drawn_in_both_halves) {
+  std::set<std::string> first_halves;
+  std::set<std::string> second_halves;
+  for (int i = 0; i < 4; ++i) {
+    const auto id = new_save_id();
+    BOOST_REQUIRE(id.size() == 16u);
+    first_halves.insert(id.substr(0, 8));
+    second_halves.insert(id.substr(8));
+  }
+  BOOST_TEST(first_halves.size() > 1u);
+  BOOST_TEST(second_halves.size() > 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -160,4 +160,20 @@ BOOST_AUTO_TEST_CASE(memory_that_shrinks_while_it_is_checked_is_not_mapped) {
   BOOST_TEST(!is_mapped);
 }
 
+BOOST_AUTO_TEST_CASE(an_end_that_joins_leaves_what_the_other_end_has_set) {
+  const auto memory = memory_lane::make_memory();
+  const auto opened = memory_lane::map(memory, memory_lane::end::opened);
+  BOOST_REQUIRE(opened);
+  BOOST_TEST(!opened->incoming.has_begun_after(0));
+  opened->outgoing.begin(7);
+  const std::string text = "early";
+  BOOST_TEST(opened->outgoing.write(text.data(), text.size()).value() == text.size());
+  const auto joined = memory_lane::map(memory, memory_lane::end::joined);
+  BOOST_REQUIRE(joined);
+  BOOST_TEST(opened->is_joined());
+  BOOST_TEST(joined->incoming.has_begun_after(7));
+  BOOST_TEST(carried(*opened, *joined, ", late") == "early, late");
+  BOOST_TEST(joined->outgoing.has_to_wake_reader());  // who opened sleeps until it says otherwise
+}
+
 BOOST_AUTO_TEST_SUITE_END()

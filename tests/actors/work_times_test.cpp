@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/work_times.hpp>
 
+#include <algorithm>
+#include <array>
+#include <string>
+
 #include <boost/test/unit_test.hpp>
 
 BOOST_AUTO_TEST_SUITE(work_times)
@@ -28,6 +32,19 @@ BOOST_AUTO_TEST_CASE(a_slow_start_is_forgotten_and_a_change_noticed) {
   BOOST_TEST(times.is_short("forward"));
   times.note("forward", 20'000'000);
   BOOST_TEST(!times.is_short("forward"));
+}
+
+BOOST_AUTO_TEST_CASE(times_of_many_kinds_stay_within_their_table) {
+  struct {
+    troupe::work_times times;
+    std::array<char, 64> behind{};
+  } memory;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto kind = "forward" + std::to_string(i);
+    memory.times.note(kind, 1'000);
+    BOOST_REQUIRE(memory.times.is_short(kind));
+  }
+  BOOST_TEST(std::all_of(memory.behind.begin(), memory.behind.end(), [](char each) { return each == 0; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -178,6 +178,14 @@ BOOST_AUTO_TEST_CASE(is_answered_by_its_deadline_whoever_stays_mute) {
   failed(greeting, errc::deadline_passed, "no answer to the greeting from 127.0.0.1:4001 within 400 ms");
 }
 
+// ME-3
+BOOST_AUTO_TEST_CASE(is_refused_where_a_caf_program_without_a_face_listens) {
+  fake_cluster all;
+  auto& b = all.start("b", 2, 4002);
+  all.ports[4001] = nullptr;
+  failed(all.join(b, 4001), errc::refused, "what listens at 127.0.0.1:4001 is no troupe node");
+}
+
 BOOST_AUTO_TEST_CASE(repeats_a_greeting_that_was_lost) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);

@@ -260,6 +260,11 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_did_not_come_is_told_with_how_many_did) {
   BOOST_TEST(text_of([&] { a.peer("b").call("silent").get().tensor(0); }) == "expected a reply of at least 1 tensor, got none");
 }
 
+BOOST_AUTO_TEST_CASE(a_function_of_the_node_itself_says_which_value_its_call_lacks) {
+  BOOST_CHECK_EXCEPTION(a.peer("b").call("troupe.create").get(hang), troupe::error,
+                        says("'b'", "carries no value 'troupe.type'"));
+}
+
 BOOST_AUTO_TEST_CASE(functions_of_the_node_itself_are_not_offered_for_an_unknown_name) {
   BOOST_CHECK_EXCEPTION(a.peer("b").call("thrice").get(), troupe::error, [](const troupe::error& e) {
     const std::string text = e.what();

@@ -165,4 +165,11 @@ BOOST_AUTO_TEST_CASE(who_listens_and_is_no_node_is_told_from_nobody) {  // SL-1
                         fails_with(troupe::errc::unknown_peer, "127.0.0.1:" + std::to_string(nobody)));
 }
 
+BOOST_AUTO_TEST_CASE(a_client_says_once_which_host_it_does_not_find) {
+  BOOST_CHECK_EXCEPTION(troupe::status_client("no such host", 1, 5s), troupe::error, [](const troupe::error& e) {
+    BOOST_TEST_MESSAGE(e.what());
+    return e.code() == troupe::errc::misuse && std::string(e.what()).starts_with("the host name 'no such host' has no address");
+  });
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,13 +6,21 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
+
+#include <caf/send.hpp>
+#include <caf/span.hpp>
 
 #include <troupe/actors/company.hpp>
+#include <troupe/actors/context_record.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 #include <troupe/troupe.hpp>
 
+#include "actors/loopback_nodes.hpp"
 #include "linear_cluster.hpp"
 
 namespace {
@@ -210,6 +218,29 @@ BOOST_AUTO_TEST_CASE(of_a_node_that_stops_while_its_tensors_leave_nothing_stays)
   while (b.actors().arriving().bytes() == 0) std::this_thread::yield();
   c.reset();
   BOOST_TEST(nothing_arrives(b));
+}
+
+BOOST_AUTO_TEST_CASE(of_a_node_that_is_down_a_late_piece_is_dropped_with_what_came_before) {
+  auto c = std::make_unique<troupe::node>(troupe::test::named_settings("c"));
+  c->join("127.0.0.1", b.port());
+  const auto gone = c->id();
+  c.reset();
+  BOOST_REQUIRE(troupe::test::becomes_true([&] { return b.actors().directory().is_down(gone); }));
+  const std::vector<char> late(2 * troupe::arriving_tensors::least_bytes);
+  const troupe::tensor_piece piece{gone, 5, 2 * late.size(), 0, {}};
+  BOOST_TEST(b.actors().arriving().add(piece, caf::as_bytes(caf::make_span(late))) == nullptr);
+  caf::anon_send(b.actors().face(), piece);
+  BOOST_TEST(nothing_arrives(b));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_waits_for_the_deadline_of_a_large_call_that_was_answered) {
+  std::weak_ptr<troupe::context_record> record;
+  {
+    troupe::context pass(a);
+    record = a.actors().find_context(pass.id()).record;
+    a.peer("b").call("echo", {at::zeros({1 << 20}, at::kByte)}, {}, {}, std::chrono::minutes(10)).get();
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return record.expired(); }));
 }
 
 BOOST_AUTO_TEST_CASE(tensors_that_share_storage_arrive_apart_and_their_gradients_meet) {

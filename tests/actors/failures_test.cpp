@@ -10,6 +10,12 @@
 #include <memory>
 #include <string>
 
+#include <caf/scoped_actor.hpp>
+#include <caf/sec.hpp>
+
+#include <troupe/actors/company.hpp>
+#include <troupe/actors/graph_task_actor.hpp>
+#include <troupe/actors/pass_start.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -170,6 +176,20 @@ BOOST_AUTO_TEST_CASE(a_node_that_leaves_ends_its_contexts_with_a_clear_error) {
     BOOST_TEST(at::equal(early.gradient(x), torch::full({2}, 8.0)));
   }
   BOOST_TEST(nothing_is_left());
+}
+
+BOOST_AUTO_TEST_CASE(who_asks_for_a_part_of_a_pass_that_has_ended_is_told_at_once) {
+  const troupe::context pass(a);
+  const auto record = a.actors().find_context(pass.id()).record;
+  const auto part =
+    troupe::spawn_graph_task(a.actors(), troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false));
+  caf::scoped_actor self{a.actors().system()};
+  self->send(part, troupe::close_atom::value);
+  self->wait_for(part);
+  caf::error told;
+  self->request(part, 3s, troupe::abort_pass{pass.id(), {1}})
+    .receive([](const troupe::pass_aborted&) {}, [&](const caf::error& reason) { told = reason; });
+  BOOST_TEST((told == caf::sec::request_receiver_down));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

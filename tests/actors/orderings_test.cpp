@@ -7,12 +7,18 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/burst.hpp>
 #include <troupe/actors/company.hpp>
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/graph_task_actor.hpp>
 #include <troupe/actors/joined_message.hpp>
+#include <troupe/actors/pass_start.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -37,6 +43,20 @@ troupe::propagate_gradients gradients_for(const at::Tensor& y, troupe::context_i
   result.gradients = {torch::ones({2})};
   result.carried = troupe::protocol::whole_purse();
   return result;
+}
+
+/// For node "a", `who` takes every message from now on and does nothing.
+caf::actor freeze(cast& play, const std::string& who) {
+  auto frozen = play.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler([](caf::scheduled_actor* me, caf::message_view&) -> caf::result<caf::message> {
+      me->make_response_promise();  // an answer that never comes
+      return caf::delegated<caf::message>();
+    });
+    return {[](caf::unit_t) {}};
+  });
+  auto& known = play.node("a").actors().directory();
+  known.add({who, play.node(who).id(), "127.0.0.1", 0}, caf::actor_cast<caf::strong_actor_ptr>(frozen));
+  return frozen;
 }
 
 /// The call, which is over, was refused as its context is gone. No other failure will do.
@@ -215,15 +235,7 @@ BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
   auto x = input();
   troupe::context pass(play.node("a"));
   auto y = play.call("c", "times_weight", play.call("b", "times_weight", x));
-  const auto frozen = play.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-    self->set_default_handler([](caf::scheduled_actor* me, caf::message_view&) -> caf::result<caf::message> {
-      me->make_response_promise();  // an answer that never comes
-      return caf::delegated<caf::message>();
-    });
-    return {[](caf::unit_t) {}};
-  });
-  auto& known = play.node("a").actors().directory();
-  known.add({"c", play.node("c").id(), "127.0.0.1", 0}, caf::actor_cast<caf::strong_actor_ptr>(frozen));
+  const auto frozen = freeze(play, "c");
   troupe::backward_options options;
   options.deadline = 1500ms;
   auto result = pass.backward({y.sum()}, options);
@@ -241,6 +253,93 @@ BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
            std::string(e.what()).find("1.5 s; not known to be done with it: ") != std::string::npos &&
            std::string(e.what()).find("'c'") != std::string::npos;
   });
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_nobody_answers_fails_at_its_deadline) {
+  cast play(1);
+  const auto frozen = freeze(play, "c");
+  auto reply = play.peer("c").call("times_weight", {torch::ones({2})});
+  play.run();
+  BOOST_TEST(!reply.ready());
+  play.scheduler().advance_time(std::chrono::hours(1));
+  play.run();
+  caf::anon_send_exit(frozen, caf::exit_reason::user_shutdown);
+  BOOST_REQUIRE(reply.ready());
+  BOOST_CHECK_EXCEPTION(reply.get(), troupe::error,
+                        [](const troupe::error& e) { return e.code() == troupe::errc::deadline_passed; });
+}
+
+// GA-3: who asks does so before the thread that computes has begun, or after it has ended.
+BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_not) {
+  for (int seed = 0; seed < 20; ++seed) {
+    bool answered = false;
+    troupe::table_ptr gradients;
+    cast play(seed);
+    const troupe::context pass(play.node("a"));
+    auto& here = play.node("a").actors();
+    const auto record = here.find_context(pass.id()).record;
+    auto terms = troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+    const auto x = input();
+    terms->task->settings.roots = {torch::autograd::impl::gradient_edge((3 * x).sum())};
+    terms->task->settings.root_gradients = {torch::ones({})};
+    const auto part = troupe::spawn_graph_task(here, std::move(terms));
+    play.system.spawn([&](caf::event_based_actor* self) {
+      self->send(part, troupe::start_atom::value);
+      self->request(part, caf::infinite, troupe::take_atom::value).then([&](const troupe::table_ptr& all) {
+        answered = true;
+        gradients = all;
+      });
+    });
+    play.run();
+    caf::anon_send(part, troupe::close_atom::value);
+    BOOST_REQUIRE_MESSAGE(answered, "seed " << seed << ": nobody answers");
+    BOOST_REQUIRE(gradients);
+    BOOST_TEST(same(gradients->find(x), torch::full({2}, 3.0)));
+  }
+}
+
+// GT-4: the second of two gradients does not fit.
+BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
+  cast play(1);
+  const troupe::context pass(play.node("a"));
+  const auto fitting = gradients_for(play.call("b", "times_weight", input()), pass.id());
+  const auto misshapen = gradients_for(play.call("b", "times_weight", input()), pass.id());
+  auto& there = play.node("b").actors();
+  const auto record = there.find_context(pass.id()).record;
+  const auto terms = troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+  const auto work = troupe::make_burst(*terms, troupe::burst::kind::run, {});
+  bool freed = false;
+  std::vector<float> elements(2);
+  work->deliveries.push_back({fitting.message, {torch::from_blob(elements.data(), {2}, [&](void*) { freed = true; })}, {}, {}});
+  work->deliveries.push_back({misshapen.message, {torch::ones({3})}, {}, {}});
+  troupe::run_burst(*work, there);
+  BOOST_REQUIRE(work->failure.has_value());
+  BOOST_TEST(std::string(work->failure->what()).find("[3]") != std::string::npos, work->failure->what());
+  BOOST_TEST(freed);
+}
+
+// GA-2: "a" loses "c" after a drawn number of steps, and its control actors are not told.
+BOOST_AUTO_TEST_CASE(a_pass_that_can_not_tell_a_node_what_to_do_ends_in_every_order) {
+  int failed = 0;
+  for (int seed = 0; seed < orders; ++seed) {
+    cast play(seed);
+    troupe::context pass(play.node("a"));
+    const auto y = play.call("b", "times_weight", input());
+    const auto unused = play.call("c", "times_weight", y);
+    auto result = pass.backward({(y + play.call("c", "times_weight", y)).sum()});
+    play.run_up_to(40);
+    play.node("a").actors().directory().remove(play.node("c").id());
+    play.run();
+    BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
+    try {
+      result.get();
+    } catch (const troupe::error& e) {
+      ++failed;
+      BOOST_REQUIRE_MESSAGE(std::string(e.what()).find("'c'") != std::string::npos, e.what());
+    }
+  }
+  BOOST_TEST(failed > 0);
+  BOOST_TEST(failed < orders);
 }
 
 // PE-1

@@ -12,9 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/company.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -155,6 +157,14 @@ BOOST_AUTO_TEST_CASE(a_node_stops_while_short_calls_run) {
         BOOST_TEST((lost.code() == troupe::errc::peer_down || lost.code() == troupe::errc::stopping));
       }
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_discarded_is_freed_on_another_thread) {
+  std::promise<std::thread::id> freed;
+  a.actors().discard({nullptr, [&](void*) { freed.set_value(std::this_thread::get_id()); }});
+  auto where = freed.get_future();
+  BOOST_REQUIRE((where.wait_for(20s) == std::future_status::ready));
+  BOOST_TEST((where.get() != std::this_thread::get_id()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

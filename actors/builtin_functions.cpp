@@ -7,11 +7,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/tensor.h>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/call_values.hpp>
+#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/local_optimizer.hpp>
 #include <troupe/actors/module_selection.hpp>
-#include <troupe/actors/node.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/object_store.hpp>
 #include <troupe/actors/overwritable.hpp>
 #include <troupe/actors/script_module.hpp>
@@ -54,7 +55,7 @@ const engine::gradient_table& gradients_of(const call_arguments& arguments) {
 }
 
 void refuse_if_down(call_arguments& arguments, node_id who) {
-  const auto& known = arguments.here.actors().directory();
+  const auto& known = services_of(arguments.here).directory();
   if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
 
@@ -201,7 +202,7 @@ call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
 /// Which passes of a context of this node are over, for a node that has gradients of them.
 call_reply passes(object_store& objects, call_arguments& arguments) {
   const context_id id{objects.here(), number_from(arguments.values, value_names::object)};
-  const auto context = arguments.here.actors().find_context(id);
+  const auto context = parts_of(arguments.here).contexts.find(id);
   if (!context.record) throw error(errc::unknown_context, to_string(id) + " was released, or is of another run of this node");
   call_request known;
   context.record->brief(known);
@@ -280,12 +281,6 @@ call_reply discard(object_store& objects, call_arguments& arguments) {
 }
 
 }  // namespace
-
-std::string label_of(const std::string& function, const attributes& values) {
-  const auto found = values.find(value_names::method);
-  const auto* method = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
-  return method != nullptr ? *method : function;
-}
 
 void add_builtin_functions(function_table& functions, object_store& objects) {
   const auto add = [&](const char* name, call_reply (*run)(object_store&, call_arguments&)) {

@@ -8,9 +8,10 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/anomaly_scope.hpp>
-#include <troupe/actors/company.hpp>
 #include <troupe/actors/exception_text.hpp>
-#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/node_services.hpp>
+#include <troupe/actors/outgoing_pieces.hpp>
+#include <troupe/actors/peer_contract.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -23,8 +24,8 @@ namespace {
 /// Sends each gradient that reaches a recv to the node that sent the tensor, while the burst goes on.
 class gradient_outlet : public engine::outlet {
  public:
-  explicit gradient_outlet(company& here)
-      : company_(here), peers_(here.directory()), here_(here.id()), transfers_(here.transfers()) {}
+  explicit gradient_outlet(node_services& here)
+      : services_(here), peers_(here.directory()), here_(here.id()), transfers_(here.transfers()) {}
 
   void bind(burst& work) { work_ = &work; }
 
@@ -64,7 +65,7 @@ class gradient_outlet : public engine::outlet {
   // The gradients belong to a graph that goes on at the receiver. The context knows the send before the message leaves.
   void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
     message.place = work_->place;
-    message.joint = {company_.next_number(), here_};
+    message.joint = {services_.next_number(), here_};
     auto send = engine::attach_send(message.joint, gradients);
     if (!send) return;
     for (const auto& gradient : gradients) message.requires_grad.push_back(gradient.defined() && gradient.requires_grad());
@@ -76,9 +77,9 @@ class gradient_outlet : public engine::outlet {
     const bool large = outgoing_pieces::any_large(message.gradients);
     if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
     auto leaving = std::make_shared<outgoing_gradients>(outgoing_gradients{id, std::move(message)});
-    if (arriving.events.empty()) return caf::anon_send(company_.face(), std::move(leaving));
+    if (arriving.events.empty()) return caf::anon_send(services_.face(), std::move(leaving));
     auto initiator = caf::actor_cast<peer_actor>(peers_.face(work_->context.node));
-    auto sent_on = [face = company_.face(), initiator, here = here_, leaving](std::exception_ptr failure) {
+    auto sent_on = [face = services_.face(), initiator, here = here_, leaving](std::exception_ptr failure) {
       if (!failure) return caf::anon_send(face, leaving);
       const auto& message = leaving->message;
       auto text =
@@ -96,7 +97,7 @@ class gradient_outlet : public engine::outlet {
   }
 
   burst* work_ = nullptr;
-  company& company_;
+  node_services& services_;
   const peer_directory& peers_;
   node_id here_;
   devices::transfers& transfers_;
@@ -153,7 +154,7 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 
 }  // namespace
 
-void run_burst(burst& work, company& here) {
+void run_burst(burst& work, node_services& here) {
   std::optional<anomaly_scope> anomaly;
   std::uint64_t before = 0;
   try {

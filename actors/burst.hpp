@@ -11,8 +11,9 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <caf/allowed_unsafe_message_type.hpp>
 
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/graph_task_contract.hpp>
 #include <troupe/actors/pass_outcome.hpp>
 #include <troupe/devices/courier.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -64,15 +65,10 @@ struct burst {
   std::vector<message_id> recvs;  // what a walk found
   std::optional<error> failure;
 };
-using burst_ptr = std::shared_ptr<burst>;
-using table_ptr = std::shared_ptr<engine::gradient_table>;
 
-class company;
+class node_services;
 
 /// Runs a burst on this thread. Never throws: what goes wrong is in `failure`, with the node's name and the function's.
-void run_burst(burst& work, company& here);
+void run_burst(burst& work, node_services& here);
 
 }  // namespace troupe
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::burst_ptr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::table_ptr)

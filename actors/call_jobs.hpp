@@ -13,7 +13,6 @@
 #include <caf/message_id.hpp>
 #include <caf/typed_response_promise.hpp>
 
-#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/deadline_clock.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
@@ -27,6 +26,8 @@
 /// What the actors of one node hand each other by pointer. None of it travels.
 namespace troupe {
 
+class context_record;
+using context_record_ptr = std::shared_ptr<context_record>;
 using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 
 /// Why the elements of a message are not to be had, from a courier's failure.

@@ -7,15 +7,16 @@
 #include <ATen/core/grad_mode.h>
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/anomaly_scope.hpp>
-#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/call_values.hpp>
+#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/exception_text.hpp>
+#include <troupe/actors/node_services.hpp>
 #include <troupe/actors/operator_log.hpp>
-#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/steady_clock.hpp>
 #include <troupe/actors/thread_actor.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
@@ -29,7 +30,7 @@ constexpr std::int64_t shortest_wait_ns = 1'000'000;
 
 class pool_observer : public blocking_observer {
  public:
-  explicit pool_observer(company& here) : here_(here), outer_(std::exchange(current(), this)) {}
+  explicit pool_observer(node_services& here) : here_(here), outer_(std::exchange(current(), this)) {}
   ~pool_observer() override { current() = outer_; }
   void blocked() override {
     blocked_ns_ = steady_ns();
@@ -44,7 +45,7 @@ class pool_observer : public blocking_observer {
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:
-  company& here_;
+  node_services& here_;
   blocking_observer* outer_;
   std::int64_t blocked_ns_ = 0;
   std::int64_t waited_ns_ = 0;
@@ -56,7 +57,7 @@ std::vector<at::Tensor> received(autograd_message& payload) {
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
 }
 
-void answer(incoming_call& job, const std::string& label, call_reply reply, company& here) {
+void answer(incoming_call& job, const std::string& label, call_reply reply, node_services& here) {
   const auto& request = job.request;
   auto what = "the result of '" + label + "' on node '" + here.name() + "'";
   auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
@@ -71,8 +72,9 @@ void answer(incoming_call& job, const std::string& label, call_reply reply, comp
 }
 
 /// Runs the call on this thread; never throws.
-void run_call(incoming_call& job, company& here) {
-  const company::own_thread own(here);
+void run_call(incoming_call& job, const call_surroundings& around) {
+  auto& here = around.services;
+  const node_services::own_thread own(here);
   const pool_observer observer(here);
   auto& request = job.request;
   const auto begin = steady_ns();
@@ -89,8 +91,8 @@ void run_call(incoming_call& job, company& here) {
     const anomaly_scope anomaly(!request.calls.empty());
     call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls));
     c10::AutoGradMode record(true);
-    const auto run = here.functions().find(request.function);
-    call_arguments arguments{.here = here.handle(),
+    const auto run = around.functions.find(request.function);
+    call_arguments arguments{.here = around.handle,
                              .target = request.target,
                              .values = std::move(request.values),
                              .tensors = received(request.payload),
@@ -118,8 +120,9 @@ void run_call(incoming_call& job, company& here) {
 
 }  // namespace
 
-void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& worker) {
-  run_call(*job, here);
+void serve_call(incoming_call_ptr job, const call_surroundings& around, const call_worker_actor& worker) {
+  auto& here = around.services;
+  run_call(*job, around);
   auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job](std::exception_ptr failure) {
     if (failure) job->failure = not_copied(failure);
     caf::anon_send(owner, job);
@@ -131,16 +134,16 @@ void serve_call(incoming_call_ptr job, company& here, const call_worker_actor& w
   caf::anon_send(here.face(), free_atom::value, worker);
 }
 
-call_worker_actor make_call_worker(company& here) {
-  if (!here.networked())
-    return here.system().spawn([&here](call_worker_actor::pointer self) -> call_worker_actor::behavior_type {
-      return {[&here, self](incoming_call_ptr& job) { serve_call(job, here, self); }};
+call_worker_actor make_call_worker(const call_surroundings& around) {
+  auto& system = around.services.system();
+  if (!around.services.networked())
+    return system.spawn([around](call_worker_actor::pointer self) -> call_worker_actor::behavior_type {
+      return {[around, self](incoming_call_ptr& job) { serve_call(job, around, self); }};
     });
-  auto serve = [&here](incoming_call_ptr& job, const caf::actor& self) {
-    serve_call(std::move(job), here, caf::actor_cast<call_worker_actor>(self));
+  auto serve = [around](incoming_call_ptr& job, const caf::actor& self) {
+    serve_call(std::move(job), around, caf::actor_cast<call_worker_actor>(self));
   };
-  return caf::actor_cast<call_worker_actor>(
-    spawn_with_thread<incoming_call_ptr>(here.system(), "troupe.call", std::move(serve)));
+  return caf::actor_cast<call_worker_actor>(spawn_with_thread<incoming_call_ptr>(system, "troupe.call", std::move(serve)));
 }
 
 }  // namespace troupe

@@ -9,7 +9,8 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/pass_start.hpp>
 
 namespace troupe {
@@ -59,8 +60,8 @@ struct context::parts {
 context::context(node& here) : here_(&here) {
   if (auto open = call_scope::context())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
-  here.actors().check_running();
-  auto made = here.actors().make_context();
+  company_of(here).check_running();
+  auto made = parts_of(here).contexts.open();
   id_ = made.record->id();
   parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
   scope_ = std::make_unique<call_scope>(id_, program_place{});
@@ -69,7 +70,7 @@ context::context(node& here) : here_(&here) {
 context::~context() {
   if (std::this_thread::get_id() != made_by_) call_scope::leave_behind(std::move(scope_));
   scope_.reset();
-  here_->actors().close_context(id_);
+  parts_of(*here_).contexts.close(id_);
 }
 
 context_id context::current() noexcept { return call_scope::context(); }
@@ -92,8 +93,8 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   job->fast = options.mode == pass_mode::fast;
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;
-  here_->actors().check_running();
-  start_pass(here_->actors(), parts_->record, parts_->actor, job);
+  company_of(*here_).check_running();
+  start_pass(services_of(*here_), parts_->record, parts_->actor, job);
   return result;
 }
 

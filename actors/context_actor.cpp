@@ -10,10 +10,10 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/broker_mailbox.hpp>
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/cpu_continuation.hpp>
-#include <troupe/actors/pass_start.hpp>
-#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/graph_task_actor.hpp>
+#include <troupe/actors/node_services.hpp>
+#include <troupe/actors/pass_terms.hpp>
+#include <troupe/actors/peer_contract.hpp>
 #include <troupe/actors/timed_request.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -28,7 +28,7 @@ template <class Self>
 struct context_shell {
   Self self;
   context_state& state;
-  company& here;
+  node_services& here;
 
   explicit context_shell(Self s) : self(s), state(s->state), here(*s->state.here) {
     for (auto& [number, task] : state.record->take_over())
@@ -179,12 +179,8 @@ context_state::~context_state() {
   if (here != nullptr) here->deadlines().call_off(expiry);
 }
 
-error pass_is_running() {
-  return error(errc::misuse, "a backward pass of this context is still running: wait for its future before starting another");
-}
-
 template <class Self>
-context_actor::behavior_type make_context(Self self, company* here, context_record_ptr record) {
+context_actor::behavior_type make_context(Self self, node_services* here, context_record_ptr record) {
   close_mailbox_at_exit(self);
   self->link_to(here->face());
   self->state.here = here;
@@ -251,7 +247,7 @@ context_actor::behavior_type make_context(Self self, company* here, context_reco
   };
 }
 
-context_actor spawn_context(company& here, context_record_ptr record) {
+context_actor spawn_context(node_services& here, context_record_ptr record) {
   using state = context_state;
   if (here.networked())
     return here.system().middleman().spawn_broker<caf::lazy_init>(make_context<context_actor::stateful_broker_pointer<state>>,

@@ -11,6 +11,7 @@
 #include <caf/actor_control_block.hpp>
 
 #include <troupe/actors/activity.hpp>
+#include <troupe/actors/call_jobs.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/messages.hpp>
@@ -94,6 +95,5 @@ class context_record {
   bool profiled_ = false;
   bool released_ = false;
 };
-using context_record_ptr = std::shared_ptr<context_record>;
 
 }  // namespace troupe

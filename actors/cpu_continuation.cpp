@@ -5,8 +5,10 @@
 
 #include <ATen/core/grad_mode.h>
 #include <caf/actor_cast.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/burst_runner.hpp>
+#include <troupe/actors/node_services.hpp>
 #include <troupe/actors/thread_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -14,10 +16,10 @@ namespace troupe {
 
 namespace {
 
-auto make_handlers(company& here) {
+auto make_handlers(node_services& here) {
   return std::tuple{
     [&here](burst_ptr& work, const graph_task_actor& owner) {
-      const company::own_thread own(here);
+      const node_services::own_thread own(here);
       run_and_return(here, std::move(work), owner);
     },
     [&here](merge_atom, gradients_ptr& all, const table_ptr& more) -> caf::result<gradients_ptr> {
@@ -37,7 +39,7 @@ auto make_handlers(company& here) {
 
 }  // namespace
 
-cpu_continuation_actor spawn_cpu_continuation(company& here) {
+cpu_continuation_actor spawn_cpu_continuation(node_services& here) {
   if (here.networked()) {
     auto make = [&here](const caf::actor&) { return make_handlers(here); };
     return caf::actor_cast<cpu_continuation_actor>(spawn_handlers_with_thread(here.system(), "troupe.backward", make));

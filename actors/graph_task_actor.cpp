@@ -10,12 +10,11 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/broker_mailbox.hpp>
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/context_actor.hpp>
-#include <troupe/actors/cpu_continuation.hpp>
+#include <troupe/actors/burst_runner.hpp>
+#include <troupe/actors/context_contract.hpp>
 #include <troupe/actors/exception_text.hpp>
-#include <troupe/actors/operator_log.hpp>
-#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/node_services.hpp>
+#include <troupe/actors/peer_contract.hpp>
 #include <troupe/actors/quoted_names.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -32,7 +31,7 @@ template <class Self>
 struct pass_shell {
   Self self;
   graph_task_state& state;
-  company& here;
+  node_services& here;
   const pass_terms& terms;
 
   explicit pass_shell(Self s) : self(s), state(s->state), here(*s->state.here), terms(*s->state.terms) {}
@@ -45,7 +44,7 @@ struct pass_shell {
     // The thread that waits for the pass has nothing else to do, and need not be told of its end by another.
     if (terms.outcome && terms.outcome->result().offer([to = &here, work, me] { run_and_return(*to, work, me); })) return;
     auto run = [to = &here, work, me] {
-      const company::own_thread own(*to);
+      const node_services::own_thread own(*to);
       run_and_return(*to, work, me);
     };
     auto send = [to = here.continuation(), work, me] { caf::anon_send(to, work, me); };
@@ -231,26 +230,6 @@ struct pass_shell {
   }
 };
 
-/// The spans of a burst, to the trace of the node that started the pass.
-void hand_over(company& here, node_id initiator, trace_span whole, std::vector<trace_span> parts) {
-  if (initiator == here.id()) {
-    for (auto& span : parts) {
-      span.lane = "backward";
-      here.recorder().record(std::move(span));
-    }
-    return;
-  }
-  const auto face = here.directory().face(initiator);
-  if (!face) return;
-  trace_log log{std::move(parts), 0};
-  whole.name = here.name() + ": " + whole.name;
-  log.spans.insert(log.spans.begin(), std::move(whole));
-  call_request message;
-  message.function = "troupe.spans";
-  message.values = {{"node", here.name()}, {"spans", pack(log)}};
-  caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(message));
-}
-
 }  // namespace
 
 graph_task_state::~graph_task_state() {
@@ -259,53 +238,14 @@ graph_task_state::~graph_task_state() {
   if (terms && terms->outcome) terms->outcome->result().set_error(error(errc::stopping, "this node stopped during backward"));
 }
 
-burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried) {
-  auto work = std::make_shared<burst>();
-  work->what = what;
-  work->context = terms.context;
-  work->pass = terms.pass;
-  work->keep_graph = terms.keep_graph;
-  work->create_graph = terms.create_graph;
-  work->place = terms.place;
-  work->carried = std::move(carried.carried);
-  work->settles = carried.settles;
-  work->state = std::move(terms.task);
-  work->stop = terms.stop;
-  work->outcome = terms.outcome;
-  return work;
-}
-
-deadline_clock::alarm set_deadline(company& here, const graph_task_actor& task, std::chrono::milliseconds deadline) {
+deadline_clock::alarm set_deadline(node_services& here, const graph_task_actor& task, std::chrono::milliseconds deadline) {
   return here.deadlines().set(deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(task)] {
     if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<graph_task_actor>(strong), deadline_atom::value);
   });
 }
 
-void run_and_return(company& here, burst_ptr work, const graph_task_actor& owner) {
-  const call_scope outside_any_call({}, {});
-  const auto begin = steady_ns();
-  const bool mine = work->context.node == here.id();
-  const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();
-  const auto spans = wanted ? std::make_shared<span_collector>() : nullptr;
-  {
-    const operator_log log(spans);
-    run_burst(*work, here);
-  }
-  here.counts().functions_run += work->functions;
-  const auto end = steady_ns();
-  here.times().note("backward", end - begin);
-  here.recorder().record("backward", "backward", begin, end);
-  if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
-  const auto outcome = work->outcome;
-  const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
-  if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});
-  const bool complete = last && protocol::all_settled(work->carried) && outcome->succeed();
-  caf::anon_send(owner, std::move(work));
-  if (complete) outcome->tell();  // last: who waits may end the node
-}
-
 template <class Self>
-graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_terms_ptr terms) {
+graph_task_actor::behavior_type make_graph_task(Self self, node_services* here, pass_terms_ptr terms) {
   close_mailbox_at_exit(self);
   self->link_to(here->face());
   auto& state = self->state;
@@ -421,7 +361,7 @@ graph_task_actor::behavior_type make_graph_task(Self self, company* here, pass_t
   };
 }
 
-graph_task_actor spawn_graph_task(company& here, pass_terms_ptr terms) {
+graph_task_actor spawn_graph_task(node_services& here, pass_terms_ptr terms) {
   using state = graph_task_state;
   if (here.networked())
     return here.system().middleman().spawn_broker<caf::lazy_init>(

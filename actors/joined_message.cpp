@@ -7,11 +7,10 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/builtin_functions.hpp>
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/call_values.hpp>
+#include <troupe/actors/context_contract.hpp>
 #include <troupe/actors/missing_tensor.hpp>
-#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -22,7 +21,7 @@ namespace troupe {
 namespace {
 
 autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensors, const std::string& what) {
-  auto& here = node.actors();
+  auto& here = services_of(node);
   check_sum_travels(tensors, what);
   auto packed = here.pack(call_scope::context(), std::move(tensors), what);
   packed.arriving.wait();
@@ -34,14 +33,14 @@ autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensor
     joint->to = to;
     joint->send.function = std::move(packed.send);
     joint->recordings = {call_scope::recorded()};
-    here.add_joint(std::move(joint));
+    parts_of(node).contexts.add(std::move(joint));
   }
   return std::move(packed.payload);
 }
 
 pass_history_ptr passes_of(node& here, const context_id& id) {
   const call_scope outside({}, {});
-  const peer opener(here, here.actors().directory().name(id.node), id.node);
+  const peer opener(here, services_of(here).directory().name(id.node), id.node);
   const auto reply = opener.call("troupe.passes", {}, {{value_names::object, to_attribute(id.number)}}).get();
   auto history = std::make_shared<pass_history>();
   history->completed = {number_from(reply.values, "completed")};
@@ -62,7 +61,7 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
 }
 
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
-  here.actors().witness(message.message.number);
+  services_of(here).witness(message.message.number);
   devices::place(message.tensors, message.devices, "a message's tensor");
   if (!message.context || message.requires_grad.empty()) return std::move(message.tensors);
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad);
@@ -92,7 +91,7 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
     throw error(errc::misuse,
                 "joined_scope::gradients: no backward pass of the message's context has completed, so it has no gradients; run "
                 "context.backward(...).get() before the message is sent");
-  if (const auto context = here_->actors().context(id)) {
+  if (const auto context = parts_of(*here_).contexts.find(id).actor) {
     caf::scoped_actor self{here_->system()};
     self->request(context, here_->options().deadline, known)
       .receive([&](const gradients_ptr& all) { result = all; },

@@ -7,12 +7,13 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_services.hpp>
 #include <troupe/actors/thread_actor.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
 
 namespace troupe {
 
-memory_reader_actor spawn_memory_reader(company& here) {
+memory_reader_actor spawn_memory_reader(node_services& here) {
   auto read = [&here](incoming_offer_ptr& job, const caf::actor&) {
     try {
       job->failure = here.arriving().read(job->offer, job->given);

@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <mutex>
+#include <utility>
 
-#include <caf/allowed_unsafe_message_type.hpp>
-#include <caf/replies_to.hpp>
-#include <caf/response_promise.hpp>
-#include <caf/typed_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
-
-#include <troupe/messages/errors.hpp>
-#include <troupe/messages/messages.hpp>
+#include <troupe/actors/worker_contracts.hpp>
 
 namespace troupe {
 
-class company;
-
-/// Elements to read out of another process's memory.
-struct incoming_offer {
-  tensor_offer offer;
-  memory_mark given;
-  caf::response_promise promise;  // delivered by `peer` only
-  std::optional<error> failure;
-};
-using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
-
-/// The thread that reads offered elements, one offer after another, so that the network thread copies none of them.
-///   MR-1  every offer goes back to `peer`, read or with a failure.
-using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
+class node_services;
 
 /// Throws std::system_error where the system gives no thread.
-memory_reader_actor spawn_memory_reader(company& here);
+memory_reader_actor spawn_memory_reader(node_services& here);
+
+/// The memory reader of a node, which starts when it is asked for first. Any thread may use it.
+class lazy_memory_reader {
+ public:
+  explicit lazy_memory_reader(node_services& here) : here_(here) {}
+
+  /// Null after stop(). Throws std::system_error where the system gives no thread. Pre: the node has a network.
+  memory_reader_actor get() {
+    std::lock_guard lock(mutex_);
+    if (!stopped_ && !reader_) reader_ = spawn_memory_reader(here_);
+    return reader_;
+  }
+  /// The node stops: hands out the reader, if there is one, to be ended.
+  memory_reader_actor stop() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    return std::exchange(reader_, {});
+  }
+
+ private:
+  node_services& here_;
+  std::mutex mutex_;  // guards what follows
+  memory_reader_actor reader_;
+  bool stopped_ = false;
+};
 
 }  // namespace troupe
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::incoming_offer_ptr)

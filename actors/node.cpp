@@ -8,8 +8,9 @@
 
 #include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/call_values.hpp>
 #include <troupe/actors/chrome_trace.hpp>
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -33,22 +34,23 @@ node_status status_of(caf::actor_system& system, const peer_actor& who, std::chr
 /// What every node answers about itself.
 void add_own_functions(node& here) {
   here.functions().add("troupe.trace", [](call_arguments& arguments) {
-    caf::scoped_actor self{arguments.here.actors().system()};
+    caf::scoped_actor self{arguments.here.system()};
     call_reply reply;
-    self->request(arguments.here.actors().tracer(), collect_deadline, collect_atom::value)
+    self->request(services_of(arguments.here).tracer(), collect_deadline, collect_atom::value)
       .receive([&](const trace_log& log) { reply.values["spans"] = pack(log); },
                [](const caf::error& reason) { throw to_exception(reason); });
     return reply;
   });
   // What a burst of a pass ran, which another node has started.
   here.functions().add("troupe.spans", [](call_arguments& arguments) {
-    auto& here = arguments.here.actors();
+    auto& here = services_of(arguments.here);
     const auto name = get<std::string>(arguments.values, "node");
     auto spans = unpack(get<std::string>(arguments.values, "spans")).spans;
     caf::scoped_actor self{here.system()};
     std::int64_t offset = 0;
     if (here.networked())
-      self->request(here.membership(), collect_deadline, clock_atom::value, arguments.here.peer(name).id())
+      self
+        ->request(company_of(arguments.here).membership(), collect_deadline, clock_atom::value, arguments.here.peer(name).id())
         .receive([&](std::int64_t ns) { offset = ns; },
                  [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); });
     for (auto& span : spans) {
@@ -71,8 +73,8 @@ std::string add_call(const std::string& before, const std::string& label, const 
 node::node(settings options) : company_(std::make_unique<company>(*this, std::move(options))) {
   add_own_functions(*this);
   add_builtin_functions(*this);
-  company_->objects().open(*this);
-  for (const auto& where : company_->options().join) {
+  company_->parts().objects.open(*this);
+  for (const auto& where : company_->services().options().join) {
     const auto [host, port] = parse_address(where);
     join(host, port);
   }
@@ -81,35 +83,35 @@ node::node(settings options) : company_(std::make_unique<company>(*this, std::mo
 node::node(settings options, caf::actor_system& host) : company_(std::make_unique<company>(*this, std::move(options), &host)) {
   add_own_functions(*this);
   add_builtin_functions(*this);
-  company_->objects().open(*this);
+  company_->parts().objects.open(*this);
 }
 
 node::~node() { stop(); }
 
-const std::string& node::name() const noexcept { return company_->name(); }
+const std::string& node::name() const noexcept { return company_->services().name(); }
 
-node_id node::id() const noexcept { return company_->id(); }
+node_id node::id() const noexcept { return company_->services().id(); }
 
-const settings& node::options() const noexcept { return company_->options(); }
+const settings& node::options() const noexcept { return company_->services().options(); }
 
-std::uint16_t node::port() const noexcept { return company_->port(); }
+std::uint16_t node::port() const noexcept { return company_->services().self().port; }
 
-function_table& node::functions() noexcept { return company_->functions(); }
+function_table& node::functions() noexcept { return company_->parts().functions; }
 
-caf::actor_system& node::system() noexcept { return company_->system(); }
+caf::actor_system& node::system() noexcept { return company_->services().system(); }
 
 void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
   if (!actor) throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
-  company_->publish(std::move(name), actor);
+  company_->parts().published.add(std::move(name), actor);
 }
 
-object_store& node::objects() noexcept { return company_->objects(); }
+object_store& node::objects() noexcept { return company_->parts().objects; }
 
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
-  caf::scoped_actor self{company_->system()};
+  caf::scoped_actor self{company_->services().system()};
   std::string result;
   self
     ->request(company_->membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
@@ -120,24 +122,25 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              });
   // One that was restarted is known by its name from now on, also before the news of both is through.
   self->request(company_->membership(), limit, find_atom::value, result, std::int64_t{0})
-    .receive([&](const peer_up& found) { company_->directory().add(found.who, found.face); }, [](const caf::error&) {});
+    .receive([&](const peer_up& found) { company_->services().directory().add(found.who, found.face); },
+             [](const caf::error&) {});
   return result;
 }
 
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
   company_->check_running();
-  if (const auto known = company_->directory().find(name)) return troupe::peer(*this, name, *known);
+  if (const auto known = company_->services().directory().find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
-  caf::scoped_actor self{company_->system()};
+  caf::scoped_actor self{company_->services().system()};
   std::optional<troupe::peer> result;
   self
     ->request(company_->membership(), limit + std::chrono::seconds(1), find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const peer_up& found) {
-        company_->directory().add(found.who, found.face);
+        company_->services().directory().add(found.who, found.face);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -148,35 +151,35 @@ troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
 node_status node::status() const {
   company_->check_running();
-  company_->close_now();
-  return status_of(company_->system(), company_->face(), options().deadline);
+  company_->parts().contexts.release_closed();
+  return status_of(company_->services().system(), company_->services().face(), options().deadline);
 }
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
-  for (const auto& each : company_->directory().members())
+  for (const auto& each : company_->services().directory().members())
     if (each.id != id()) result.push_back(each.name);
   return result;
 }
 
 void node::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
-  company_->on_peer_down(std::move(notify));
+  company_->parts().on_peer_down.set(std::move(notify));
 }
 
 void node::trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns) {
-  company_->recorder().record(name, category, begin_ns, end_ns);
+  company_->services().recorder().record(name, category, begin_ns, end_ns);
 }
 
-void node::set_tracing(bool on) { company_->recorder().enable(on); }
+void node::set_tracing(bool on) { company_->services().recorder().enable(on); }
 
-void node::set_profiling(bool on) { company_->recorder().profile(on); }
+void node::set_profiling(bool on) { company_->services().recorder().profile(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
-  caf::scoped_actor self{company_->system()};
+  caf::scoped_actor self{company_->services().system()};
   std::vector<node_trace> nodes{{name(), 0, {}}};
-  self->request(company_->tracer(), collect_deadline, collect_atom::value)
+  self->request(company_->services().tracer(), collect_deadline, collect_atom::value)
     .receive([&](trace_log& log) { nodes.front().spans = std::move(log.spans); },
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
@@ -191,19 +194,21 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
   return chrome_trace(nodes);
 }
 
+void node::introduce(node& other) { company_->introduce(*other.company_); }
+
 void node::stop() { company_->stop(); }
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
-  auto& here = here_->actors();
-  here.check_running();
+  company_of(*here_).check_running();
+  auto& here = services_of(*here_);
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
   return status_of(here.system(), caf::actor_cast<peer_actor>(face), deadline.value_or(here.options().deadline));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
-  auto& here = here_->actors();
-  here.check_running();
+  company_of(*here_).check_running();
+  auto& here = services_of(*here_);
   detail::continuation_scope::refuse_to_wait();
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
@@ -217,7 +222,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
 
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
                               std::optional<std::chrono::milliseconds> deadline) const {
-  auto& here = here_->actors();
+  auto& here = services_of(*here_);
   auto context = call_scope::context();
   auto label = label_of(function, values);
   auto packed = here.pack(context, std::move(tensors), "the call of '" + label + "' on node '" + name_ + "'");
@@ -245,7 +250,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
     if (answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad);
   });
-  here.send_call(std::move(job), std::move(packed.arriving));
+  parts_of(*here_).calls.send(std::move(job), std::move(packed.arriving));
   return reply;
 }
 

@@ -26,7 +26,7 @@ namespace troupe {
 
 class remote_module;
 class object_store;
-class company;  // the actors behind a node; see company.hpp
+class company;
 struct node_status;
 
 /// Another node (or this one), as seen from here.
@@ -66,7 +66,8 @@ class peer {
 class node {
  public:
   explicit node(settings options);
-  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes (see company::introduce).
+  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes, which
+  /// introduce() makes known to each other.
   node(settings options, caf::actor_system& host);
   ~node();
   node(const node&) = delete;
@@ -125,13 +126,16 @@ class node {
   /// The spans of all nodes named, as a Chrome/Perfetto trace (JSON), one row a node, on this node's clock.
   std::string collect_trace(const std::vector<std::string>& peers);
 
+  /// Tells this node that `other`, on the same actor system and without a network too, is up.
+  void introduce(node& other);
+
   /// Says farewell and stops the actors; the destructor does the same. Calls that wait fail. Idempotent. Throws troupe::error
   /// (misuse) inside a call or a hook that runs on this node, and in a continuation: it would wait for itself.
   void stop();
 
-  company& actors() noexcept { return *company_; }
-
  private:
+  friend struct node_access;
+
   std::unique_ptr<company> company_;
 };
 

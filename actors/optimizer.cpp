@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/call_values.hpp>
 #include <troupe/actors/checkpoint.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
 #include <troupe/actors/quoted_names.hpp>

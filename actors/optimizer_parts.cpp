@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include <troupe/actors/builtin_functions.hpp>
+#include <troupe/actors/call_values.hpp>
 #include <troupe/actors/object_store.hpp>
 #include <troupe/engine/gradient_table.hpp>
 

@@ -6,48 +6,16 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/burst_runner.hpp>
+#include <troupe/actors/graph_task_actor.hpp>
+#include <troupe/actors/node_services.hpp>
+#include <troupe/actors/pass_terms.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 
 namespace troupe {
 
-pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
-                          bool keep_graph, bool create_graph) {
-  auto terms = std::make_shared<pass_terms>();
-  terms->context = record->id();
-  terms->pass = start.number;
-  terms->keep_graph = keep_graph;
-  terms->create_graph = create_graph;
-  terms->owner = std::move(owner);
-  terms->task = std::make_unique<pass_task>();
-  terms->task->record = record;
-  for (std::size_t i = 0; i < start.sends.size(); ++i) terms->task->send_index.emplace(start.sends[i].function->message, i);
-  auto& settings = terms->task->settings;
-  settings.sends = std::move(start.sends);
-  settings.recordings = std::move(start.recordings);
-  settings.keep_graph = keep_graph;
-  settings.create_graph = create_graph;
-  return terms;
-}
-
-pass_terms_ptr make_terms(const context_record_ptr& record, caf::strong_actor_ptr owner, backward_job& job,
-                          context_record::start start) {
-  const auto number = start.number;
-  auto peers = std::move(start.peers);
-  if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
-  auto terms = make_terms(record, std::move(owner), std::move(start), job.keep_graph, job.create_graph);
-  if (job.create_graph) terms->place = std::move(job.place);
-  auto& settings = terms->task->settings;
-  settings.roots = std::move(job.roots);
-  settings.root_gradients = std::move(job.gradients);
-  terms->participants = std::move(peers);
-  terms->deadline = job.deadline;
-  terms->fast = job.fast;
-  terms->outcome = std::make_shared<pass_outcome>(record, number, std::exchange(job.result, {}));  // see ~backward_job
-  return terms;
-}
-
-void start_pass(company& here, const context_record_ptr& record, const context_actor& owner, const backward_job_ptr& job) {
+void start_pass(node_services& here, const context_record_ptr& record, const context_actor& owner,
+                const backward_job_ptr& job) {
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
   if (!start) {

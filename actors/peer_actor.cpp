@@ -10,13 +10,14 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/broker_mailbox.hpp>
-#include <troupe/actors/builtin_functions.hpp>
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/cpu_continuation.hpp>
-#include <troupe/actors/object_store.hpp>
-#include <troupe/actors/open_requests.hpp>
+#include <troupe/actors/call_values.hpp>
+#include <troupe/actors/call_worker.hpp>
+#include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/exception_text.hpp>
 #include <troupe/actors/read_offers.hpp>
 #include <troupe/actors/ship.hpp>
+#include <troupe/actors/steady_clock.hpp>
 #include <troupe/actors/timed_request.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/inspect.hpp>
@@ -37,27 +38,28 @@ template <class Self>
 struct peer_shell {
   Self self;
   peer_state& state;
-  company& here;
+  node_parts& parts;
+  node_services& here;
 
-  explicit peer_shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
+  explicit peer_shell(Self s) : self(s), state(s->state), parts(*s->state.parts), here(*s->state.here) {}
 
-  peer_state::open_context find(const context_id& id) {
+  open_context find(const context_id& id) {
     auto found = state.contexts.find(id);
     if (found != state.contexts.end()) return found->second;
     if (id.node != here.id()) return {};
-    const auto [record, actor] = here.find_context(id);  // opened on another thread
-    if (actor) state.contexts.emplace(id, peer_state::open_context{record, actor});
-    return {record, actor};
+    auto opened = parts.contexts.find(id);  // opened on another thread
+    if (opened.actor) state.contexts.emplace(id, opened);
+    return opened;
   }
 
-  peer_state::open_context find_or_open(const context_id& id, node_id by) {
+  open_context find_or_open(const context_id& id, node_id by) {
     auto known = find(id);
     if (!known.actor && by.value != 0 && !here.directory().face(by)) return known;  // PE-5
     if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().face(id.node)) return known;
     known.record = std::make_shared<context_record>(id, here.id(), here.counts());
     known.actor = spawn_context(here, known.record);
     state.contexts.emplace(id, known);
-    here.know_context(known.record, known.actor);
+    parts.contexts.know(known);
     return known;
   }
 
@@ -67,9 +69,9 @@ struct peer_shell {
            !here.directory().is_down(who);
   }
 
-  peer_state::open_context context_of(const incoming_call& job) {
+  open_context context_of(const incoming_call& job) {
     const auto& payload = job.request.payload;
-    return payload.context ? find_or_open(payload.context, payload.message.node) : peer_state::open_context{};
+    return payload.context ? find_or_open(payload.context, payload.message.node) : open_context{};
   }
 
   void call_came(const incoming_call_ptr& job) {
@@ -81,7 +83,7 @@ struct peer_shell {
       take_call(job, context);
   }
 
-  void take_call(const incoming_call_ptr& job, const peer_state::open_context& context) {
+  void take_call(const incoming_call_ptr& job, const open_context& context) {
     const auto id = job->request.payload.context;
     if (id && !context.actor) {
       job->promise.deliver(no_context(id));
@@ -114,7 +116,7 @@ struct peer_shell {
   context_actor close(const context_id& id) {
     auto known = find(id).actor;
     state.contexts.erase(id);
-    here.forget_context(id);
+    parts.contexts.forget(id);
     if (id.node != here.id()) state.released.add(id);  // its own it opens itself, once
     if (auto lost = state.calls.extract(id))
       fail_calls(lost.mapped(), error(errc::unknown_context, "its context was released before it was answered"));
@@ -122,7 +124,7 @@ struct peer_shell {
   }
 
   caf::error no_context(const context_id& id) {
-    const auto why = here.no_context(id);
+    const auto why = parts.contexts.unknown(id);
     return make_error(why.code(), why.what());
   }
 
@@ -141,7 +143,7 @@ struct peer_shell {
     if (!face) return;
     self->send(caf::actor_cast<peer_actor>(face),
                participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
-                                  here.no_context(message.context).what()});
+                                  parts.contexts.unknown(message.context).what()});
   }
 
   /// A node may hold a part of this one's context unknown to us, as who called it there went down; or one that is cut off from
@@ -156,11 +158,11 @@ struct peer_shell {
 
   node_status status() {
     node_status result;
-    result.self = {here.name(), here.id(), here.options().host, here.port()};
+    result.self = here.self();
     result.uptime_ns = here.uptime_ns();
     here.counts().fill(result);
     result.calls_queued = state.pool.waiting();
-    result.objects = here.objects().size();
+    result.objects = parts.objects.size();
     result.peers = here.directory().traffic(here.id());
     std::unordered_map<node_id, std::uint64_t> opened;
     for (const auto& [context, actor] : state.contexts) ++opened[context.node];
@@ -170,8 +172,8 @@ struct peer_shell {
 
   void call(const outgoing_call_ptr& job) {
     const auto& context = job->request.payload.context;
-    if (context && !find(context).actor) return here.fail_call(*job, here.no_context(context));
-    if (!here.directory().face(job->to)) return here.fail_call(*job, error(errc::peer_down, "it is down"));
+    if (context && !find(context).actor) return parts.calls.fail(*job, parts.contexts.unknown(context));
+    if (!here.directory().face(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
     state.late.hold(job) ? limit(job) : leave(job);
   }
@@ -218,7 +220,7 @@ struct peer_shell {
       job->asked = std::nullopt;
       if (!sh.ended(job)) return;
       if (job->record) job->record->joined(result.participants);
-      sh.here.finish_call(*job, result);
+      sh.parts.calls.finish(*job, result);
     };
     auto failed = [s = self, job](const caf::error& reason) {
       peer_shell sh(s);
@@ -249,7 +251,7 @@ struct peer_shell {
   /// Pre: it is no longer among the open calls.
   void fail(const outgoing_call_ptr& job, const error& reason) {
     here.deadlines().call_off(job->expiry);
-    here.fail_call(*job, reason);
+    parts.calls.fail(*job, reason);
     if (const auto question = std::exchange(job->asked, std::nullopt))
       end_request(self, *question, make_error(reason.code(), reason.what()));
     leave(state.late.ended(*job));
@@ -269,7 +271,7 @@ struct peer_shell {
       const auto worker = worker_for(*next);
       if (!worker) continue;
       const auto& request = next->call->request;
-      auto run = [to = &here, call = next->call, worker] { serve_call(call, *to, worker); };
+      auto run = [around = parts.workers.surroundings(), call = next->call, worker] { serve_call(call, around, worker); };
       auto send = [call = next->call, worker] { caf::anon_send(worker, call); };
       if (!here.run_soon(label_of(request.function, request.values), std::move(run), send)) send();
     }
@@ -279,7 +281,7 @@ struct peer_shell {
   call_worker_actor worker_for(call_pool<call_worker_actor, incoming_call_ptr>::start& next) {
     if (next.worker) return std::move(*next.worker);
     try {
-      return here.spawn_call_worker();
+      return parts.workers.spawn();
     } catch (const error& none) {
       state.pool.not_started();
       next.call->promise.deliver(make_error(none.code(), none.what()));
@@ -290,7 +292,7 @@ struct peer_shell {
   void worker_is_free(const call_worker_actor& worker) {
     state.pool.idle(worker);
     start_calls();
-    while (const auto surplus = state.pool.surplus()) here.let_go(*surplus);
+    while (const auto surplus = state.pool.surplus()) parts.workers.let_go(*surplus);
   }
 
   void call_done(const incoming_call_ptr& job) {
@@ -326,8 +328,7 @@ struct peer_shell {
         if (job->to == id) lost.insert(job);
     for (const auto& job : lost) ended(job);
     fail_calls(lost, error(errc::peer_down, "it went down (" + news.reason + ")"));
-    for (auto& [record, actor] : here.all_contexts())
-      state.contexts.emplace(record->id(), peer_state::open_context{record, std::move(actor)});
+    for (auto& each : parts.contexts.all()) state.contexts.emplace(each.record->id(), std::move(each));
     std::vector<context_id> orphans;
     for (const auto& [context, open] : state.contexts) {
       self->send(open.actor, news);
@@ -336,9 +337,9 @@ struct peer_shell {
     for (const auto& context : orphans)
       if (auto actor = close(context)) self->send(actor, close_atom::value);
     state.released.forget(id);
-    auto* objects = &here.objects();
+    auto* objects = &parts.objects;
     self->send(here.continuation(), garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
-    here.tell_peer_down(news);
+    parts.on_peer_down.tell(news);
   }
 };
 
@@ -346,18 +347,19 @@ struct peer_shell {
 
 peer_state::~peer_state() {
   for (const auto& [context, open] : std::exchange(calls, {}))
-    for (const auto& job : open) here->fail_call(*job, error(errc::stopping, "this node stopped before it was answered"));
+    for (const auto& job : open) parts->calls.fail(*job, error(errc::stopping, "this node stopped before it was answered"));
 }
 
 template <class Self>
-peer_actor::behavior_type make_peer(Self self, company* here) {
+peer_actor::behavior_type make_peer(Self self, node_parts* parts) {
   close_mailbox_at_exit(self);
-  self->state.here = here;
+  self->state.parts = parts;
+  self->state.here = &parts->services;
   self->set_default_handler([](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
     caf::error why = take_read_error();
     return why ? why : make_error(errc::malformed_message, "a peer takes no message of this type");
   });
-  self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(here->options().workers, most_idle_workers);
+  self->state.pool = call_pool<call_worker_actor, incoming_call_ptr>(parts->services.options().workers, most_idle_workers);
   using result_promise = caf::typed_response_promise<call_result>;
   return {
     [=](hello& greeting, caf::strong_actor_ptr& face) {
@@ -413,9 +415,9 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
     },
     [=](status_atom) { return peer_shell(self).status(); },
     [=](find_atom, const std::string& name) -> caf::result<caf::strong_actor_ptr> {
-      auto& here = peer_shell(self).here;
-      if (auto found = here.published(name)) return found;
-      return make_error(errc::unknown_function, "node '" + here.name() + "' has published no actor '" + name + "'");
+      peer_shell sh(self);
+      if (auto found = sh.parts.published.find(name)) return found;
+      return make_error(errc::unknown_function, "node '" + sh.here.name() + "' has published no actor '" + name + "'");
     },
     [=](const tensor_piece& piece) { piece_came(self, piece); },
     [=](const tensor_offer& offer) { return read_offer(self, offer); },
@@ -455,10 +457,11 @@ peer_actor::behavior_type make_peer(Self self, company* here) {
   };
 }
 
-peer_actor spawn_peer(company& here) {
-  if (here.networked())
-    return here.system().middleman().spawn_broker(make_peer<peer_actor::stateful_broker_pointer<peer_state>>, &here);
-  return here.system().spawn(make_peer<peer_actor::stateful_pointer<peer_state>>, &here);
+peer_actor spawn_peer(node_parts& parts) {
+  auto& system = parts.services.system();
+  if (parts.services.networked())
+    return system.middleman().spawn_broker(make_peer<peer_actor::stateful_broker_pointer<peer_state>>, &parts);
+  return system.spawn(make_peer<peer_actor::stateful_pointer<peer_state>>, &parts);
 }
 
 }  // namespace troupe

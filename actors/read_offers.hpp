@@ -9,9 +9,10 @@
 #include <caf/result.hpp>
 #include <caf/unit.hpp>
 
-#include <troupe/actors/company.hpp>
 #include <troupe/actors/memory_reader.hpp>
+#include <troupe/actors/node_services.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
@@ -26,7 +27,7 @@ void piece_came(Self self, const tensor_piece& piece) {
 }
 
 /// None if that node's memory may be read here.
-inline caf::error why_not_read(company& here, node_id from) {
+inline caf::error why_not_read(node_services& here, node_id from) {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
   };
@@ -54,7 +55,7 @@ caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   if (given == nullptr) return make_error(errc::refused, "an offer from node " + to_string(offer.from) + ", which has no mark");
   memory_reader_actor reader;
   try {
-    reader = here.memory_reader();
+    reader = self->state.parts->memory_reader.get();
   } catch (const std::system_error& none) {
     return make_error(errc::refused, "node '" + here.name() + "' can't start the thread that reads memory: " + none.what());
   }

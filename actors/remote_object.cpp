@@ -4,8 +4,8 @@
 #include <exception>
 #include <utility>
 
-#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/call_values.hpp>
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/object_store.hpp>
 

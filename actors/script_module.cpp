@@ -9,8 +9,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/script.h>
 
-#include <troupe/actors/builtin_functions.hpp>
 #include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/call_values.hpp>
 #include <troupe/actors/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
 

@@ -10,9 +10,9 @@
 #include <caf/error.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_services.hpp>
 #include <troupe/actors/outgoing_pieces.hpp>
-#include <troupe/actors/peer_actor.hpp>
+#include <troupe/actors/peer_contract.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
@@ -21,7 +21,7 @@
 namespace troupe {
 
 /// Whether a message with these tensors to that node is to leave after them.
-inline bool goes_ahead(company& here, node_id to, const std::vector<at::Tensor>& tensors) {
+inline bool goes_ahead(node_services& here, node_id to, const std::vector<at::Tensor>& tensors) {
   return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().face(to);
 }
 
@@ -110,7 +110,7 @@ void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ah
 }
 
 /// The message that these were for does not leave any more (PE-7).
-inline void call_off(company& here, node_id to, const sent_ahead& ahead) {
+inline void call_off(node_services& here, node_id to, const sent_ahead& ahead) {
   const auto face = here.directory().face(to);
   if (!face) return;
   for (const auto number : ahead.transfers)

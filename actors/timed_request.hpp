@@ -9,8 +9,8 @@
 #include <caf/error.hpp>
 #include <caf/sec.hpp>
 
-#include <troupe/actors/company.hpp>
 #include <troupe/actors/deadline_clock.hpp>
+#include <troupe/actors/node_services.hpp>
 #include <troupe/actors/open_requests.hpp>
 
 namespace troupe {
@@ -19,7 +19,7 @@ namespace troupe {
 /// it off before that has to end the request: its handlers stay otherwise. (CAF keeps a timer for each request until its deadline,
 /// answered or not.) On a system of the caller's, CAF's clock is used: tests turn it.
 template <class Self, class To, class... Parts>
-auto timed_request(Self self, company& here, const To& to, std::chrono::milliseconds limit, deadline_clock::alarm& alarm,
+auto timed_request(Self self, node_services& here, const To& to, std::chrono::milliseconds limit, deadline_clock::alarm& alarm,
                    Parts&&... question) {
   if (!here.networked()) return self->request(to, caf::duration{limit}, std::forward<Parts>(question)...);
   auto handle = self->request(to, caf::duration{caf::infinite}, std::forward<Parts>(question)...);

@@ -10,7 +10,6 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/company.hpp>
 #include <troupe/actors/cpu_worker.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/errors.hpp>
@@ -29,7 +28,7 @@ struct worker_team::members {
   }
 };
 
-worker_team::worker_team(node& here, std::size_t count) : worker_team(here.actors().system(), count) {}
+worker_team::worker_team(node& here, std::size_t count) : worker_team(here.system(), count) {}
 
 worker_team::worker_team(caf::actor_system& system, std::size_t count)
     : cpu_workers(count), members_(new members{.system = system, .workers = {}}) {

@@ -19,8 +19,8 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/company.hpp>
 #include <troupe/actors/context_actor.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
@@ -39,7 +39,7 @@ struct cast {
     }
     for (auto& [one, x] : nodes)
       for (auto& [other, y] : nodes)
-        if (one != other) x->actors().introduce(y->actors());
+        if (one != other) x->introduce(*y);
     for (auto& [name, here] : nodes) {
       weights.emplace(name, torch::full({2}, 2.0, torch::requires_grad()));
       here->functions().add("times_weight", [w = weights.at(name)](troupe::call_arguments& arguments) {
@@ -108,14 +108,16 @@ struct cast {
 
   /// `who` takes `other` for down.
   void tell_down(const std::string& who, const std::string& other) {
-    caf::anon_send(node(who).actors().face(), troupe::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
+    caf::anon_send(troupe::services_of(node(who)).face(),
+                   troupe::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
   }
 
   troupe::peer peer(const std::string& name) { return {node("a"), name, node(name).id()}; }
 
   at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
     caf::scoped_actor self{system};
-    auto request = self->request(node("a").actors().context(pass.id()), caf::infinite, troupe::take_atom::value);
+    auto request =
+      self->request(troupe::parts_of(node("a")).contexts.find(pass.id()).actor, caf::infinite, troupe::take_atom::value);
     run();
     at::Tensor result;
     request.receive(

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"

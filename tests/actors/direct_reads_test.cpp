@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 #include <troupe/troupe.hpp>
@@ -102,7 +102,7 @@ struct pair : troupe::test::process_cluster {
   std::uint64_t read_here() { return bytes_read(driver().status(), other); }
   bool nothing_arrives() {
     const auto until = std::chrono::steady_clock::now() + 20s;
-    auto& arriving = driver().actors().arriving();
+    auto& arriving = troupe::services_of(driver()).arriving();
     while (arriving.bytes() != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     return arriving.bytes() == 0;
   }
@@ -111,8 +111,8 @@ struct pair : troupe::test::process_cluster {
   template <class Answer, class Message>
   std::optional<Answer> ask(const Message& message, caf::error& failed) {
     std::optional<Answer> result;
-    caf::scoped_actor self{driver().actors().system()};
-    auto request = self->request(driver().actors().face(), 20s, message);
+    caf::scoped_actor self{driver().system()};
+    auto request = self->request(troupe::services_of(driver()).face(), 20s, message);
     const auto fail = [&](caf::error& why) { failed = std::move(why); };
     if constexpr (std::is_same_v<Answer, bool>)
       request.receive([&] { result = true; }, fail);
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(marks_are_drawn_only_for_nodes_that_are_up_and_of_another_p
 BOOST_AUTO_TEST_CASE(an_offer_that_is_wrong_is_refused_with_the_reason_and_leaves_nothing) {  // PE-8, AT-3
   pair cluster("stage");
   const auto good = good_offer(cluster);
-  auto& arriving = cluster.driver().actors().arriving();
+  auto& arriving = troupe::services_of(cluster.driver()).arriving();
   const struct {
     std::function<void(tensor_offer&)> change;
     errc code;
@@ -286,15 +286,16 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   pair cluster("stage");
   cluster.agree();
   auto lost = cluster.there().call("zeros", {}, {{"bytes", 1024 * mebibyte}});
-  while (cluster.driver().actors().arriving().bytes() == 0) std::this_thread::yield();
+  while (troupe::services_of(cluster.driver()).arriving().bytes() == 0) std::this_thread::yield();
   cluster.signal("stage", SIGKILL);
   BOOST_CHECK_THROW(lost.get(), troupe::error);
   BOOST_TEST(cluster.nothing_arrives());
   const auto from = cluster.address("stage").id;  // the reader may bring a piece after the news
   const std::vector<char> late(page);
-  BOOST_TEST(cluster.driver().actors().arriving().add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) ==
-             nullptr);
-  caf::anon_send(cluster.driver().actors().face(),
+  BOOST_TEST(
+    troupe::services_of(cluster.driver()).arriving().add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) ==
+    nullptr);
+  caf::anon_send(troupe::services_of(cluster.driver()).face(),
                  std::make_shared<troupe::incoming_offer>(troupe::incoming_offer{{from, 5}, {}, {}, {}}));
   BOOST_TEST(cluster.nothing_arrives());
 }

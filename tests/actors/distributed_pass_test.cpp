@@ -11,7 +11,7 @@
 
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
@@ -254,9 +254,9 @@ BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_read_is_answered_with_the_reason) 
   contradiction.payload.tensors = {torch::ones({2})};
   contradiction.payload.requires_grad = {true, true};
   a.peer("b").call("times_weight", {torch::ones({2})}).get();
-  caf::scoped_actor self{a.actors().system()};
+  caf::scoped_actor self{a.system()};
   std::string text;
-  self->request(caf::actor_cast<caf::actor>(a.actors().directory().face(b.id())), 10s, contradiction)
+  self->request(caf::actor_cast<caf::actor>(troupe::services_of(a).directory().face(b.id())), 10s, contradiction)
     .receive([](const troupe::call_result&) {}, [&](const caf::error& reason) { text = troupe::to_exception(reason).what(); });
   BOOST_TEST(text.find("requires_grad has not as many entries as there are tensors") != std::string::npos, text);
   BOOST_TEST(same(a.peer("b").call("times_weight", {torch::ones({2})}).get().tensors.at(0), weight));
@@ -287,13 +287,13 @@ BOOST_AUTO_TEST_CASE(a_call_made_in_anomaly_mode_is_watched_where_it_runs) {
     return troupe::call_reply{{}, {{"watched", torch::autograd::AnomalyMode::is_enabled()}}};
   });
   a.peer("b").call("is_watched").get();
-  caf::scoped_actor self{a.actors().system()};
+  caf::scoped_actor self{a.system()};
   for (const auto* calls : {"", "node 'a' called 'is_watched' on node 'b'"}) {  // as if from another process
     troupe::call_request request;
     request.function = "is_watched";
     request.calls = calls;
     bool watched = false;
-    self->request(caf::actor_cast<caf::actor>(a.actors().directory().face(b.id())), 10s, request)
+    self->request(caf::actor_cast<caf::actor>(troupe::services_of(a).directory().face(b.id())), 10s, request)
       .receive([&](const troupe::call_result& result) { watched = troupe::get<bool>(result.values, "watched"); },
                [&](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
     BOOST_TEST(watched == (*calls != 0));

@@ -14,11 +14,11 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/burst.hpp>
-#include <troupe/actors/company.hpp>
 #include <troupe/actors/context_record.hpp>
 #include <troupe/actors/graph_task_actor.hpp>
 #include <troupe/actors/joined_message.hpp>
-#include <troupe/actors/pass_start.hpp>
+#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/pass_terms.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -54,7 +54,7 @@ caf::actor freeze(cast& play, const std::string& who) {
     });
     return {[](caf::unit_t) {}};
   });
-  auto& known = play.node("a").actors().directory();
+  auto& known = troupe::services_of(play.node("a")).directory();
   known.add({who, play.node(who).id(), "127.0.0.1", 0}, caf::actor_cast<caf::strong_actor_ptr>(frozen));
   return frozen;
 }
@@ -72,7 +72,7 @@ bool was_refused(const troupe::future<troupe::call_reply>& call) {
 
 /// What nodes send each other in pass 1 until its end.
 void send_all_of_a_pass(cast& play, const std::string& to, const troupe::propagate_gradients& gradients) {
-  const auto there = caf::actor_cast<caf::actor>(play.node(to).actors().face());
+  const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node(to)).face());
   const auto id = gradients.context;
   caf::anon_send(there, gradients);
   caf::anon_send(there, troupe::participant_quiet{id, {1}, play.node("a").id(), {}});
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     cast play(1);
     troupe::context pass(play.node("a"));
     auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
-    const auto there = caf::actor_cast<caf::actor>(play.node("b").actors().face());
+    const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).face());
     caf::anon_send(there, gradients_for(y, pass.id()));
     play.run();
     troupe::call_request next;
@@ -209,7 +209,8 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
     const auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
     const auto gradients = gradients_for(y, pass.id());
     if (aborted) {
-      caf::anon_send(caf::actor_cast<caf::actor>(play.node("b").actors().face()), troupe::abort_pass{pass.id(), {1}});
+      caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).face()),
+                     troupe::abort_pass{pass.id(), {1}});
       play.run();
     } else {
       troupe::backward_options keep;
@@ -219,7 +220,7 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
       result.get();
       play.call("b", "gathered", torch::ones({1}));
     }
-    const auto& counts = play.node("b").actors().counts();
+    const auto& counts = troupe::services_of(play.node("b")).counts();
     const std::uint64_t before = counts.functions_run;
     send_all_of_a_pass(play, "b", gradients);
     BOOST_TEST(counts.pass_parts == 0u);
@@ -276,8 +277,8 @@ BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_
     troupe::table_ptr gradients;
     cast play(seed);
     const troupe::context pass(play.node("a"));
-    auto& here = play.node("a").actors();
-    const auto record = here.find_context(pass.id()).record;
+    auto& here = troupe::services_of(play.node("a"));
+    const auto record = troupe::parts_of(play.node("a")).contexts.find(pass.id()).record;
     auto terms = troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false);
     const auto x = input();
     terms->task->settings.roots = {torch::autograd::impl::gradient_edge((3 * x).sum())};
@@ -304,8 +305,8 @@ BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
   const troupe::context pass(play.node("a"));
   const auto fitting = gradients_for(play.call("b", "times_weight", input()), pass.id());
   const auto misshapen = gradients_for(play.call("b", "times_weight", input()), pass.id());
-  auto& there = play.node("b").actors();
-  const auto record = there.find_context(pass.id()).record;
+  auto& there = troupe::services_of(play.node("b"));
+  const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
   const auto terms = troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false);
   const auto work = troupe::make_burst(*terms, troupe::burst::kind::run, {});
   bool freed = false;
@@ -328,7 +329,7 @@ BOOST_AUTO_TEST_CASE(a_pass_that_can_not_tell_a_node_what_to_do_ends_in_every_or
     const auto unused = play.call("c", "times_weight", y);
     auto result = pass.backward({(y + play.call("c", "times_weight", y)).sum()});
     play.run_up_to(40);
-    play.node("a").actors().directory().remove(play.node("c").id());
+    troupe::services_of(play.node("a")).directory().remove(play.node("c").id());
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     try {
@@ -348,9 +349,9 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
   troupe::context pass(play.node("a"));
   const auto y = play.call("b", "times_weight", input());
   send_all_of_a_pass(play, "c", gradients_for(y, pass.id()));
-  caf::anon_send(caf::actor_cast<caf::actor>(play.node("c").actors().face()), troupe::abort_pass{pass.id(), {1}});
+  caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("c")).face()), troupe::abort_pass{pass.id(), {1}});
   play.run();
-  const auto& counts = play.node("c").actors().counts();
+  const auto& counts = troupe::services_of(play.node("c")).counts();
   BOOST_TEST(counts.contexts_opened == 0u);
   BOOST_TEST(counts.pass_parts == 0u);
 }
@@ -365,8 +366,8 @@ BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met
     auto& b = play.node("b");
     auto& d = play.node("d");
     const auto meet = [&](troupe::node& other) {
-      d.actors().introduce(other.actors());
-      other.actors().introduce(d.actors());
+      d.introduce(other);
+      other.introduce(d);
       play.run();
     };
     meet(b);
@@ -408,7 +409,8 @@ BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
   late.function = "times_weight";
   late.payload.tensors = {torch::ones({2})};
   caf::scoped_actor self{play.system};
-  auto request = self->request(caf::actor_cast<caf::actor>(play.node("b").actors().face()), caf::infinite, std::move(late));
+  auto request =
+    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).face()), caf::infinite, std::move(late));
   play.run();
   request.receive(
     [](const troupe::call_result&) { BOOST_FAIL("the released context was opened again"); },
@@ -450,8 +452,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
     auto result = pass.backward({y.sum()});
     play.run_up_to(40);
     troupe::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
-    caf::anon_send_exit(play.node("c").actors().face(), caf::exit_reason::kill);
-    for (auto to : {"a", "b"}) caf::anon_send(play.node(to).actors().face(), news);
+    caf::anon_send_exit(troupe::services_of(play.node("c")).face(), caf::exit_reason::kill);
+    for (auto to : {"a", "b"}) caf::anon_send(troupe::services_of(play.node(to)).face(), news);
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     try {
@@ -474,9 +476,9 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
     auto pass = std::make_unique<troupe::context>(play.node("a"));
     auto reply = play.peer("b").call("hand_on", {input()});
     play.run_up_to(40);
-    unknown += !reply.ready() && play.node("c").actors().counts().contexts == 1 ? 1 : 0;
+    unknown += !reply.ready() && troupe::services_of(play.node("c")).counts().contexts == 1 ? 1 : 0;
     if (seed % 2 == 0) {
-      caf::anon_send_exit(play.node("b").actors().face(), caf::exit_reason::kill);
+      caf::anon_send_exit(troupe::services_of(play.node("b")).face(), caf::exit_reason::kill);
       play.tell_down("c", "b");
     } else {
       play.tell_down("b", "a");
@@ -487,7 +489,7 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
     play.run();
     BOOST_REQUIRE_MESSAGE(reply.ready(), "seed " << seed << ": the call never ends");
     for (auto who : {"a", "c"})
-      BOOST_REQUIRE_MESSAGE(play.node(who).actors().counts().contexts == 0,
+      BOOST_REQUIRE_MESSAGE(troupe::services_of(play.node(who)).counts().contexts == 0,
                             "seed " << seed << ": a context is left on " << who);
   }
   BOOST_TEST(unknown > 0);
@@ -580,7 +582,7 @@ BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_co
       ++failed;
     }
     BOOST_REQUIRE(play.gradient(pass, x).defined() == succeeded);
-    const auto& counts = play.node("a").actors().counts();
+    const auto& counts = troupe::services_of(play.node("a")).counts();
     BOOST_REQUIRE(counts.passes_completed == (succeeded ? 1u : 0u));
     BOOST_REQUIRE(counts.passes_failed == (succeeded ? 0u : 1u));
   }

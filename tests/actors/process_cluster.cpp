@@ -12,7 +12,7 @@
 
 #include <ATen/Parallel.h>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/status_client.hpp>
 #include <troupe/messages/inspect.hpp>
 
@@ -71,12 +71,12 @@ bool process_cluster::knows_all(const std::string& name) {
 }
 
 member process_cluster::address(const std::string& name) {
-  for (const auto& each : driver_.actors().directory().members())
+  for (const auto& each : troupe::services_of(driver_).directory().members())
     if (each.name == name) addresses_[name] = each;
   return addresses_.at(name);
 }
 
-bool process_cluster::is_up(node_id id) { return driver_.actors().directory().face(id) != nullptr; }
+bool process_cluster::is_up(node_id id) { return troupe::services_of(driver_).directory().face(id) != nullptr; }
 
 bool process_cluster::is_up(const std::string& name) { return is_up(address(name).id); }
 

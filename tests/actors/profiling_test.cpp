@@ -9,7 +9,7 @@
 
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/operator_log.hpp>
 #include <troupe/troupe.hpp>
 
@@ -36,9 +36,9 @@ struct profiled_nodes {
 
   /// What this node's tracer has.
   span_list of(troupe::node& node) {
-    caf::scoped_actor self{node.actors().system()};
+    caf::scoped_actor self{node.system()};
     span_list result;
-    self->request(node.actors().tracer(), std::chrono::seconds(10), troupe::collect_atom::value)
+    self->request(troupe::services_of(node).tracer(), std::chrono::seconds(10), troupe::collect_atom::value)
       .receive([&](const troupe::trace_log& log) { result = log.spans; }, [](const caf::error&) {});
     return result;
   }

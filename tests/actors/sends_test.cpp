@@ -10,7 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -64,7 +65,7 @@ struct nodes_that_send {
 
   /// How many sends a node has in a context; no pass may run in it afterwards.
   static std::size_t sends(troupe::node& where, const troupe::context& pass) {
-    const auto record = where.actors().find_context(pass.id()).record;
+    const auto record = troupe::parts_of(where).contexts.find(pass.id()).record;
     return record ? record->follow({1000})->sends.size() : 0;
   }
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_while_short_calls_run) {
 
 BOOST_AUTO_TEST_CASE(what_is_discarded_is_freed_on_another_thread) {
   std::promise<std::thread::id> freed;
-  a.actors().discard({nullptr, [&](void*) { freed.set_value(std::this_thread::get_id()); }});
+  troupe::services_of(a).discard({nullptr, [&](void*) { freed.set_value(std::this_thread::get_id()); }});
   auto where = freed.get_future();
   BOOST_REQUIRE((where.wait_for(20s) == std::future_status::ready));
   BOOST_TEST((where.get() != std::this_thread::get_id()));

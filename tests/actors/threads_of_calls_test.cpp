@@ -19,7 +19,7 @@
 #include <caf/scheduled_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -153,16 +153,16 @@ BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
 // CM-2
 BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
   b.stop();
-  BOOST_CHECK_EXCEPTION(b.actors().spawn_call_worker(), troupe::error, says("node 'b' is stopping"));
+  BOOST_CHECK_EXCEPTION(troupe::parts_of(b).workers.spawn(), troupe::error, says("node 'b' is stopping"));
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {
   {
     const no_more_threads none;
-    BOOST_CHECK_THROW(b.actors().memory_reader(), std::system_error);
+    BOOST_CHECK_THROW(troupe::parts_of(b).memory_reader.get(), std::system_error);
   }
   BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
-  BOOST_TEST(static_cast<bool>(b.actors().memory_reader()));
+  BOOST_TEST(static_cast<bool>(troupe::parts_of(b).memory_reader.get()));
   b.stop();
 }
 
@@ -178,10 +178,10 @@ BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context)
   std::weak_ptr<troupe::context_record> record;
   {
     troupe::context pass(a);
-    record = a.actors().find_context(pass.id()).record;
+    record = troupe::parts_of(a).contexts.find(pass.id()).record;
     auto reply = a.peer("b").call("wait", {x});
     begun.get_future().wait();
-    caf::anon_send(a.actors().face(), troupe::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
+    caf::anon_send(troupe::services_of(a).face(), troupe::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
     BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("it went down"));
   }
   BOOST_TEST(becomes_true([&] { return a.status().contexts == 0 && record.expired(); }));
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_context_is_released_before_its_answer_keeps_no
   std::weak_ptr<troupe::context_record> record;
   {
     troupe::context pass(a);
-    record = a.actors().find_context(pass.id()).record;
+    record = troupe::parts_of(a).contexts.find(pass.id()).record;
     a.peer("b").call("wait", {x});
     begun.get_future().wait();
   }
@@ -225,12 +225,12 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) 
   begun.get_future().wait();
   std::vector<troupe::future<troupe::call_reply>> large;
   for (int i = 0; i < 8; ++i) large.push_back(a.peer("c").call("wait", {torch::ones({1 << 20})}));
-  caf::anon_send(a.actors().face(), troupe::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
+  caf::anon_send(troupe::services_of(a).face(), troupe::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
   for (auto& each : large) BOOST_CHECK_THROW(each.get(), troupe::error);
   BOOST_CHECK_THROW(waits.get(), troupe::error);
   BOOST_TEST(becomes_true([&] {
     a.status();
-    return answers_awaited::of(a.actors().face()) == 0;
+    return answers_awaited::of(troupe::services_of(a).face()) == 0;
   }));
   let_go.set_value();
   c = nullptr;

@@ -12,7 +12,7 @@
 #include <ATen/ATen.h>
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/company.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
@@ -70,8 +70,9 @@ BOOST_AUTO_TEST_CASE(a_call_takes_and_gives_tensors_of_an_accelerator) {
     BOOST_CHECK(y.device() == device);
     BOOST_TEST(same(y, device == first ? at::tensor({2.0, 30.0}) : at::tensor({4.0, 50.0})));
   }
-  BOOST_TEST(a.actors().transfers().stage.used().refused == 0U);
-  BOOST_TEST(a.actors().transfers().stage.used().in_use + a.actors().transfers().stage.used().idle > 0U);
+  BOOST_TEST(troupe::services_of(a).transfers().stage.used().refused == 0U);
+  BOOST_TEST(troupe::services_of(a).transfers().stage.used().in_use + troupe::services_of(a).transfers().stage.used().idle >
+             0U);
 }
 
 BOOST_AUTO_TEST_CASE(each_tensor_of_a_message_arrives_where_it_was) {
@@ -267,9 +268,9 @@ BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_wha
   request.deadline_ns = std::chrono::nanoseconds(10s).count();
   request.payload.tensors = {at::ones({1})};
   request.payload.devices = {simulated::device(9)};
-  caf::scoped_actor self{a.actors().system()};
+  caf::scoped_actor self{a.system()};
   std::string text;
-  self->request(caf::actor_cast<peer_actor>(a.actors().directory().face(a.peer("b").id())), 10s, request)
+  self->request(caf::actor_cast<peer_actor>(troupe::services_of(a).directory().face(a.peer("b").id())), 10s, request)
     .receive([](const call_result&) {}, [&](const caf::error& reason) { text = to_exception(reason).what(); });
   for (const auto* part : {"argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"}) {
     BOOST_TEST(text.find(part) != std::string::npos, "'" << text << "' lacks '" << part << "'");

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/burst_runner.hpp>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/burst.hpp>
+#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/node_services.hpp>
+#include <troupe/actors/operator_log.hpp>
+#include <troupe/actors/peer_contract.hpp>
+#include <troupe/actors/steady_clock.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+
+namespace troupe {
+
+namespace {
+
+/// The spans of a burst, to the trace of the node that started the pass.
+void hand_over(node_services& here, node_id initiator, trace_span whole, std::vector<trace_span> parts) {
+  if (initiator == here.id()) {
+    for (auto& span : parts) {
+      span.lane = "backward";
+      here.recorder().record(std::move(span));
+    }
+    return;
+  }
+  const auto face = here.directory().face(initiator);
+  if (!face) return;
+  trace_log log{std::move(parts), 0};
+  whole.name = here.name() + ": " + whole.name;
+  log.spans.insert(log.spans.begin(), std::move(whole));
+  call_request message;
+  message.function = "troupe.spans";
+  message.values = {{"node", here.name()}, {"spans", pack(log)}};
+  caf::anon_send(caf::actor_cast<peer_actor>(face), std::move(message));
+}
+
+}  // namespace
+
+void run_and_return(node_services& here, burst_ptr work, const graph_task_actor& owner) {
+  const call_scope outside_any_call({}, {});
+  const auto begin = steady_ns();
+  const bool mine = work->context.node == here.id();
+  const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();
+  const auto spans = wanted ? std::make_shared<span_collector>() : nullptr;
+  {
+    const operator_log log(spans);
+    run_burst(*work, here);
+  }
+  here.counts().functions_run += work->functions;
+  const auto end = steady_ns();
+  here.times().note("backward", end - begin);
+  here.recorder().record("backward", "backward", begin, end);
+  if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
+  const auto outcome = work->outcome;
+  const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
+  if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});
+  const bool complete = last && protocol::all_settled(work->carried) && outcome->succeed();
+  caf::anon_send(owner, std::move(work));
+  if (complete) outcome->tell();  // last: who waits may end the node
+}
+
+}  // namespace troupe

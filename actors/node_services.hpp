@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <caf/fwd.hpp>
+
+#include <troupe/actors/activity.hpp>
+#include <troupe/actors/deadline_clock.hpp>
+#include <troupe/actors/graph_task_contract.hpp>
+#include <troupe/actors/peer_contract.hpp>
+#include <troupe/actors/peer_directory.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/tracer.hpp>
+#include <troupe/actors/work_times.hpp>
+#include <troupe/actors/worker_contracts.hpp>
+#include <troupe/devices/courier.hpp>
+#include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+class arriving_tensors;
+class shared_multiplexer;
+
+/// What every actor of a node may use: who the node is, whom it knows, its clocks, its trace, and the threads that do what an actor
+/// may not do itself. Any thread may use it, from the start of the node's actors to their end.
+///   NS-1  numbers of messages grow along every chain of messages (a Lamport clock).
+///   NS-2  what is discarded is freed by another thread than the caller's, or by the same one later.
+class node_services {
+ public:
+  /// `tidy` is what the network thread does when it was asked to tidy and nothing else is due: see tidy_soon.
+  node_services(settings options, std::function<void()> tidy);
+
+  /// Where the node's actors live. `network`: the system's multiplexer, null where that is not troupe's. `arriving`: null where the
+  /// system has no network. To be called before the first actor is there.
+  void live_on(caf::actor_system& system, shared_multiplexer* network, arriving_tensors* arriving);
+  /// The actors that others send to. To be called by the thread that makes them, before a message from outside can come.
+  void meet(tracer_actor tracer);
+  void meet(peer_actor face) { face_ = std::move(face); }
+  void meet(cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
+  /// The port is known.
+  void listens_at(std::uint16_t port) { self_.port = port; }
+
+  const settings& options() const noexcept { return options_; }
+  const member& self() const noexcept { return self_; }
+  node_id id() const noexcept { return self_.id; }
+  const std::string& name() const noexcept { return self_.name; }
+  bool networked() const noexcept { return arriving_ != nullptr; }
+  std::int64_t uptime_ns() const noexcept;
+
+  caf::actor_system& system() noexcept { return *system_; }
+  const peer_actor& face() const noexcept { return face_; }
+  const cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  const tracer_actor& tracer() const noexcept { return tracer_; }
+
+  peer_directory& directory() noexcept { return directory_; }
+  activity& counts() noexcept { return counts_; }
+  trace_recorder& recorder() noexcept { return recorder_; }
+  deadline_clock& deadlines() noexcept { return deadlines_; }
+  work_times& times() noexcept { return times_; }
+  devices::transfers& transfers() noexcept { return *transfers_; }
+  /// Pre: networked.
+  arriving_tensors& arriving() noexcept { return *arriving_; }
+
+  std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void witness(std::uint64_t number) noexcept;
+
+  /// Runs a piece of work of a kind that is short on this thread, after what it does now. False if it should run elsewhere.
+  bool run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere);
+
+  /// What goes into a message: tensors detached and on the CPU, and the send that leads back to their graph.
+  struct packed {
+    autograd_message payload;
+    std::shared_ptr<engine::send_backward> send;
+    devices::staged arriving;  // its events say when the elements are there
+  };
+  /// Throws troupe::error for a tensor that can't travel, naming it after `what`.
+  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
+
+  /// Frees what may take long to free: on the network thread within a millisecond, or on the compute thread if that took more than
+  /// half a millisecond lately.
+  void discard(garbage_ptr what);
+  /// Frees what was discarded. To be called by `tidy`.
+  void free_discarded();
+  /// Has `tidy` called by the network thread when it has nothing else to do, or within a millisecond; at once on a system without a
+  /// network.
+  void tidy_soon();
+
+  /// The node stops: takes what was discarded, and what is discarded from now on is freed at once.
+  std::vector<garbage_ptr> stop_discarding();
+  /// All actors have ended: no alarm rings any more, nobody is known any more, nothing is recorded.
+  void actors_ended();
+  /// The actor system is about to end: no handle of it is held any more, nor are elements waited for. The last thing to ask of it.
+  void let_go();
+
+  /// While one lives, the thread runs a call or a burst of the node.
+  class own_thread {
+   public:
+    explicit own_thread(const node_services& of) noexcept;
+    ~own_thread() { current_ = outer_; }
+    own_thread(const own_thread&) = delete;
+    own_thread& operator=(const own_thread&) = delete;
+    static bool of(const node_services& which) noexcept { return current_ == &which; }
+
+   private:
+    static inline thread_local const node_services* current_ = nullptr;
+    const node_services* outer_;
+  };
+
+ private:
+  void free_garbage(std::vector<garbage_ptr>& what);
+
+  const std::int64_t started_ns_;
+  const settings options_;
+  member self_;
+  const std::function<void()> tidy_;
+  activity counts_;
+  peer_directory directory_;
+  trace_recorder recorder_;
+  std::atomic<std::uint64_t> clock_{0};
+  deadline_clock deadlines_;
+  work_times times_;
+
+  std::mutex mutex_;  // guards the next two
+  std::vector<garbage_ptr> discarded_;
+  bool discards_at_once_ = false;
+  std::atomic<bool> will_tidy_{false};
+
+  caf::actor_system* system_ = nullptr;
+  shared_multiplexer* network_ = nullptr;
+  arriving_tensors* arriving_ = nullptr;
+  peer_actor face_;
+  cpu_continuation_actor continuation_;
+  tracer_actor tracer_;
+  std::optional<devices::transfers> transfers_{std::in_place};
+};
+
+}  // namespace troupe

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership_state.hpp>
 
 /// How nodes get to know each other: the two sides of `hello`. Parts of the membership actor, for any host.
 namespace troupe {

@@ -9,13 +9,12 @@
 
 #include <troupe/actors/call_values.hpp>
 #include <troupe/actors/context_record.hpp>
-#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/loaded_script.hpp>
 #include <troupe/actors/local_optimizer.hpp>
 #include <troupe/actors/module_selection.hpp>
-#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/node_parts.hpp>
 #include <troupe/actors/object_store.hpp>
 #include <troupe/actors/overwritable.hpp>
-#include <troupe/actors/script_module.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -54,75 +53,75 @@ const engine::gradient_table& gradients_of(const call_arguments& arguments) {
   return arguments.gradients == nullptr ? none : *arguments.gradients;
 }
 
-void refuse_if_down(call_arguments& arguments, node_id who) {
-  const auto& known = services_of(arguments.here).directory();
+void refuse_if_down(node_parts& here, node_id who) {
+  const auto& known = here.services.directory();
   if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
 
 /// Gives the object to its owner, unless that went down while its call waited: nobody would ever drop it.
 template <class Object>
-object_id give(object_store& objects, call_arguments& arguments, node_id owner, std::shared_ptr<Object> object) {
-  const auto id = objects.add(owner, std::move(object));
+object_id give(node_parts& here, node_id owner, std::shared_ptr<Object> object) {
+  const auto id = here.objects.add(owner, std::move(object));
   try {
-    refuse_if_down(arguments, owner);
+    refuse_if_down(here, owner);
   } catch (...) {
-    objects.drop(id, owner);
+    here.objects.drop(id, owner);
     throw;
   }
   return id;
 }
 
-call_reply create(object_store& objects, call_arguments& arguments) {
+call_reply create(node_parts& here, call_arguments& arguments) {
   auto type = take_text(arguments.values, value_names::type);
   const auto owner = take_owner(arguments.values);
-  const auto id = give(objects, arguments, owner, objects.make_module(type, arguments.values));
+  const auto id = give(here, owner, here.objects.make_module(type, arguments.values));
   return {{}, {{value_names::object, to_attribute(id.number)}}};
 }
 
-call_reply create_script(object_store& objects, call_arguments& arguments) {
+call_reply create_script(node_parts& here, call_arguments& arguments) {
   const auto owner = take_owner(arguments.values);
-  const auto id = give(objects, arguments, owner, load_script(arguments.tensor(0)));
+  const auto id = give(here, owner, load_script(arguments.tensor(0)));
   return {{}, {{value_names::object, to_attribute(id.number)}}};
 }
 
-call_reply drop(object_store& objects, call_arguments& arguments) {
-  if (arguments.target) objects.drop(arguments.target, take_owner(arguments.values));
+call_reply drop(node_parts& here, call_arguments& arguments) {
+  if (arguments.target) here.objects.drop(arguments.target, take_owner(arguments.values));
   return {};
 }
 
-call_reply lend(object_store& objects, call_arguments& arguments) {
+call_reply lend(node_parts& here, call_arguments& arguments) {
   const auto from = take_owner(arguments.values);
   const node_id to{number_from(arguments.values, value_names::to)};
-  refuse_if_down(arguments, to);
-  return {{}, {{value_names::ticket, to_attribute(objects.lend(arguments.target, from, to))}}};
+  refuse_if_down(here, to);
+  return {{}, {{value_names::ticket, to_attribute(here.objects.lend(arguments.target, from, to))}}};
 }
 
-call_reply take_loan(object_store& objects, call_arguments& arguments) {
+call_reply take_loan(node_parts& here, call_arguments& arguments) {
   const auto to = take_owner(arguments.values);
-  objects.take(arguments.target, number_from(arguments.values, value_names::ticket), to);
+  here.objects.take(arguments.target, number_from(arguments.values, value_names::ticket), to);
   return {};
 }
 
-call_reply select(object_store& objects, call_arguments& arguments) {
+call_reply select(node_parts& here, call_arguments& arguments) {
   const auto owner = take_owner(arguments.values);
   std::vector<std::string> names;
   for (std::size_t i = 0; arguments.values.contains(std::to_string(i)); ++i)
     names.push_back(get<std::string>(arguments.values, std::to_string(i)));
-  auto part = std::make_shared<module_selection>(objects.find_module(arguments.target), names);
-  return {{}, {{value_names::object, to_attribute(give<module>(objects, arguments, owner, std::move(part)).number)}}};
+  auto part = std::make_shared<module_selection>(here.objects.find_module(arguments.target), names);
+  return {{}, {{value_names::object, to_attribute(give<module>(here, owner, std::move(part)).number)}}};
 }
 
-call_reply parameter(object_store& objects, call_arguments& arguments) {
+call_reply parameter(node_parts& here, call_arguments& arguments) {
   const auto name = get<std::string>(arguments.values, value_names::name);
-  const auto found = find_parameter(*objects.find_module(arguments.target), name);
+  const auto found = find_parameter(*here.objects.find_module(arguments.target), name);
   if (arguments.context) return {{found}};
   at::NoGradGuard no_grad;
   return {{found.detach().clone()}};
 }
 
-call_reply method(object_store& objects, call_arguments& arguments) {
+call_reply method(node_parts& here, call_arguments& arguments) {
   auto name = take_text(arguments.values, value_names::method);
-  return objects.find_module(arguments.target)->call(name, arguments);
+  return here.objects.find_module(arguments.target)->call(name, arguments);
 }
 
 /// Copies: the originals may change while the reply is read.
@@ -136,17 +135,17 @@ call_reply copies_of(const named_tensors& all) {
   return reply;
 }
 
-call_reply parameters(object_store& objects, call_arguments& arguments) {
-  return copies_of(objects.find_module(arguments.target)->parameters());
+call_reply parameters(node_parts& here, call_arguments& arguments) {
+  return copies_of(here.objects.find_module(arguments.target)->parameters());
 }
 
-call_reply buffers(object_store& objects, call_arguments& arguments) {
-  return copies_of(objects.find_module(arguments.target)->buffers());
+call_reply buffers(node_parts& here, call_arguments& arguments) {
+  return copies_of(here.objects.find_module(arguments.target)->buffers());
 }
 
-call_reply gradients(object_store& objects, call_arguments& arguments) {
+call_reply gradients(node_parts& here, call_arguments& arguments) {
   const auto& table = gradients_of(arguments);
-  auto all = objects.find_module(arguments.target)->parameters();
+  auto all = here.objects.find_module(arguments.target)->parameters();
   for (auto& [name, tensor] : all) tensor = table.find(tensor);
   return copies_of(all);
 }
@@ -173,15 +172,15 @@ call_reply overwrite(const named_tensors& there, const std::string& kind, const 
   return {};
 }
 
-call_reply set_parameters(object_store& objects, call_arguments& arguments) {
-  return overwrite(objects.find_module(arguments.target)->parameters(), "parameter", arguments);
+call_reply set_parameters(node_parts& here, call_arguments& arguments) {
+  return overwrite(here.objects.find_module(arguments.target)->parameters(), "parameter", arguments);
 }
 
-call_reply set_buffers(object_store& objects, call_arguments& arguments) {
-  return overwrite(objects.find_module(arguments.target)->buffers(), "buffer", arguments);
+call_reply set_buffers(node_parts& here, call_arguments& arguments) {
+  return overwrite(here.objects.find_module(arguments.target)->buffers(), "buffer", arguments);
 }
 
-call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
+call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
   const auto owner = take_owner(arguments.values);
   optimizer_settings settings{take_text(arguments.values, value_names::type), {}};
   std::vector<std::shared_ptr<module>> modules;
@@ -190,19 +189,20 @@ call_reply create_optimizer(object_store& objects, call_arguments& arguments) {
   for (const auto& [name, value] : arguments.values)
     if (name.starts_with(option_prefix)) settings.values.emplace(name.substr(option_prefix.size()), value);
   for (std::size_t i = 0; arguments.values.contains(module_prefix + std::to_string(i)); ++i)
-    modules.push_back(objects.find_module({objects.here(), number_from(arguments.values, module_prefix + std::to_string(i))}));
+    modules.push_back(
+      here.objects.find_module({here.objects.here(), number_from(arguments.values, module_prefix + std::to_string(i))}));
   auto made = std::make_shared<local_optimizer>(settings, std::move(modules));
   call_reply reply;
   for (std::size_t i = 0; i < made->counts().size(); ++i)
     reply.values.emplace("count." + std::to_string(i), static_cast<std::int64_t>(made->counts()[i]));
-  reply.values[value_names::object] = to_attribute(give(objects, arguments, owner, std::move(made)).number);
+  reply.values[value_names::object] = to_attribute(give(here, owner, std::move(made)).number);
   return reply;
 }
 
 /// Which passes of a context of this node are over, for a node that has gradients of them.
-call_reply passes(object_store& objects, call_arguments& arguments) {
-  const context_id id{objects.here(), number_from(arguments.values, value_names::object)};
-  const auto context = parts_of(arguments.here).contexts.find(id);
+call_reply passes(node_parts& here, call_arguments& arguments) {
+  const context_id id{here.objects.here(), number_from(arguments.values, value_names::object)};
+  const auto context = here.contexts.find(id);
   if (!context.record) throw error(errc::unknown_context, to_string(id) + " was released, or is of another run of this node");
   call_request known;
   context.record->brief(known);
@@ -212,13 +212,13 @@ call_reply passes(object_store& objects, call_arguments& arguments) {
   return reply;
 }
 
-call_reply gather(object_store& objects, call_arguments& arguments) {
-  objects.find_optimizer(arguments.target)->gather(gradients_of(arguments));
+call_reply gather(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->gather(gradients_of(arguments));
   return {};
 }
 
-call_reply forget(object_store& objects, call_arguments& arguments) {
-  objects.find_optimizer(arguments.target)->forget_gathered();
+call_reply forget(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->forget_gathered();
   return {};
 }
 
@@ -226,65 +226,65 @@ call_reply reply_of(const squared_norms& norms) {
   return {{at::tensor(norms.sums, at::kDouble)}, {{"not_finite", norms.not_finite}}};
 }
 
-call_reply norm(object_store& objects, call_arguments& arguments) {
-  return reply_of(objects.find_optimizer(arguments.target)->norms(gradients_of(arguments)));
+call_reply norm(node_parts& here, call_arguments& arguments) {
+  return reply_of(here.objects.find_optimizer(arguments.target)->norms(gradients_of(arguments)));
 }
 
-call_reply gathered_norm(object_store& objects, call_arguments& arguments) {
-  return reply_of(objects.find_optimizer(arguments.target)->gathered_norms());
+call_reply gathered_norm(node_parts& here, call_arguments& arguments) {
+  return reply_of(here.objects.find_optimizer(arguments.target)->gathered_norms());
 }
 
-std::shared_ptr<local_optimizer> with_new_rate(object_store& objects, const call_arguments& arguments) {
-  auto found = objects.find_optimizer(arguments.target);
+std::shared_ptr<local_optimizer> with_new_rate(node_parts& here, const call_arguments& arguments) {
+  auto found = here.objects.find_optimizer(arguments.target);
   if (arguments.values.contains("rate")) found->set_learning_rate(get<double>(arguments.values, "rate"));
   return found;
 }
 
-call_reply step(object_store& objects, call_arguments& arguments) {
-  with_new_rate(objects, arguments)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
+call_reply step(node_parts& here, call_arguments& arguments) {
+  with_new_rate(here, arguments)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
   return {};
 }
 
-call_reply gathered_step(object_store& objects, call_arguments& arguments) {
-  with_new_rate(objects, arguments)->gathered_step(get<double>(arguments.values, "scale"));
+call_reply gathered_step(node_parts& here, call_arguments& arguments) {
+  with_new_rate(here, arguments)->gathered_step(get<double>(arguments.values, "scale"));
   return {};
 }
 
-call_reply set_rate(object_store& objects, call_arguments& arguments) {
-  objects.find_optimizer(arguments.target)->set_learning_rate(get<double>(arguments.values, "rate"));
+call_reply set_rate(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->set_learning_rate(get<double>(arguments.values, "rate"));
   return {};
 }
 
-call_reply save(object_store& objects, call_arguments& arguments) {
+call_reply save(node_parts& here, call_arguments& arguments) {
   const auto& values = arguments.values;
-  const auto digest = objects.find_optimizer(arguments.target)
-                        ->save(get<std::string>(values, "path"), objects.node_name(), get<std::string>(values, "save"));
+  const auto digest = here.objects.find_optimizer(arguments.target)
+                        ->save(get<std::string>(values, "path"), here.objects.node_name(), get<std::string>(values, "save"));
   return {{}, {{"bytes", to_attribute(digest.bytes)}, {"sum", to_attribute(digest.sum)}}};
 }
 
-call_reply load(object_store& objects, call_arguments& arguments) {
+call_reply load(node_parts& here, call_arguments& arguments) {
   const auto& values = arguments.values;
-  objects.find_optimizer(arguments.target)
+  here.objects.find_optimizer(arguments.target)
     ->stage(get<std::string>(values, "path"), {number_from(values, "bytes"), number_from(values, "sum")},
             get<std::string>(values, "save"));
   return {};
 }
 
-call_reply apply(object_store& objects, call_arguments& arguments) {
-  objects.find_optimizer(arguments.target)->apply(get<std::string>(arguments.values, "save"));
+call_reply apply(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->apply(get<std::string>(arguments.values, "save"));
   return {};
 }
 
-call_reply discard(object_store& objects, call_arguments& arguments) {
-  objects.find_optimizer(arguments.target)->discard();
+call_reply discard(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->discard();
   return {};
 }
 
 }  // namespace
 
-void add_builtin_functions(function_table& functions, object_store& objects) {
-  const auto add = [&](const char* name, call_reply (*run)(object_store&, call_arguments&)) {
-    functions.add(name, [&objects, run](call_arguments& arguments) { return run(objects, arguments); });
+void add_builtin_functions(node_parts& here) {
+  const auto add = [&](const char* name, call_reply (*run)(node_parts&, call_arguments&)) {
+    here.functions.add(name, [&here, run](call_arguments& arguments) { return run(here, arguments); });
   };
   add("troupe.create", create);
   add("troupe.create_script", create_script);
@@ -313,7 +313,5 @@ void add_builtin_functions(function_table& functions, object_store& objects) {
   add("troupe.optimizer.apply", apply);
   add("troupe.optimizer.discard", discard);
 }
-
-void add_builtin_functions(node& here) { add_builtin_functions(here.functions(), here.objects()); }
 
 }  // namespace troupe

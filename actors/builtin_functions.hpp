@@ -3,15 +3,10 @@
 
 namespace troupe {
 
-class function_table;
-class node;
-class object_store;
+struct node_parts;
 
 /// Registers the functions behind remote modules and optimizers ("troupe.create", "troupe.method", "troupe.optimizer.step",
 /// ...). Called once, by the node.
-void add_builtin_functions(node& here);
-
-/// The same without a node.
-void add_builtin_functions(function_table& functions, object_store& objects);
+void add_builtin_functions(node_parts& here);
 
 }  // namespace troupe

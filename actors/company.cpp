@@ -14,6 +14,7 @@
 #include <troupe/actors/cpu_continuation.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/host_lookup.hpp>
+#include <troupe/actors/membership.hpp>
 #include <troupe/actors/peer_actor.hpp>
 #include <troupe/actors/shared_multiplexer.hpp>
 #include <troupe/messages/errors.hpp>
@@ -115,9 +116,10 @@ void company::listen() {
   how.self = services().self();
   how.face = face;
   how.heartbeat = options.heartbeat;
-  membership_ = spawn_membership(system, std::move(how));
-  caf::anon_send(services().face(), membership_);
-  caf::anon_send(membership_, subscribe_atom::value, caf::actor_cast<caf::actor>(face));
+  services().meet(membership_actor{spawn_membership(system, std::move(how))});
+  const auto& membership = services().membership();
+  caf::anon_send(services().face(), membership);
+  caf::anon_send(membership, subscribe_atom::value, caf::actor_cast<caf::actor>(face));
 }
 
 company::~company() {
@@ -150,9 +152,10 @@ void company::end_actors() {
   parts_.objects.close();
   services().transfers().finish(std::chrono::steady_clock::now() + device_patience);
   caf::scoped_actor self{services().system()};
-  if (membership_)
+  const auto& membership = services().membership();
+  if (membership)
     self
-      ->request(caf::actor_cast<caf::actor>(membership_), std::chrono::seconds(1), leave_atom::value,
+      ->request(caf::actor_cast<caf::actor>(membership), std::chrono::seconds(1), leave_atom::value,
                 std::string("its node stopped"))
       .receive([] {}, [](const caf::error&) {});
   const auto& face = services().face();
@@ -165,7 +168,7 @@ void company::end_actors() {
   for (const auto& worker : parts_.workers.stop()) end(worker);
   end(parts_.memory_reader.stop());
   for (const auto& actor : parts_.published.stop()) end(actor);
-  end(membership_);
+  end(membership);
   end(face);
   end(services().continuation());
   end(services().tracer());

@@ -10,7 +10,6 @@
 
 #include <caf/actor_system.hpp>
 
-#include <troupe/actors/membership.hpp>
 #include <troupe/actors/node_parts.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/system_config.hpp>
@@ -39,7 +38,6 @@ class company {
 
   node_parts& parts() noexcept { return parts_; }
   node_services& services() noexcept { return parts_.services; }
-  const membership_actor& membership() const noexcept { return membership_; }
 
   /// Tells this node that another one on the same system is up.
   void introduce(company& other);
@@ -58,7 +56,6 @@ class company {
   std::optional<system_config> config_;
   std::unique_ptr<caf::actor_system> own_system_;  // its actors have the parts until they end
   shared_multiplexer* network_ = nullptr;
-  membership_actor membership_;
 };
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 
 #include <troupe/actors/atoms.hpp>
 #include <troupe/actors/call_jobs.hpp>
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership_contract.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe {

@@ -8,7 +8,7 @@
 #include <caf/typed_actor.hpp>
 
 #include <troupe/actors/atoms.hpp>
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership_contract.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/messages.hpp>
 

@@ -10,7 +10,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership_state.hpp>
 #include <troupe/actors/node_connection.hpp>
 #include <troupe/messages/registration.hpp>
 

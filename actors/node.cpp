@@ -10,8 +10,9 @@
 #include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/call_values.hpp>
 #include <troupe/actors/chrome_trace.hpp>
-#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/company.hpp>
 #include <troupe/actors/operator_log.hpp>
+#include <troupe/actors/trace_functions.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -31,38 +32,6 @@ node_status status_of(caf::actor_system& system, const peer_actor& who, std::chr
   return result;
 }
 
-/// What every node answers about itself.
-void add_own_functions(node& here) {
-  here.functions().add("troupe.trace", [](call_arguments& arguments) {
-    caf::scoped_actor self{arguments.here.system()};
-    call_reply reply;
-    self->request(services_of(arguments.here).tracer(), collect_deadline, collect_atom::value)
-      .receive([&](const trace_log& log) { reply.values["spans"] = pack(log); },
-               [](const caf::error& reason) { throw to_exception(reason); });
-    return reply;
-  });
-  // What a burst of a pass ran, which another node has started.
-  here.functions().add("troupe.spans", [](call_arguments& arguments) {
-    auto& here = services_of(arguments.here);
-    const auto name = get<std::string>(arguments.values, "node");
-    auto spans = unpack(get<std::string>(arguments.values, "spans")).spans;
-    caf::scoped_actor self{here.system()};
-    std::int64_t offset = 0;
-    if (here.networked())
-      self
-        ->request(company_of(arguments.here).membership(), collect_deadline, clock_atom::value, arguments.here.peer(name).id())
-        .receive([&](std::int64_t ns) { offset = ns; },
-                 [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); });
-    for (auto& span : spans) {
-      span.begin_ns = time_minus(span.begin_ns, offset);
-      span.end_ns = time_minus(span.end_ns, offset);
-      span.lane = "backward on " + name;
-      here.recorder().record(std::move(span));
-    }
-    return call_reply{};
-  });
-}
-
 /// One more in a chain of calls.
 std::string add_call(const std::string& before, const std::string& label, const std::string& from, const std::string& to) {
   return (before.empty() ? "node '" + from + "'" : before + ", which") + " called '" + label + "' on node '" + to + "'";
@@ -71,8 +40,8 @@ std::string add_call(const std::string& before, const std::string& label, const 
 }  // namespace
 
 node::node(settings options) : company_(std::make_unique<company>(*this, std::move(options))) {
-  add_own_functions(*this);
-  add_builtin_functions(*this);
+  add_trace_functions(company_->parts());
+  add_builtin_functions(company_->parts());
   company_->parts().objects.open(*this);
   for (const auto& where : company_->services().options().join) {
     const auto [host, port] = parse_address(where);
@@ -81,8 +50,8 @@ node::node(settings options) : company_(std::make_unique<company>(*this, std::mo
 }
 
 node::node(settings options, caf::actor_system& host) : company_(std::make_unique<company>(*this, std::move(options), &host)) {
-  add_own_functions(*this);
-  add_builtin_functions(*this);
+  add_trace_functions(company_->parts());
+  add_builtin_functions(company_->parts());
   company_->parts().objects.open(*this);
 }
 
@@ -114,14 +83,14 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   caf::scoped_actor self{company_->services().system()};
   std::string result;
   self
-    ->request(company_->membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
+    ->request(company_->services().membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
               static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
   // One that was restarted is known by its name from now on, also before the news of both is through.
-  self->request(company_->membership(), limit, find_atom::value, result, std::int64_t{0})
+  self->request(company_->services().membership(), limit, find_atom::value, result, std::int64_t{0})
     .receive([&](const peer_up& found) { company_->services().directory().add(found.who, found.face); },
              [](const caf::error&) {});
   return result;
@@ -136,7 +105,7 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
   caf::scoped_actor self{company_->services().system()};
   std::optional<troupe::peer> result;
   self
-    ->request(company_->membership(), limit + std::chrono::seconds(1), find_atom::value, name,
+    ->request(company_->services().membership(), limit + std::chrono::seconds(1), find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const peer_up& found) {
@@ -186,7 +155,7 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
     auto who = peer(each);
     auto spans = unpack(get<std::string>(who.call("troupe.trace").get().values, "spans")).spans;
     std::int64_t offset = 0;
-    self->request(company_->membership(), collect_deadline, clock_atom::value, who.id())
+    self->request(company_->services().membership(), collect_deadline, clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
                [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
@@ -199,16 +168,16 @@ void node::introduce(node& other) { company_->introduce(*other.company_); }
 void node::stop() { company_->stop(); }
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
-  company_of(*here_).check_running();
-  auto& here = services_of(*here_);
+  here_->company_->check_running();
+  auto& here = here_->company_->services();
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
   return status_of(here.system(), caf::actor_cast<peer_actor>(face), deadline.value_or(here.options().deadline));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
-  company_of(*here_).check_running();
-  auto& here = services_of(*here_);
+  here_->company_->check_running();
+  auto& here = here_->company_->services();
   detail::continuation_scope::refuse_to_wait();
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
@@ -222,7 +191,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
 
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
                               std::optional<std::chrono::milliseconds> deadline) const {
-  auto& here = services_of(*here_);
+  auto& here = here_->company_->services();
   auto context = call_scope::context();
   auto label = label_of(function, values);
   auto packed = here.pack(context, std::move(tensors), "the call of '" + label + "' on node '" + name_ + "'");
@@ -250,7 +219,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
     if (answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad);
   });
-  parts_of(*here_).calls.send(std::move(job), std::move(packed.arriving));
+  here_->company_->parts().calls.send(std::move(job), std::move(packed.arriving));
   return reply;
 }
 

@@ -134,6 +134,7 @@ class node {
   void stop();
 
  private:
+  friend class troupe::peer;
   friend struct node_access;
 
   std::unique_ptr<company> company_;

@@ -12,7 +12,7 @@
 
 #include <troupe/actors/call_workers.hpp>
 #include <troupe/actors/function_table.hpp>
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership_contract.hpp>
 #include <troupe/actors/memory_reader.hpp>
 #include <troupe/actors/node_services.hpp>
 #include <troupe/actors/object_store.hpp>

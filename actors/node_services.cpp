@@ -130,6 +130,7 @@ void node_services::actors_ended() {
 void node_services::let_go() {
   transfers_.reset();
   tracer_ = tracer_actor{};
+  membership_ = membership_actor{};
   continuation_ = cpu_continuation_actor{};
   face_ = peer_actor{};
 }

@@ -17,7 +17,7 @@
 
 #include <troupe/actors/activity.hpp>
 #include <troupe/actors/deadline_clock.hpp>
-#include <troupe/actors/graph_task_contract.hpp>
+#include <troupe/actors/membership_contract.hpp>
 #include <troupe/actors/peer_contract.hpp>
 #include <troupe/actors/peer_directory.hpp>
 #include <troupe/actors/settings.hpp>
@@ -48,6 +48,7 @@ class node_services {
   /// The actors that others send to. To be called by the thread that makes them, before a message from outside can come.
   void meet(tracer_actor tracer);
   void meet(peer_actor face) { face_ = std::move(face); }
+  void meet(membership_actor membership) { membership_ = std::move(membership); }
   void meet(cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
   /// The port is known.
   void listens_at(std::uint16_t port) { self_.port = port; }
@@ -62,6 +63,8 @@ class node_services {
   caf::actor_system& system() noexcept { return *system_; }
   const peer_actor& face() const noexcept { return face_; }
   const cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  /// Null where the node has no network.
+  const membership_actor& membership() const noexcept { return membership_; }
   const tracer_actor& tracer() const noexcept { return tracer_; }
 
   peer_directory& directory() noexcept { return directory_; }
@@ -141,6 +144,7 @@ class node_services {
   shared_multiplexer* network_ = nullptr;
   arriving_tensors* arriving_ = nullptr;
   peer_actor face_;
+  membership_actor membership_;
   cpu_continuation_actor continuation_;
   tracer_actor tracer_;
   std::optional<devices::transfers> transfers_{std::in_place};

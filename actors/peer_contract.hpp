@@ -9,7 +9,7 @@
 #include <troupe/actors/atoms.hpp>
 #include <troupe/actors/call_jobs.hpp>
 #include <troupe/actors/context_contract.hpp>
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership_contract.hpp>
 #include <troupe/actors/worker_contracts.hpp>
 #include <troupe/messages/messages.hpp>
 

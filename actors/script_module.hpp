@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
-
-#include <ATen/core/Tensor.h>
-
 #include <troupe/actors/remote_module.hpp>
 
 namespace torch::jit {
@@ -18,8 +14,5 @@ namespace troupe {
 /// nothing. Blocks; throws troupe::error (function_failed with libtorch's text where it can't be loaded). TorchScript is code:
 /// a node runs what its peers send.
 remote_module create_script(const peer& where, const torch::jit::Module& script);
-
-/// What the node does with the bytes, a uint8 tensor. Throws troupe::error (misuse) for what is no TorchScript module.
-std::shared_ptr<module> load_script(const at::Tensor& bytes);
 
 }  // namespace troupe

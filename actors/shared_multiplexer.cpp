@@ -71,7 +71,7 @@ void shared_multiplexer::left() {
 
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
   caf::io::network::keepalive(socket, true);
-  return caf::make_counted<tcp_scribe>(*this, socket);
+  return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
 }
 
 /// Of the two ends this is the one that called.
@@ -81,7 +81,7 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
   return made;
 }
 
-void shared_multiplexer::catch_up_soon(tcp_scribe* scribe) { behind_.emplace_back(scribe); }
+void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
 
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 

@@ -15,6 +15,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/resumable.hpp>
 
+#include <troupe/actors/connection_host.hpp>
 #include <troupe/actors/event_loop.hpp>
 #include <troupe/actors/network_threads.hpp>
 
@@ -24,12 +25,10 @@ class actor_system;
 
 namespace troupe {
 
-class tcp_scribe;
-
 /// CAF's multiplexer, served by the network threads of the process instead of one of its own.
 ///   SM-1  what is posted is resumed once, by who leads, or released with the multiplexer.
 ///   SM-2  what a broker flushed leaves before anything is waited for.
-class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop {
+class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
   using job = network_threads::job;
 
@@ -45,19 +44,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
   caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
 
-  /// Whether connections on this machine go on in shared memory.
-  bool shares_memory() const { return shares_memory_; }
-  /// As with the connections that the network threads watch, while these serve it. No effect after that.
-  void watch(tcp_scribe* scribe) {
-    if (threads_->lead_here()) threads_->watched().add(*this, scribe);
-  }
-  void forget(tcp_scribe* scribe) {
-    if (threads_->lead_here()) threads_->watched().forget(scribe);
-  }
-
-  /// Has the scribe catch up once what is under way is done. Of who leads.
-  void catch_up_soon(tcp_scribe* scribe);
-
   /// As with the network threads.
   bool lead_here() const noexcept { return threads_->lead_here(); }
   bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
@@ -68,6 +54,16 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
 
  private:
+  bool shares_memory() const override { return shares_memory_; }
+  // No effect once the network threads no longer serve it.
+  void watch(tcp_scribe* connection) override {
+    if (threads_->lead_here()) threads_->watched().add(*this, connection);
+  }
+  void forget(tcp_scribe* connection) override {
+    if (threads_->lead_here()) threads_->watched().forget(connection);
+  }
+  void catch_up_soon(tcp_scribe* connection) override;
+
   int poll_handle() const override;
   void handle_events() override;
   bool handle_posts() override;

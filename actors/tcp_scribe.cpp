@@ -12,7 +12,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/native_socket.hpp>
 
-#include <troupe/actors/shared_multiplexer.hpp>
+#include <troupe/actors/connection_host.hpp>
 
 namespace troupe {
 
@@ -26,8 +26,9 @@ bool may_work_later(int problem) { return problem == EAGAIN || problem == EWOULD
 
 }  // namespace
 
-tcp_scribe::tcp_scribe(shared_multiplexer& network, caf::io::network::native_socket socket)
-    : scribe(caf::io::network::conn_hdl_from_socket(socket)), network_(network), stream_(network, socket, *this) {}
+tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host,
+                       caf::io::network::native_socket socket)
+    : scribe(caf::io::network::conn_hdl_from_socket(socket)), network_(network), host_(host), stream_(network, socket, *this) {}
 
 void tcp_scribe::configure_read(receive_policy::config config) {
   stream_.wanted = config;
@@ -62,7 +63,7 @@ std::uint16_t tcp_scribe::port() const {
 }
 
 void tcp_scribe::catch_up_soon() {
-  if (!std::exchange(will_catch_up_, true)) network_.catch_up_soon(this);
+  if (!std::exchange(will_catch_up_, true)) host_.catch_up_soon(this);
 }
 
 void tcp_scribe::catch_up() {
@@ -96,16 +97,17 @@ void tcp_scribe::stream::bell::handle_event(operation) {
 
 void tcp_scribe::stream::bell::removed_from_loop(operation) { const auto last = std::move(held_); }
 
-tcp_scribe::stream::stream(shared_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe)
+tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket,
+                           tcp_scribe& scribe)
     : event_handler(network, socket),
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
       ahead_(ahead_bytes),
-      lane_chances_(network.shares_memory() ? 1 : 0) {}
+      lane_chances_(scribe.host_.shares_memory() ? 1 : 0) {}
 
 void tcp_scribe::stream::start() {
   wants_ = true;
-  if (lane_ && !bell_->is_cut()) scribe_.network_.watch(&scribe_);
+  if (lane_ && !bell_->is_cut()) scribe_.host_.watch(&scribe_);
   if (!reader_) {
     reader_.reset(&scribe_);
     if (collected_ == 0) want_next();
@@ -117,7 +119,7 @@ void tcp_scribe::stream::stop() {
   wants_ = false;
   passivate();
   if (!reader_ || (eventbf() & caf::io::network::input_mask) != 0) return;
-  scribe_.network_.catch_up_soon(&scribe_);  // the loop was to have it and will not: it says nothing, but looks once more
+  scribe_.host_.catch_up_soon(&scribe_);  // the loop was to have it and will not: it says nothing, but looks once more
   reader_.reset();
 }
 
@@ -168,7 +170,7 @@ void tcp_scribe::stream::read() {
     ahead_end_ = bytes - std::min(bytes, room);
     if (lane_chances_ > 0) look_for_lane();
     const bool goes_on = consume();
-    if (reads_memory() && !bell_->is_cut()) scribe_.network_.watch(&scribe_);  // for what was there too early
+    if (reads_memory() && !bell_->is_cut()) scribe_.host_.watch(&scribe_);  // for what was there too early
     if (!goes_on || bytes < room + ahead_.size()) return;
   }
 }
@@ -256,7 +258,7 @@ void tcp_scribe::stream::write() {
 
 void tcp_scribe::stream::wait_for_room(sent how) {
   waits_for_room_ = how == sent::some && writes_memory();
-  if (waits_for_room_) scribe_.network_.watch(&scribe_);
+  if (waits_for_room_) scribe_.host_.watch(&scribe_);
 }
 
 void tcp_scribe::stream::expect_lane() {
@@ -272,7 +274,7 @@ void tcp_scribe::stream::look_for_lane() {
     lane_ = std::move(found.lane);
     bell_ = std::make_unique<bell>(*this, std::move(found.bell));
     lane_chances_ = 0;
-    scribe_.network_.watch(&scribe_);
+    scribe_.host_.watch(&scribe_);
   }
   if (lane_chances_ == 0) door_.reset();
 }
@@ -280,7 +282,7 @@ void tcp_scribe::stream::look_for_lane() {
 void tcp_scribe::stream::leave_lane() {
   if (!bell_) return;
   bell_->leave_loop();
-  scribe_.network_.forget(&scribe_);
+  scribe_.host_.forget(&scribe_);
 }
 
 bool tcp_scribe::stream::reads_memory() {
@@ -331,7 +333,7 @@ void tcp_scribe::stream::woken(bool for_good) {
   if (for_good)
     leave_lane();
   else if (!bell_->is_cut())
-    scribe_.network_.watch(&scribe_);
+    scribe_.host_.watch(&scribe_);
   look();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <caf/intrusive_ptr.hpp>
+#include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/event_handler.hpp>
 #include <caf/io/receive_policy.hpp>
 #include <caf/io/scribe.hpp>
@@ -20,7 +21,7 @@
 
 namespace troupe {
 
-class shared_multiplexer;
+class connection_host;
 
 /// A broker's TCP connection. One system call reads a small message, which CAF's own scribe needs three for, and one writes what was
 /// flushed, for which that needs four. As with that, the event loop tells the broker of what came and what failed. CAF's setting
@@ -37,8 +38,8 @@ class shared_multiplexer;
 ///   TS-7  memory that a burst took, either way, is freed once many smaller messages have passed.
 class tcp_scribe final : public caf::io::scribe {
  public:
-  /// Takes over the connected socket.
-  tcp_scribe(shared_multiplexer& network, caf::io::network::native_socket socket);
+  /// Takes over the connected socket, for as long as `network` serves it, which does what `host` is asked for.
+  tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, caf::io::network::native_socket socket);
 
   void configure_read(caf::io::receive_policy::config config) override;
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
@@ -77,7 +78,7 @@ class tcp_scribe final : public caf::io::scribe {
     /// Who called has the other end's lane after its first words, if ever.
     static constexpr int reads_until_lane = 16;
 
-    stream(shared_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
+    stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
 
     void start();
     void stop();
@@ -165,7 +166,8 @@ class tcp_scribe final : public caf::io::scribe {
 
   void catch_up_soon();
 
-  shared_multiplexer& network_;
+  caf::io::network::default_multiplexer& network_;
+  connection_host& host_;
   stream stream_;
   bool launched_ = false;
   bool will_catch_up_ = false;

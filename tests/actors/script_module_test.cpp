@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/loaded_script.hpp>
 #include <troupe/actors/script_module.hpp>
 
 #include <boost/test/unit_test.hpp>

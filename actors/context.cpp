@@ -8,10 +8,10 @@
 #include <torch/csrc/autograd/variable.h>
 #include <caf/send.hpp>
 
-#include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/pass_start.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/pass_start.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 
 namespace troupe {
 
@@ -53,34 +53,34 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
 }  // namespace
 
 struct context::parts {
-  context_record_ptr record;
-  context_actor actor;
+  contracts::context_record_ptr record;
+  contracts::context_actor actor;
 };
 
 context::context(node& here) : here_(&here) {
-  if (auto open = call_scope::context())
+  if (auto open = support::call_scope::context())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
   company_of(here).check_running();
   auto made = parts_of(here).contexts.open();
   id_ = made.record->id();
   parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
-  scope_ = std::make_unique<call_scope>(id_, program_place{});
+  scope_ = std::make_unique<support::call_scope>(id_, program_place{});
 }
 
 context::~context() {
-  if (std::this_thread::get_id() != made_by_) call_scope::leave_behind(std::move(scope_));
+  if (std::this_thread::get_id() != made_by_) support::call_scope::leave_behind(std::move(scope_));
   scope_.reset();
   parts_of(*here_).contexts.close(id_);
 }
 
-context_id context::current() noexcept { return call_scope::context(); }
+context_id context::current() noexcept { return support::call_scope::context(); }
 
 future<done> context::backward(std::vector<at::Tensor> roots, backward_options options) {
   if (roots.empty()) refuse("backward: no roots were given; give at least one tensor that requires grad");
   if (!options.gradients.empty() && options.gradients.size() != roots.size())
     refuse("backward: ", options.gradients.size(), " gradients were given for ", roots.size(),
            " roots; give one for each, or none");
-  auto job = std::make_shared<backward_job>();
+  auto job = std::make_shared<contracts::backward_job>();
   for (std::size_t i = 0; i < roots.size(); ++i) {
     job->gradients.push_back(root_gradient(roots[i], i, options.gradients));
     job->roots.push_back(torch::autograd::impl::gradient_edge(roots[i]));
@@ -94,12 +94,12 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;
   company_of(*here_).check_running();
-  start_pass(services_of(*here_), parts_->record, parts_->actor, job);
+  passes::start_pass(services_of(*here_), parts_->record, parts_->actor, job);
   return result;
 }
 
 std::shared_ptr<const engine::gradient_table> context::gradients() const {
-  auto wish = std::make_shared<gradients_wish>();
+  auto wish = std::make_shared<contracts::gradients_wish>();
   const auto all = wish->result;
   caf::anon_send(parts_->actor, std::move(wish));
   try {

@@ -13,9 +13,13 @@
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/ids.hpp>
 
-namespace troupe {
+namespace troupe::support {
 
 class call_scope;
+
+}  // namespace troupe::support
+
+namespace troupe {
 
 namespace engine {
 class gradient_table;
@@ -76,7 +80,7 @@ class context {
   context_id id_;
   std::thread::id made_by_ = std::this_thread::get_id();
   std::unique_ptr<parts> parts_;
-  std::unique_ptr<call_scope> scope_;
+  std::unique_ptr<support::call_scope> scope_;
 };
 
 }  // namespace troupe

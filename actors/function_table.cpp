@@ -3,18 +3,18 @@
 
 #include <algorithm>
 
-#include <troupe/actors/missing_tensor.hpp>
+#include <troupe/actors/support/missing_tensor.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
 
 at::Tensor call_arguments::tensor(std::size_t index) const {
-  if (index >= tensors.size()) throw missing_tensor(index, tensors.size(), "'" + called + "' expected");
+  if (index >= tensors.size()) throw support::missing_tensor(index, tensors.size(), "'" + called + "' expected");
   return tensors[index];
 }
 
 at::Tensor call_reply::tensor(std::size_t index) const {
-  if (index >= tensors.size()) throw missing_tensor(index, tensors.size(), "expected a reply of");
+  if (index >= tensors.size()) throw support::missing_tensor(index, tensors.size(), "expected a reply of");
   return tensors[index];
 }
 

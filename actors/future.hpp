@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/spin_pause.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/spin_pause.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -138,9 +138,9 @@ class future {
 
   /// Runs `next` with this future once it is complete.
   void then(std::function<void(future)> next) const {
-    auto in_scope = [next = std::move(next), context = call_scope::context(),
-                     place = call_scope::next_place()](const future& self) {
-      const call_scope scope(context, place);
+    auto in_scope = [next = std::move(next), context = support::call_scope::context(),
+                     place = support::call_scope::next_place()](const future& self) {
+      const support::call_scope scope(context, place);
       const detail::continuation_scope no_waiting;
       next(self);
     };

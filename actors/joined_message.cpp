@@ -7,10 +7,10 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/call_values.hpp>
-#include <troupe/actors/context_contract.hpp>
-#include <troupe/actors/missing_tensor.hpp>
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/support/missing_tensor.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -23,34 +23,34 @@ namespace {
 autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensors, const std::string& what) {
   auto& here = services_of(node);
   check_sum_travels(tensors, what);
-  auto packed = here.pack(call_scope::context(), std::move(tensors), what);
+  auto packed = here.pack(support::call_scope::context(), std::move(tensors), what);
   packed.arriving.wait();
-  packed.payload.place = call_scope::next_place();  // after what leads back was recorded
+  packed.payload.place = support::call_scope::next_place();  // after what leads back was recorded
   if (packed.send) {
     // The context has it before any gradient of the message can come: the message is sent after this.
-    auto joint = std::make_shared<outgoing_joint>();
+    auto joint = std::make_shared<contracts::outgoing_joint>();
     joint->context = packed.payload.context;
     joint->to = to;
     joint->send.function = std::move(packed.send);
-    joint->recordings = {call_scope::recorded()};
+    joint->recordings = {support::call_scope::recorded()};
     parts_of(node).contexts.add(std::move(joint));
   }
   return std::move(packed.payload);
 }
 
-pass_history_ptr passes_of(node& here, const context_id& id) {
-  const call_scope outside({}, {});
+contracts::pass_history_ptr passes_of(node& here, const context_id& id) {
+  const support::call_scope outside({}, {});
   const peer opener(here, services_of(here).directory().name(id.node), id.node);
-  const auto reply = opener.call("troupe.passes", {}, {{value_names::object, to_attribute(id.number)}}).get();
-  auto history = std::make_shared<pass_history>();
-  history->completed = {number_from(reply.values, "completed")};
+  const auto reply = opener.call("troupe.passes", {}, {{calls::value_names::object, calls::to_attribute(id.number)}}).get();
+  auto history = std::make_shared<contracts::pass_history>();
+  history->completed = {calls::number_from(reply.values, "completed")};
   for (std::size_t i = 0; reply.values.contains(std::to_string(i)); ++i)
-    history->failed.push_back({number_from(reply.values, std::to_string(i))});
+    history->failed.push_back({calls::number_from(reply.values, std::to_string(i))});
   return history;
 }
 
 const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t index) {
-  if (index >= tensors.size()) throw missing_tensor(index, tensors.size(), "expected a message of");
+  if (index >= tensors.size()) throw support::missing_tensor(index, tensors.size(), "expected a message of");
   return tensors[index];
 }
 
@@ -80,12 +80,12 @@ joined_scope::joined_scope(node& here, autograd_message message)
 at::Tensor joined_scope::tensor(std::size_t index) const { return checked(tensors_, index); }
 
 std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
-  const auto id = call_scope::context();
+  const auto id = support::call_scope::context();
   if (!id)
     throw error(errc::misuse,
                 "joined_scope::gradients: the message belongs to no context; make it with join_graphs inside one");
   detail::continuation_scope::refuse_to_wait();
-  gradients_ptr result;
+  contracts::gradients_ptr result;
   const auto known = passes_of(*here_, id);
   if (known->completed == pass_number{})
     throw error(errc::misuse,
@@ -94,7 +94,7 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
   if (const auto context = parts_of(*here_).contexts.find(id).actor) {
     caf::scoped_actor self{here_->system()};
     self->request(context, here_->options().deadline, known)
-      .receive([&](const gradients_ptr& all) { result = all; },
+      .receive([&](const contracts::gradients_ptr& all) { result = all; },
                [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
   }
   return result ? result : std::make_shared<const engine::gradient_table>();

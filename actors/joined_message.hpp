@@ -7,8 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <troupe/actors/call_scope.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/messages/messages.hpp>
 
 /// For messages of your own typed actors: an autograd_message in a request and in its answer joins the graphs of two nodes, as
@@ -56,7 +56,7 @@ class joined_scope {
  private:
   node* here_;
   node_id from_;
-  call_scope scope_;
+  support::call_scope scope_;
   std::vector<at::Tensor> tensors_;
 };
 

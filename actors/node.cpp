@@ -6,13 +6,13 @@
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/builtin_functions.hpp>
-#include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/call_values.hpp>
-#include <troupe/actors/chrome_trace.hpp>
-#include <troupe/actors/company.hpp>
-#include <troupe/actors/operator_log.hpp>
-#include <troupe/actors/trace_functions.hpp>
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/nodes/builtin_functions.hpp>
+#include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/trace_functions.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/tracing/chrome_trace.hpp>
+#include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
-node_status status_of(caf::actor_system& system, const peer_actor& who, std::chrono::milliseconds deadline) {
+node_status status_of(caf::actor_system& system, const contracts::peer_actor& who, std::chrono::milliseconds deadline) {
   detail::continuation_scope::refuse_to_wait();
   caf::scoped_actor self{system};
   node_status result;
-  self->request(who, deadline, status_atom::value)
+  self->request(who, deadline, support::status_atom::value)
     .receive([&](node_status& all) { result = std::move(all); },
              [](const caf::error& reason) { throw to_exception(reason, "the status of a node"); });
   return result;
@@ -39,9 +39,9 @@ std::string add_call(const std::string& before, const std::string& label, const 
 
 }  // namespace
 
-node::node(settings options) : company_(std::make_unique<company>(*this, std::move(options))) {
-  add_trace_functions(company_->parts());
-  add_builtin_functions(company_->parts());
+node::node(settings options) : company_(std::make_unique<nodes::company>(*this, std::move(options))) {
+  nodes::add_trace_functions(company_->parts());
+  nodes::add_builtin_functions(company_->parts());
   company_->parts().objects.open(*this);
   for (const auto& where : company_->services().options().join) {
     const auto [host, port] = parse_address(where);
@@ -49,9 +49,10 @@ node::node(settings options) : company_(std::make_unique<company>(*this, std::mo
   }
 }
 
-node::node(settings options, caf::actor_system& host) : company_(std::make_unique<company>(*this, std::move(options), &host)) {
-  add_trace_functions(company_->parts());
-  add_builtin_functions(company_->parts());
+node::node(settings options, caf::actor_system& host)
+    : company_(std::make_unique<nodes::company>(*this, std::move(options), &host)) {
+  nodes::add_trace_functions(company_->parts());
+  nodes::add_builtin_functions(company_->parts());
   company_->parts().objects.open(*this);
 }
 
@@ -74,7 +75,7 @@ void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
   company_->parts().published.add(std::move(name), actor);
 }
 
-object_store& node::objects() noexcept { return company_->parts().objects; }
+objects::object_store& node::objects() noexcept { return company_->parts().objects; }
 
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
   company_->check_running();
@@ -83,15 +84,15 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   caf::scoped_actor self{company_->services().system()};
   std::string result;
   self
-    ->request(company_->services().membership(), limit + std::chrono::seconds(1), join_atom::value, host, port,
+    ->request(company_->services().membership(), limit + std::chrono::seconds(1), support::join_atom::value, host, port,
               static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
   // One that was restarted is known by its name from now on, also before the news of both is through.
-  self->request(company_->services().membership(), limit, find_atom::value, result, std::int64_t{0})
-    .receive([&](const peer_up& found) { company_->services().directory().add(found.who, found.face); },
+  self->request(company_->services().membership(), limit, support::find_atom::value, result, std::int64_t{0})
+    .receive([&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.face); },
              [](const caf::error&) {});
   return result;
 }
@@ -105,10 +106,10 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
   caf::scoped_actor self{company_->services().system()};
   std::optional<troupe::peer> result;
   self
-    ->request(company_->services().membership(), limit + std::chrono::seconds(1), find_atom::value, name,
+    ->request(company_->services().membership(), limit + std::chrono::seconds(1), support::find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
-      [&](const peer_up& found) {
+      [&](const contracts::peer_up& found) {
         company_->services().directory().add(found.who, found.face);
         result.emplace(*this, found.who.name, found.who.id);
       },
@@ -147,20 +148,20 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
   caf::scoped_actor self{company_->services().system()};
-  std::vector<node_trace> nodes{{name(), 0, {}}};
-  self->request(company_->services().tracer(), collect_deadline, collect_atom::value)
-    .receive([&](trace_log& log) { nodes.front().spans = std::move(log.spans); },
+  std::vector<tracing::node_trace> nodes{{name(), 0, {}}};
+  self->request(company_->services().tracer(), collect_deadline, support::collect_atom::value)
+    .receive([&](tracing::trace_log& log) { nodes.front().spans = std::move(log.spans); },
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
     auto who = peer(each);
-    auto spans = unpack(get<std::string>(who.call("troupe.trace").get().values, "spans")).spans;
+    auto spans = tracing::unpack(get<std::string>(who.call("troupe.trace").get().values, "spans")).spans;
     std::int64_t offset = 0;
-    self->request(company_->services().membership(), collect_deadline, clock_atom::value, who.id())
+    self->request(company_->services().membership(), collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
                [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
   }
-  return chrome_trace(nodes);
+  return tracing::chrome_trace(nodes);
 }
 
 void node::introduce(node& other) { company_->introduce(*other.company_); }
@@ -172,7 +173,7 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
   auto& here = here_->company_->services();
   auto face = here.directory().face(id_);
   if (!face) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
-  return status_of(here.system(), caf::actor_cast<peer_actor>(face), deadline.value_or(here.options().deadline));
+  return status_of(here.system(), caf::actor_cast<contracts::peer_actor>(face), deadline.value_or(here.options().deadline));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
@@ -183,7 +184,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   if (!face) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
   caf::scoped_actor self{here.system()};
   caf::strong_actor_ptr result;
-  self->request(caf::actor_cast<peer_actor>(face), here.options().deadline, find_atom::value, name)
+  self->request(caf::actor_cast<contracts::peer_actor>(face), here.options().deadline, support::find_atom::value, name)
     .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
              [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
   return result;
@@ -192,10 +193,10 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
                               std::optional<std::chrono::milliseconds> deadline) const {
   auto& here = here_->company_->services();
-  auto context = call_scope::context();
-  auto label = label_of(function, values);
+  auto context = support::call_scope::context();
+  auto label = calls::label_of(function, values);
   auto packed = here.pack(context, std::move(tensors), "the call of '" + label + "' on node '" + name_ + "'");
-  auto job = std::make_shared<outgoing_call>();
+  auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
   job->deadline = deadline.value_or(here.options().deadline);
@@ -203,12 +204,12 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   job->request.target = target;
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);
-  if (context) job->request.payload.place = call_scope::next_place();  // after what leads back was recorded
+  if (context) job->request.payload.place = support::call_scope::next_place();  // after what leads back was recorded
   if (context && torch::autograd::AnomalyMode::is_enabled())
-    job->request.calls = add_call(call_scope::calls(), label, here.name(), name_);
+    job->request.calls = add_call(support::call_scope::calls(), label, here.name(), name_);
   job->label = std::move(label);
   job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
-  job->spans = operator_log::current();
+  job->spans = tracing::operator_log::current();
   if (job->spans || here.recorder().profiling()) job->request.span = 1;
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;

@@ -22,11 +22,21 @@ namespace caf {
 class actor_system;
 }
 
+namespace troupe::nodes {
+
+class company;
+
+}  // namespace troupe::nodes
+
+namespace troupe::objects {
+
+class object_store;
+
+}  // namespace troupe::objects
+
 namespace troupe {
 
 class remote_module;
-class object_store;
-class company;
 struct node_status;
 
 /// Another node (or this one), as seen from here.
@@ -89,7 +99,7 @@ class node {
   void publish(std::string name, const caf::strong_actor_ptr& actor);
 
   /// Modules and optimizers that live here.
-  object_store& objects() noexcept;
+  objects::object_store& objects() noexcept;
 
   /// Connects to the node at host:port; returns its name. Blocks up to the deadline; throws troupe::error.
   std::string join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline = {});
@@ -137,7 +147,7 @@ class node {
   friend class troupe::peer;
   friend struct node_access;
 
-  std::unique_ptr<company> company_;
+  std::unique_ptr<nodes::company> company_;
 };
 
 }  // namespace troupe

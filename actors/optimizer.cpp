@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
-#include <troupe/actors/call_values.hpp>
-#include <troupe/actors/checkpoint.hpp>
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
-#include <troupe/actors/quoted_names.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe {
@@ -39,11 +39,12 @@ class traced {
 /// The checkpoint's part for this node, or null where it has none. Throws if the checkpoint is not of the optimizer's nodes.
 ///   A node without parameters and buffers takes the part of a node that the optimizer does not have, for its random numbers:
 ///   the node had another name then. A troupe that kept no random numbers wrote no such part.
-const part_entry* own_part(const optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
+const objects::part_entry* own_part(const optimizer_parts& parts, const std::string& folder,
+                                    const objects::checkpoint_manifest& manifest) {
   const auto wanted = parts.names();
   const auto& here = parts.here().name();
   std::set<std::string> there;
-  const part_entry* own = nullptr;
+  const objects::part_entry* own = nullptr;
   std::size_t others = 0;
   for (const auto& part : manifest.parts) {
     there.insert(part.node);
@@ -57,7 +58,7 @@ const part_entry* own_part(const optimizer_parts& parts, const std::string& fold
   if (all_others && fits) return own;
   const auto list = [](const std::set<std::string>& names) {
     std::string text;
-    for (const auto& name : names) add_quoted(text, name);
+    for (const auto& name : names) support::add_quoted(text, name);
     return text;
   };
   throw error(errc::function_failed,
@@ -65,9 +66,9 @@ const part_entry* own_part(const optimizer_parts& parts, const std::string& fold
 }
 
 /// All parts read and check first, then all take over.
-void load_parts(optimizer_parts& parts, const std::string& folder, const checkpoint_manifest& manifest) {
+void load_parts(optimizer_parts& parts, const std::string& folder, const objects::checkpoint_manifest& manifest) {
   const auto* own = own_part(parts, folder, manifest);
-  const auto path_of = [&](const part_entry& part) { return (fs::path(folder) / part.file).string(); };
+  const auto path_of = [&](const objects::part_entry& part) { return (fs::path(folder) / part.file).string(); };
   const attributes save{{"save", manifest.save}};
   const auto nothing = [] {};
   try {
@@ -77,8 +78,8 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const checkpo
         const auto& part = manifest.part(one.where.name());
         return attributes{{"path", path_of(part)},
                           {"save", manifest.save},
-                          {"bytes", to_attribute(part.digest.bytes)},
-                          {"sum", to_attribute(part.digest.sum)}};
+                          {"bytes", calls::to_attribute(part.digest.bytes)},
+                          {"sum", calls::to_attribute(part.digest.sum)}};
       },
       [&] {
         if (own != nullptr) parts.local().stage(path_of(*own), own->digest, manifest.save);
@@ -177,7 +178,7 @@ struct optimizer::implementation {
   }
 };
 
-optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local,
+optimizer::optimizer(node& here, objects::optimizer_settings options, std::vector<remote_module> modules, named_tensors local,
                      named_tensors local_buffers)
     : implementation_(
         new implementation{.parts = {here, options, std::move(modules), std::move(local), std::move(local_buffers)}}) {}
@@ -207,7 +208,7 @@ std::optional<double> optimizer::step(std::optional<double> clip_norm) {
 }
 
 void optimizer::set_learning_rate(double rate) {
-  check_learning_rate(rate);
+  objects::check_learning_rate(rate);
   implementation_->new_rate = rate;
 }
 
@@ -219,9 +220,11 @@ void optimizer::save(const std::string& folder, const attributes& about) {
   std::error_code failed;
   fs::create_directories(where, failed);
   if (failed) throw error(errc::function_failed, "can't make the folder '" + where.string() + "': " + failed.message());
-  checkpoint_manifest manifest{new_save_id(), {}, about};
-  const auto entry_for = [&](const std::string& node) { return part_entry{node, part_file_name(node, manifest.save), {}}; };
-  const auto path_of = [&](const part_entry& part) { return (where / part.file).string(); };
+  objects::checkpoint_manifest manifest{objects::new_save_id(), {}, about};
+  const auto entry_for = [&](const std::string& node) {
+    return objects::part_entry{node, objects::part_file_name(node, manifest.save), {}};
+  };
+  const auto path_of = [&](const objects::part_entry& part) { return (where / part.file).string(); };
   try {
     auto own = entry_for(all.here().name());
     const auto replies = all.everywhere(
@@ -232,19 +235,20 @@ void optimizer::save(const std::string& folder, const attributes& about) {
       [&] { own.digest = all.local().save(path_of(own), own.node, manifest.save); });
     for (std::size_t g = 0; g < replies.size(); ++g) {
       manifest.parts.push_back(entry_for(all.groups()[g].where.name()));
-      manifest.parts.back().digest = {number_from(replies[g].values, "bytes"), number_from(replies[g].values, "sum")};
+      manifest.parts.back().digest = {calls::number_from(replies[g].values, "bytes"),
+                                      calls::number_from(replies[g].values, "sum")};
     }
     manifest.parts.push_back(std::move(own));
-    write_manifest(where.string(), manifest);
+    objects::write_manifest(where.string(), manifest);
   } catch (...) {
-    remove_parts(where.string(), manifest.save);
+    objects::remove_parts(where.string(), manifest.save);
     throw;
   }
 }
 
 attributes optimizer::load(const std::string& folder) {
   const auto where = fs::absolute(folder).lexically_normal().string();
-  auto manifest = read_manifest(where);
+  auto manifest = objects::read_manifest(where);
   load_parts(implementation_->parts, where, manifest);
   implementation_->new_rate.reset();
   return std::move(manifest.about);

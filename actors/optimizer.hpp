@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/actors/context.hpp>
-#include <troupe/actors/optimizer_settings.hpp>
+#include <troupe/actors/objects/optimizer_settings.hpp>
 #include <troupe/actors/remote_module.hpp>
 
 namespace troupe {
@@ -28,7 +28,7 @@ class optimizer {
  public:
   /// Over the parameters of remote modules and, on this node, `local` ones. Checkpoints hold the modules' buffers and
   /// `local_buffers`. Blocks; throws troupe::error.
-  optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {},
+  optimizer(node& here, objects::optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {},
             named_tensors local_buffers = {});
   ~optimizer();
 

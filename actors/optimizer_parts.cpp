@@ -7,19 +7,20 @@
 #include <numeric>
 #include <utility>
 
-#include <troupe/actors/call_values.hpp>
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/objects/object_store.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe {
 
 void optimizer_parts::group::take(const call_reply& made) {
-  object = std::make_shared<remote_object>(where, object_id{where.id(), number_from(made.values, value_names::object)});
+  object =
+    std::make_shared<remote_object>(where, object_id{where.id(), calls::number_from(made.values, calls::value_names::object)});
   for (std::size_t i = 0; i < modules.size(); ++i)
     counts.push_back(static_cast<std::size_t>(get<std::int64_t>(made.values, "count." + std::to_string(i))));
 }
 
-optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
+optimizer_parts::optimizer_parts(node& here, const objects::optimizer_settings& settings, std::vector<remote_module> modules,
                                  named_tensors local, named_tensors local_buffers)
     : here_(here), modules_(std::move(modules)) {
   std::vector<std::shared_ptr<module>> own;
@@ -35,14 +36,15 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     found->modules.push_back(i);
   }
   // First, so that wrong settings are refused before anything is made elsewhere.
-  local_ = std::make_unique<local_optimizer>(settings, std::move(own), std::move(local), std::move(local_buffers));
+  local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), std::move(local), std::move(local_buffers));
 
   std::vector<future<call_reply>> replies;
   for (const auto& one : groups_) {
-    attributes values{{value_names::type, settings.type}, {value_names::owner, to_attribute(here_.id().value)}};
+    attributes values{{calls::value_names::type, settings.type},
+                      {calls::value_names::owner, calls::to_attribute(here_.id().value)}};
     for (const auto& [name, value] : settings.values) values.emplace("option." + name, value);
     for (std::size_t i = 0; i < one.modules.size(); ++i)
-      values.emplace("module." + std::to_string(i), to_attribute(modules_[one.modules[i]].id().number));
+      values.emplace("module." + std::to_string(i), calls::to_attribute(modules_[one.modules[i]].id().number));
     replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
   }
   // The others are waited for when one fails, so that what they made is dropped with this object.
@@ -99,7 +101,7 @@ void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& pl
 }
 
 double optimizer_parts::norm(const engine::gradient_table* gradients) {
-  squared_norms own;
+  objects::squared_norms own;
   const auto replies = everywhere(
     gradients ? "troupe.optimizer.norm" : "troupe.optimizer.gathered_norm", [](const group&) { return attributes{}; },
     [&] { own = gradients ? local_->norms(*gradients) : local_->gathered_norms(); });

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <troupe/actors/local_optimizer.hpp>
-#include <troupe/actors/optimizer_settings.hpp>
+#include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/actors/objects/optimizer_settings.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/remote_object.hpp>
 
@@ -31,11 +31,11 @@ class optimizer_parts {
   using values_for = std::function<attributes(const group&)>;
 
   /// Makes the parts; throws what the first of them is refused with, and leaves none then.
-  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local,
-                  named_tensors local_buffers);
+  optimizer_parts(node& here, const objects::optimizer_settings& settings, std::vector<remote_module> modules,
+                  named_tensors local, named_tensors local_buffers);
 
   node& here() const noexcept { return here_; }
-  local_optimizer& local() noexcept { return *local_; }
+  objects::local_optimizer& local() noexcept { return *local_; }
   const std::vector<group>& groups() const noexcept { return groups_; }
 
   /// The part here has parameters or buffers.
@@ -61,7 +61,7 @@ class optimizer_parts {
   std::vector<remote_module> modules_;  // keeps them alive
   std::vector<group> groups_;           // other nodes, by first appearance
   std::vector<std::size_t> mine_;       // places of modules of this node
-  std::unique_ptr<local_optimizer> local_;
+  std::unique_ptr<objects::local_optimizer> local_;
 };
 
 }  // namespace troupe

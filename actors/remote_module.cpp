@@ -4,10 +4,10 @@
 #include <charconv>
 #include <utility>
 
-#include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/call_values.hpp>
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/remote_object.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 
 namespace troupe {
 
@@ -37,10 +37,10 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 }
 
 remote_module peer::create(const std::string& type, attributes values) const {
-  values[value_names::type] = type;
-  values[value_names::owner] = to_attribute(here_->id().value);
+  values[calls::value_names::type] = type;
+  values[calls::value_names::owner] = calls::to_attribute(here_->id().value);
   const auto reply = call("troupe.create", {}, std::move(values)).get();
-  return {*this, {id_, number_from(reply.values, value_names::object)}};
+  return {*this, {id_, calls::number_from(reply.values, calls::value_names::object)}};
 }
 
 remote_module remote_module::take(node& here, const std::string& reference) {
@@ -54,31 +54,33 @@ remote_module remote_module::take(node& here, const std::string& reference) {
     throw error(errc::misuse, "remote_module::take: '" + reference + "' is not a reference that remote_module::lend gave");
   const auto home = here.peer(reference.substr(0, first));
   const object_id id{home.id(), number};
-  const call_scope outside({}, {});
+  const support::call_scope outside({}, {});
   home
-    .call("troupe.take", {}, {{value_names::owner, to_attribute(here.id().value)}, {value_names::ticket, to_attribute(ticket)}},
+    .call("troupe.take", {},
+          {{calls::value_names::owner, calls::to_attribute(here.id().value)},
+           {calls::value_names::ticket, calls::to_attribute(ticket)}},
           id)
     .get();
   return {home, id};
 }
 
 std::string remote_module::lend(const peer& to) const {
-  const call_scope outside({}, {});
-  const auto reply =
-    lifetime_
-      ->call("troupe.lend", {},
-             {{value_names::owner, to_attribute(where().here().id().value)}, {value_names::to, to_attribute(to.id().value)}})
-      .get();
+  const support::call_scope outside({}, {});
+  const auto reply = lifetime_
+                       ->call("troupe.lend", {},
+                              {{calls::value_names::owner, calls::to_attribute(where().here().id().value)},
+                               {calls::value_names::to, calls::to_attribute(to.id().value)}})
+                       .get();
   return where().name() + '/' + std::to_string(id().number) + '/' +
-         std::to_string(number_from(reply.values, value_names::ticket));
+         std::to_string(calls::number_from(reply.values, calls::value_names::ticket));
 }
 
 remote_module remote_module::select(const std::vector<std::string>& names) const {
-  attributes values{{value_names::owner, to_attribute(where().here().id().value)}};
+  attributes values{{calls::value_names::owner, calls::to_attribute(where().here().id().value)}};
   for (std::size_t i = 0; i < names.size(); ++i) values.emplace(std::to_string(i), names[i]);
-  const call_scope outside({}, {});
+  const support::call_scope outside({}, {});
   const auto reply = lifetime_->call("troupe.select", {}, std::move(values)).get();
-  return {where(), {id().node, number_from(reply.values, value_names::object)}};
+  return {where(), {id().node, calls::number_from(reply.values, calls::value_names::object)}};
 }
 
 remote_module::remote_module(peer where, object_id id) : lifetime_(std::make_shared<lifetime>(std::move(where), id)) {}
@@ -88,14 +90,14 @@ const peer& remote_module::where() const noexcept { return lifetime_->where(); }
 object_id remote_module::id() const noexcept { return lifetime_->id(); }
 
 future<call_reply> remote_module::call(const std::string& method, std::vector<at::Tensor> tensors, attributes values) const {
-  values[value_names::method] = method;
+  values[calls::value_names::method] = method;
   return lifetime_->call("troupe.method", std::move(tensors), std::move(values));
 }
 
 named_tensors remote_module::parameters() const { return named(lifetime_->call("troupe.parameters").get()); }
 
 at::Tensor remote_module::parameter(const std::string& name) const {
-  return lifetime_->call("troupe.parameter", {}, {{value_names::name, name}}).get().tensor(0);
+  return lifetime_->call("troupe.parameter", {}, {{calls::value_names::name, name}}).get().tensor(0);
 }
 
 void remote_module::set_parameters(const named_tensors& values) const { overwrite("troupe.set_parameters", values); }

@@ -4,10 +4,10 @@
 #include <exception>
 #include <utility>
 
-#include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/call_values.hpp>
+#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/context.hpp>
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/objects/object_store.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 
 namespace troupe {
 
@@ -17,8 +17,8 @@ remote_object::remote_object(peer where, object_id id)
 remote_object::~remote_object() {
   try {
     tether_->with_node([this](node& here) {
-      const call_scope outside({}, {});  // a drop joins no context
-      call("troupe.drop", {}, {{value_names::owner, to_attribute(here.id().value)}});
+      const support::call_scope outside({}, {});  // a drop joins no context
+      call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(here.id().value)}});
     });
   } catch (const std::exception&) {
     // The peer is gone, and the object with it.

@@ -6,10 +6,15 @@
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/ids.hpp>
 
+namespace troupe::objects {
+
+class node_tether;
+
+}  // namespace troupe::objects
+
 namespace troupe {
 
 class context;
-class node_tether;
 
 /// Owns an object on a node, alone or beside others. Its end drops the object there: it neither waits nor throws, and asks
 /// nobody when the node here has stopped (the other one drops what a node that went down owned).
@@ -31,7 +36,7 @@ class remote_object {
  private:
   peer where_;
   object_id id_;
-  std::shared_ptr<node_tether> tether_;
+  std::shared_ptr<objects::node_tether> tether_;
 };
 
 /// Throws troupe::error (misuse) in the name of `who` unless `pass` is the context open on this thread.

@@ -8,8 +8,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/script.h>
 
-#include <troupe/actors/call_scope.hpp>
-#include <troupe/actors/call_values.hpp>
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -24,10 +24,12 @@ remote_module create_script(const peer& where, const torch::jit::Module& script)
   const auto text = std::move(out).str();
   auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
-  const call_scope outside({}, {});
-  const auto reply =
-    where.call("troupe.create_script", {std::move(bytes)}, {{value_names::owner, to_attribute(where.here().id().value)}}).get();
-  return {where, {where.id(), number_from(reply.values, value_names::object)}};
+  const support::call_scope outside({}, {});
+  const auto reply = where
+                       .call("troupe.create_script", {std::move(bytes)},
+                             {{calls::value_names::owner, calls::to_attribute(where.here().id().value)}})
+                       .get();
+  return {where, {where.id(), calls::number_from(reply.values, calls::value_names::object)}};
 }
 
 }  // namespace troupe

@@ -8,17 +8,17 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/sec.hpp>
 
-#include <troupe/actors/atoms.hpp>
-#include <troupe/actors/dialer.hpp>
-#include <troupe/actors/exception_text.hpp>
+#include <troupe/actors/membership/dialer.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/support/atoms.hpp>
+#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
 
 struct status_client::connection {
-  system_config config{settings{}};
+  network::system_config config{settings{}};
   caf::actor_system system{config};
   caf::actor face;
 };
@@ -27,7 +27,7 @@ namespace {
 
 error explain(const caf::error& from, const std::string& where, std::chrono::milliseconds deadline) {
   if (from == caf::sec::request_timeout)
-    return {errc::deadline_passed, "no answer from " + where + " within " + seconds_text(deadline)};
+    return {errc::deadline_passed, "no answer from " + where + " within " + support::seconds_text(deadline)};
   if (from == caf::sec::unexpected_message) return {errc::refused, "what listens at " + where + " is no troupe node"};
   if (from == caf::sec::cannot_connect_to_node)
     return {errc::unknown_peer, "no node listens at " + where + "; is it started, and are host and port right?"};
@@ -41,7 +41,7 @@ status_client::status_client(std::string host, std::uint16_t port, std::chrono::
     : where_((host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port)),
       connection_(std::make_unique<connection>()) {
   caf::scoped_actor self{connection_->system};
-  const auto dialer = spawn_dialer(connection_->system);
+  const auto dialer = membership::spawn_dialer(connection_->system);
   const auto left = std::int64_t{std::chrono::nanoseconds(deadline).count()};
   caf::error failure;
   self->request(dialer, deadline + std::chrono::seconds(1), caf::connect_atom::value, std::move(host), port, left)
@@ -62,7 +62,7 @@ status_client::~status_client() = default;
 node_status status_client::ask(std::chrono::milliseconds deadline) {
   caf::scoped_actor self{connection_->system};
   node_status result;
-  self->request(connection_->face, deadline, status_atom::value)
+  self->request(connection_->face, deadline, support::status_atom::value)
     .receive([&](node_status& all) { result = std::move(all); },
              [&](const caf::error& reason) { throw explain(reason, where_, deadline); });
   return result;

@@ -10,15 +10,15 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/cpu_worker.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/passes/cpu_worker.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
 
 struct worker_team::members {
   caf::actor_system& system;
-  std::vector<cpu_worker_actor> workers;
+  std::vector<passes::cpu_worker_actor> workers;
   std::atomic<std::size_t> next{0};
 
   ~members() {
@@ -36,7 +36,7 @@ worker_team::worker_team(caf::actor_system& system, std::size_t count)
     throw error(errc::misuse,
                 "a worker_team needs at least one worker; leave pass_options::workers empty to run a pass serially");
   try {
-    for (std::size_t i = 0; i < count; ++i) members_->workers.push_back(spawn_cpu_worker(system));
+    for (std::size_t i = 0; i < count; ++i) members_->workers.push_back(passes::spawn_cpu_worker(system));
   } catch (const std::system_error& refused) {
     throw error(errc::function_failed, "a worker_team of " + std::to_string(count) + " workers got threads for " +
                                          std::to_string(members_->workers.size()) + " (" + refused.code().message() +

@@ -158,16 +158,17 @@ function(troupe_add_library name)
 endfunction()
 
 function(_troupe_generate_protobuf target)
-  file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
-  set(folder "${troupe_generated_root}/troupe/${room}/generated")
-  file(MAKE_DIRECTORY "${folder}")
   foreach(proto IN LISTS ARGN)
-    get_filename_component(stem "${proto}" NAME_WLE)
+    get_filename_component(source "${proto}" ABSOLUTE)
+    get_filename_component(source_folder "${source}" DIRECTORY)
+    get_filename_component(stem "${source}" NAME_WLE)
+    file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${source_folder}")
+    set(folder "${troupe_generated_root}/troupe/${room}/generated")
+    file(MAKE_DIRECTORY "${folder}")
     add_custom_command(
       OUTPUT "${folder}/${stem}.pb.cc" "${folder}/${stem}.pb.h"
-      COMMAND protobuf::protoc --proto_path=${CMAKE_CURRENT_SOURCE_DIR} --cpp_out=${folder}
-              ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
-      DEPENDS "${proto}" VERBATIM)
+      COMMAND protobuf::protoc --proto_path=${source_folder} --cpp_out=${folder} ${source}
+      DEPENDS "${source}" VERBATIM)
     list(APPEND headers "${folder}/${stem}.pb.h")
     set_source_files_properties("${folder}/${stem}.pb.cc" PROPERTIES
       SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -w)

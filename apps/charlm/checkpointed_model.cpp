@@ -5,7 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <troupe/actors/checkpoint.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/model.hpp"
@@ -31,13 +31,13 @@ checkpointed_model checkpointed_model::read(const std::string& folder) {
   if (!fs::exists(checkpoint / "checkpoint.json"))
     throw std::runtime_error("expected a checkpoint in " + checkpoint.string() +
                              ", but there is none; train first (troupe train), or name the folder of a run with --out");
-  const auto manifest = read_manifest(checkpoint);
+  const auto manifest = objects::read_manifest(checkpoint);
   auto state = run_state::from_attributes(manifest.about, checkpoint);
   std::vector<named_tensors> stages;
   std::istringstream nodes(state.nodes);
   for (std::string name; std::getline(nodes, name, ',');) {
     const auto& entry = manifest.part(name);
-    const auto part = read_part(checkpoint / entry.file, entry.digest, manifest.save);
+    const auto part = objects::read_part(checkpoint / entry.file, entry.digest, manifest.save);
     if (!part.buffers.empty())
       throw std::runtime_error("expected stages without buffers, but in " + checkpoint.string() + " node " + name + " has " +
                                part.buffers.front().first);

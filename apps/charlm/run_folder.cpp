@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include <troupe/actors/durable_file.hpp>
+#include <troupe/actors/support/durable_file.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -98,7 +98,7 @@ std::optional<run_folder::set_aside_run> run_folder::set_aside() {
 }
 
 void write_whole_file(const std::string& path, const std::string& content) {
-  durable_file file{path};
+  support::durable_file file{path};
   file.write(content.data(), content.size());
   file.commit();
 }

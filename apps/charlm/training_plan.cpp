@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <troupe/actors/checkpoint.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -20,7 +20,7 @@ run_state planned_state(const train_options& options) {
 }
 
 run_state continued_state(const train_options& options, const std::string& folder) {
-  auto state = run_state::from_attributes(read_manifest(folder).about, folder);
+  auto state = run_state::from_attributes(objects::read_manifest(folder).about, folder);
   const auto agree = [&](const char* name, auto given, auto kept) {
     if (options.given.count(name) == 0 || given == kept) return;
     std::ostringstream text;

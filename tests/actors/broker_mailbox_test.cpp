@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/broker_mailbox.hpp>
+#include <troupe/actors/support/broker_mailbox.hpp>
 
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
@@ -10,8 +10,8 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/system_config.hpp>
 
 namespace {
 
@@ -20,13 +20,13 @@ using namespace std::chrono_literals;
 // Never answers; its behaviour is any host's.
 template <class Self>
 caf::behavior make_silent(Self self) {
-  troupe::close_mailbox_at_exit(self);
+  troupe::support::close_mailbox_at_exit(self);
   return {[=](int) { return self->make_response_promise(); }};
 }
 
 // Always has a message of its own to read, which keeps it alive once its mailbox stays as it is.
 caf::behavior make_restless(caf::io::broker* self) {
-  troupe::close_mailbox_at_exit(self);
+  troupe::support::close_mailbox_at_exit(self);
   return {[=](int x) { self->send(self, x); }};
 }
 
@@ -42,7 +42,7 @@ caf::error ask_the_dead(caf::actor_system& system, const caf::actor& silent) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
-  troupe::system_config config{troupe::settings{}};
+  troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   BOOST_TEST(
     (ask_the_dead(system, system.middleman().spawn_broker(make_silent<caf::io::broker*>)) == caf::sec::request_receiver_down));
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
 // What a detached actor sent to a broker, and the broker never read, must not keep that actor's thread.
 BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
   for (int round = 0; round < 50; ++round) {
-    troupe::system_config config{troupe::settings{}};
+    troupe::network::system_config config{troupe::settings{}};
     caf::actor_system system{config};
     auto broker = system.middleman().spawn_broker(make_restless);
     auto sender = system.spawn<caf::detached>([broker](caf::event_based_actor* self) -> caf::behavior {
@@ -66,9 +66,9 @@ BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
 
 // A node that stops while it dials another: CAF's broker has ended when the connection is asked of it.
 BOOST_AUTO_TEST_CASE(the_system_ends_though_the_broker_of_connections_left_messages_unread) {
-  troupe::system_config config{troupe::settings{}};
+  troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
-  troupe::close_basp_mailbox_at_exit(system);
+  troupe::support::close_basp_mailbox_at_exit(system);
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   caf::scoped_actor self{system};
   self->send_exit(broker, caf::exit_reason::kill);

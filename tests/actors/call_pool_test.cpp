@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/call_pool.hpp>
+#include <troupe/actors/calls/call_pool.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace {
 
-using pool = troupe::call_pool<char, int>;  // workers 'A', 'B' ...; calls 1, 2 ...
+using pool = troupe::calls::call_pool<char, int>;  // workers 'A', 'B' ...; calls 1, 2 ...
 
 }  // namespace
 

@@ -19,8 +19,8 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/context_actor.hpp>
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
@@ -109,19 +109,19 @@ struct cast {
   /// `who` takes `other` for down.
   void tell_down(const std::string& who, const std::string& other) {
     caf::anon_send(troupe::services_of(node(who)).face(),
-                   troupe::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
+                   troupe::contracts::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
   }
 
   troupe::peer peer(const std::string& name) { return {node("a"), name, node(name).id()}; }
 
   at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
     caf::scoped_actor self{system};
-    auto request =
-      self->request(troupe::parts_of(node("a")).contexts.find(pass.id()).actor, caf::infinite, troupe::take_atom::value);
+    auto request = self->request(troupe::parts_of(node("a")).contexts.find(pass.id()).actor, caf::infinite,
+                                 troupe::support::take_atom::value);
     run();
     at::Tensor result;
     request.receive(
-      [&](const troupe::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
+      [&](const troupe::contracts::gradients_ptr& all) { result = all ? all->find(leaf) : at::Tensor{}; },
       [](const caf::error& reason) { BOOST_FAIL("the context does not answer: " << troupe::to_exception(reason).what()); });
     return result;
   }
@@ -130,7 +130,7 @@ struct cast {
   caf::scheduler::test_coordinator& scheduler() { return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()); }
 
   std::mt19937_64 random;
-  troupe::system_config config{troupe::system_config::for_tests{}};
+  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
   caf::actor_system system{config};
   std::map<std::string, std::unique_ptr<troupe::node>> nodes;
   std::map<std::string, at::Tensor> weights;

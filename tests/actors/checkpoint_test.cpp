@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/checkpoint.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 
 #include <cmath>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include <ATen/ATen.h>
 
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/random_state.hpp>
+#include <troupe/actors/objects/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -22,8 +22,8 @@ namespace {
 
 const std::string save_id = "0123456789abcdef";
 
-checkpoint_part sample_part(const std::string& save = save_id) {
-  checkpoint_part part{"stage1", save, "adamw", {{"lr", 0.1}, {"amsgrad", true}}, {}, {}};
+objects::checkpoint_part sample_part(const std::string& save = save_id) {
+  objects::checkpoint_part part{"stage1", save, "adamw", {{"lr", 0.1}, {"amsgrad", true}}, {}, {}};
   part.parameters.emplace_back("0/block.weight", at::randn({3, 4}));
   part.parameters.emplace_back("0/block.bias", at::randn({}).to(at::kDouble));
   part.parameters.emplace_back("view", at::randn({1000, 4}).slice(0, 5, 7).t());
@@ -34,7 +34,7 @@ checkpoint_part sample_part(const std::string& save = save_id) {
   part.states.push_back({});
   part.buffers.emplace_back("0/norm.running_mean", at::randn({1000, 4}).slice(0, 5, 7));
   part.buffers.emplace_back("0/norm.steps", at::tensor(7));
-  part.random = random_state();
+  part.random = objects::random_state();
   return part;
 }
 
@@ -43,9 +43,9 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
 }
 
 void write_sample(const temporary_folder& folder, const std::string& save = save_id) {
-  const auto name = part_file_name("stage1", save);
-  const auto digest = write_part(folder / name, sample_part(save));
-  write_manifest(folder.path(), {save, {{"stage1", name, digest}}, {{"steps", 12}}});
+  const auto name = objects::part_file_name("stage1", save);
+  const auto digest = objects::write_part(folder / name, sample_part(save));
+  objects::write_manifest(folder.path(), {save, {{"stage1", name, digest}}, {{"steps", 12}}});
 }
 
 void replace(const std::string& path, const std::string& from, const std::string& to) {
@@ -62,9 +62,9 @@ BOOST_AUTO_TEST_SUITE(checkpoints)
 BOOST_AUTO_TEST_CASE(a_part_comes_back_as_it_was_written) {
   temporary_folder folder;
   const auto part = sample_part();
-  const auto digest = write_part(folder / "a.pt", part);
+  const auto digest = objects::write_part(folder / "a.pt", part);
   BOOST_TEST(digest.bytes < 25'000u);  // a view is written without the rest of its storage
-  const auto read = read_part(folder / "a.pt", digest, save_id);
+  const auto read = objects::read_part(folder / "a.pt", digest, save_id);
   BOOST_TEST(read.node == part.node);
   BOOST_TEST(read.save == part.save);
   BOOST_TEST(read.optimizer == part.optimizer);
@@ -91,48 +91,51 @@ BOOST_AUTO_TEST_CASE(a_part_whose_random_state_is_none_is_refused) {
   temporary_folder folder;
   auto part = sample_part();
   part.random = at::zeros({7}, at::kByte);
-  const auto digest = write_part(folder / "a.pt", part);
-  BOOST_TEST(contains(text_of<error>([&] { read_part(folder / "a.pt", digest, save_id); }), "is not a checkpoint of troupe"));
+  const auto digest = objects::write_part(folder / "a.pt", part);
+  BOOST_TEST(
+    contains(text_of<error>([&] { objects::read_part(folder / "a.pt", digest, save_id); }), "is not a checkpoint of troupe"));
 }
 
 BOOST_AUTO_TEST_CASE(a_part_without_parameters_can_be_written) {
   temporary_folder folder;
-  const auto digest = write_part(folder / "a.pt", {"n", save_id, "sgd", {}, {}, {}});
-  BOOST_TEST(read_part(folder / "a.pt", digest, save_id).parameters.empty());
+  const auto digest = objects::write_part(folder / "a.pt", {"n", save_id, "sgd", {}, {}, {}});
+  BOOST_TEST(objects::read_part(folder / "a.pt", digest, save_id).parameters.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_part_damaged_at_any_place_is_refused_before_it_is_read) {  // CP-3
   temporary_folder folder;
   const auto path = folder / "a.pt";
-  const auto digest = write_part(path, sample_part());
+  const auto digest = objects::write_part(path, sample_part());
   const auto bytes = read_text(path);
   for (std::size_t at = 0; at < bytes.size(); at += 97) {
     auto damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     write_text(path, damaged);
-    BOOST_REQUIRE(contains(text_of<error>([&] { read_part(path, digest, save_id); }), "with another checksum"));
+    BOOST_REQUIRE(contains(text_of<error>([&] { objects::read_part(path, digest, save_id); }), "with another checksum"));
     write_text(path, bytes.substr(0, at));
-    BOOST_REQUIRE(contains(text_of<error>([&] { read_part(path, digest, save_id); }), "is damaged or of another save"));
+    BOOST_REQUIRE(
+      contains(text_of<error>([&] { objects::read_part(path, digest, save_id); }), "is damaged or of another save"));
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_part_that_is_missing_is_named) {  // CP-3
   temporary_folder folder;
-  const auto text = text_of<error>([&] { read_part(folder / "a.pt", {}, save_id); });
+  const auto text = text_of<error>([&] { objects::read_part(folder / "a.pt", {}, save_id); });
   BOOST_TEST(contains(text, "can't read '" + (folder / "a.pt") + "': No such file or directory"));
 }
 
 BOOST_AUTO_TEST_CASE(a_part_of_another_save_is_refused) {  // CP-3
   temporary_folder folder;
-  const auto digest = write_part(folder / "a.pt", sample_part("ffffffffffffffff"));
-  const auto text = text_of<error>([&] { read_part(folder / "a.pt", digest, save_id); });
+  const auto digest = objects::write_part(folder / "a.pt", sample_part("ffffffffffffffff"));
+  const auto text = text_of<error>([&] { objects::read_part(folder / "a.pt", digest, save_id); });
   BOOST_TEST(contains(text, "it belongs to save ffffffffffffffff, not " + save_id));
 }
 
 BOOST_AUTO_TEST_CASE(another_file_is_not_taken_for_a_part) {
   temporary_folder folder;
   write_text(folder / "a.pt", "not an archive");
-  const auto text = text_of<error>([&] { read_part(folder / "a.pt", file_digest::of(folder / "a.pt"), save_id); });
+  const auto text =
+    text_of<error>([&] { objects::read_part(folder / "a.pt", support::file_digest::of(folder / "a.pt"), save_id); });
   BOOST_TEST(contains(text, "is not a checkpoint of troupe"));
 }
 
@@ -148,13 +151,14 @@ BOOST_AUTO_TEST_CASE(the_manifest_keeps_every_value_to_the_bit) {
                          {"bytes", std::string("\0\xff\x80z", 4)},
                          {"empty", ""},
                          {"\xc3\xa4", 1}};
-  write_manifest(folder.path(), {save_id, {{"a b", part_file_name("a b", save_id), {42, ~std::uint64_t{0}}}}, about});
-  const auto read = read_manifest(folder.path());
+  objects::write_manifest(folder.path(),
+                          {save_id, {{"a b", objects::part_file_name("a b", save_id), {42, ~std::uint64_t{0}}}}, about});
+  const auto read = objects::read_manifest(folder.path());
   BOOST_TEST(read.save == save_id);
   BOOST_TEST((read.about == about));
   BOOST_REQUIRE(read.parts.size() == 1u);
   BOOST_TEST(read.parts[0].file == "a%20b." + save_id + ".pt");
-  BOOST_TEST((read.part("a b").digest == file_digest{42, ~std::uint64_t{0}}));
+  BOOST_TEST((read.part("a b").digest == support::file_digest{42, ~std::uint64_t{0}}));
   BOOST_TEST(contains(text_of<error>([&] { read.part("other"); }), "no part of node 'other'; it has 'a b'"));
 }
 
@@ -164,20 +168,20 @@ BOOST_AUTO_TEST_CASE(a_new_checkpoint_takes_the_place_of_the_old_one) {  // CP-1
   write_text(folder / "notes.pt", "of the user");
   write_text(folder / ("stage9." + save_id + ".pt.part"), "left by a process that was killed");
   write_sample(folder, "aaaaaaaaaaaaaaaa");
-  BOOST_TEST(read_manifest(folder.path()).save == "aaaaaaaaaaaaaaaa");
+  BOOST_TEST(objects::read_manifest(folder.path()).save == "aaaaaaaaaaaaaaaa");
   BOOST_TEST((folder.files() == std::set<std::string>{"checkpoint.json", "notes.pt", "stage1.aaaaaaaaaaaaaaaa.pt"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_save_that_dies_before_its_manifest_leaves_the_checkpoint_before_it) {  // CP-2
   temporary_folder folder;
   write_sample(folder);
-  const auto other = part_file_name("stage1", "aaaaaaaaaaaaaaaa");
-  write_part(folder / other, sample_part("aaaaaaaaaaaaaaaa"));
-  const auto manifest = read_manifest(folder.path());
+  const auto other = objects::part_file_name("stage1", "aaaaaaaaaaaaaaaa");
+  objects::write_part(folder / other, sample_part("aaaaaaaaaaaaaaaa"));
+  const auto manifest = objects::read_manifest(folder.path());
   BOOST_TEST(manifest.save == save_id);
-  read_part(folder / manifest.part("stage1").file, manifest.part("stage1").digest, manifest.save);
-  remove_parts(folder.path(), "aaaaaaaaaaaaaaaa");
-  BOOST_TEST((folder.files() == std::set<std::string>{"checkpoint.json", part_file_name("stage1", save_id)}));
+  objects::read_part(folder / manifest.part("stage1").file, manifest.part("stage1").digest, manifest.save);
+  objects::remove_parts(folder.path(), "aaaaaaaaaaaaaaaa");
+  BOOST_TEST((folder.files() == std::set<std::string>{"checkpoint.json", objects::part_file_name("stage1", save_id)}));
 }
 
 BOOST_AUTO_TEST_CASE(a_disk_that_is_full_at_the_manifest_leaves_the_checkpoint_before_it) {  // CP-2
@@ -186,14 +190,14 @@ BOOST_AUTO_TEST_CASE(a_disk_that_is_full_at_the_manifest_leaves_the_checkpoint_b
   std::filesystem::create_symlink("/dev/full", folder / "checkpoint.json.part");
   const auto text = text_of<error>([&] { write_sample(folder, "aaaaaaaaaaaaaaaa"); });
   BOOST_TEST(contains(text, "checkpoint.json': No space left on device"));
-  const auto manifest = read_manifest(folder.path());
+  const auto manifest = objects::read_manifest(folder.path());
   BOOST_TEST(manifest.save == save_id);
-  read_part(folder / manifest.part("stage1").file, manifest.part("stage1").digest, manifest.save);
+  objects::read_part(folder / manifest.part("stage1").file, manifest.part("stage1").digest, manifest.save);
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_without_a_checkpoint_is_named) {
   temporary_folder folder;
-  const auto text = text_of<error>([&] { read_manifest(folder / "nowhere"); });
+  const auto text = text_of<error>([&] { objects::read_manifest(folder / "nowhere"); });
   BOOST_TEST(contains(text, "no checkpoint in '" + (folder / "nowhere") + "'"));
 }
 
@@ -204,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_manifest_cut_at_any_byte_is_refused) {
   const auto last = text.rfind('}');
   for (std::size_t size = 0; size < last; ++size) {
     write_text(folder / "checkpoint.json", text.substr(0, size));
-    BOOST_REQUIRE(!text_of<error>([&] { read_manifest(folder.path()); }).empty());
+    BOOST_REQUIRE(!text_of<error>([&] { objects::read_manifest(folder.path()); }).empty());
   }
 }
 
@@ -212,22 +216,23 @@ BOOST_AUTO_TEST_CASE(a_manifest_can_not_lead_out_of_its_folder) {
   temporary_folder folder;
   write_sample(folder);
   replace(folder / "checkpoint.json", "\"file\": \"", "\"file\": \"../");
-  BOOST_TEST(
-    contains(text_of<error>([&] { read_manifest(folder.path()); }), "is damaged: the part of node 'stage1' is called '../"));
+  BOOST_TEST(contains(text_of<error>([&] { objects::read_manifest(folder.path()); }),
+                      "is damaged: the part of node 'stage1' is called '../"));
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_of_another_format_says_which) {
   temporary_folder folder;
   write_sample(folder);
   replace(folder / "checkpoint.json", "\"version\": 1", "\"version\": 9");
-  BOOST_TEST(contains(text_of<error>([&] { read_manifest(folder.path()); }), "has format 9; this program reads format 1"));
+  BOOST_TEST(
+    contains(text_of<error>([&] { objects::read_manifest(folder.path()); }), "has format 9; this program reads format 1"));
 }
 
 BOOST_AUTO_TEST_CASE(the_id_of_a_save_is_drawn_in_both_halves) {
   std::set<std::string> first_halves;
   std::set<std::string> second_halves;
   for (int i = 0; i < 4; ++i) {
-    const auto id = new_save_id();
+    const auto id = troupe::objects::new_save_id();
     BOOST_REQUIRE(id.size() == 16u);
     first_halves.insert(id.substr(0, 8));
     second_halves.insert(id.substr(8));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/chrome_trace.hpp>
+#include <troupe/actors/tracing/chrome_trace.hpp>
 
 #include <limits>
 #include <map>
@@ -11,8 +11,8 @@
 namespace {
 
 using nlohmann::json;
-using troupe::chrome_trace;
-using troupe::node_trace;
+using troupe::tracing::chrome_trace;
+using troupe::tracing::node_trace;
 
 // Parses strictly: an invalid text throws and fails the test.
 json drawn(const std::vector<node_trace>& nodes) { return json::parse(chrome_trace(nodes)); }
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(clocks_that_differ_are_drawn_on_one) {
 }
 
 BOOST_AUTO_TEST_CASE(spans_of_one_row_never_overlap_but_by_lying_within_one_another) {
-  std::vector<troupe::trace_span> spans;
+  std::vector<troupe::tracing::trace_span> spans;
   std::uint64_t seed = 1;
   for (int i = 0; i < 500; ++i) {
     seed = seed * 6364136223846793005ull + 1442695040888963407ull;

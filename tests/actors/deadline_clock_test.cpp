@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/deadline_clock.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_SUITE(deadline_clock)
 
 // DC-1, DC-3
 BOOST_AUTO_TEST_CASE(alarms_ring_once_in_the_order_of_their_times_and_not_before) {
-  troupe::deadline_clock clock;
+  troupe::support::deadline_clock clock;
   const auto begin = clock_type::now();
   std::vector<int> rung;  // by the clock's thread alone, until the promise
   std::promise<void> all;
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(alarms_ring_once_in_the_order_of_their_times_and_not_before
 
 // DC-1, DC-2
 BOOST_AUTO_TEST_CASE(an_alarm_that_was_called_off_keeps_nothing) {
-  troupe::deadline_clock clock;
+  troupe::support::deadline_clock clock;
   auto kept = std::make_shared<int>(1);
   std::promise<void> later;
   const auto first = clock.set(20ms, [kept, &later] { later.set_value(); });  // would be an error the second time
@@ -46,14 +46,14 @@ BOOST_AUTO_TEST_CASE(an_alarm_that_was_called_off_keeps_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_hundred_thousand_that_are_called_off_leave_nothing) {
-  troupe::deadline_clock clock;
+  troupe::support::deadline_clock clock;
   for (int i = 0; i < 100'000; ++i) clock.call_off(clock.set(60s, [] {}));
   BOOST_TEST(clock.pending() == 0);
 }
 
 // DC-3
 BOOST_AUTO_TEST_CASE(a_stopped_clock_rings_no_more) {
-  troupe::deadline_clock clock;
+  troupe::support::deadline_clock clock;
   auto kept = std::make_shared<int>(1);
   clock.set(1h, [kept] {});
   clock.stop();

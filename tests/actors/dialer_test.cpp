@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/dialer.hpp>
+#include <troupe/actors/membership/dialer.hpp>
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -29,9 +29,9 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/owned_descriptor.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 #include "actors/odd_server.hpp"
@@ -68,9 +68,9 @@ using clock = std::chrono::steady_clock;
 using troupe::test::odd_server;
 
 struct caller {
-  troupe::system_config config{troupe::settings{}};
+  troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
-  troupe::dialer_actor dialer = troupe::spawn_dialer(system);
+  troupe::membership::dialer_actor dialer = troupe::membership::spawn_dialer(system);
 
   ~caller() { caf::anon_send_exit(dialer, caf::exit_reason::user_shutdown); }
 
@@ -119,8 +119,8 @@ class full_server {
 
  private:
   sockaddr_in address_{};
-  troupe::owned_descriptor listening_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  troupe::owned_descriptor first_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  troupe::support::owned_descriptor listening_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  troupe::support::owned_descriptor first_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 };
 
 std::ptrdiff_t open_descriptors() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/direct_memory.hpp>
+#include <troupe/actors/transfers/direct_memory.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -19,7 +19,7 @@ const words& mark_at(const troupe::tensor_offer& offer) { return *reinterpret_ca
 BOOST_AUTO_TEST_SUITE(direct)
 
 BOOST_AUTO_TEST_CASE(a_node_reads_here_from_its_answer_on_and_is_asked_once) {  // DM-2
-  troupe::direct_memory all;
+  troupe::transfers::direct_memory all;
   all.keep(b, {{1, 2, 3, 4}});
   BOOST_TEST(!all.reads_here(b));  // nobody asked it
   BOOST_TEST(all.ask(b));
@@ -33,8 +33,8 @@ BOOST_AUTO_TEST_CASE(a_node_reads_here_from_its_answer_on_and_is_asked_once) {  
 }
 
 BOOST_AUTO_TEST_CASE(a_mark_lies_here_until_its_node_is_forgotten_or_can_not_read) {  // DM-1
-  troupe::direct_memory all;
-  for (const auto& end : {&troupe::direct_memory::refused, &troupe::direct_memory::forget}) {
+  troupe::transfers::direct_memory all;
+  for (const auto& end : {&troupe::transfers::direct_memory::refused, &troupe::transfers::direct_memory::forget}) {
     troupe::tensor_offer of_b;
     troupe::tensor_offer of_c;
     all.ask(b);
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(a_mark_lies_here_until_its_node_is_forgotten_or_can_not_rea
 }
 
 BOOST_AUTO_TEST_CASE(each_node_has_a_mark_of_its_own_until_it_is_forgotten) {
-  troupe::direct_memory all;
+  troupe::transfers::direct_memory all;
   BOOST_TEST(all.drawn(b) == nullptr);
   BOOST_REQUIRE(all.draw(b) != nullptr);
   BOOST_REQUIRE(all.draw(c) != nullptr);

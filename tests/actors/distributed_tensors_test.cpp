@@ -14,8 +14,8 @@
 #include <caf/send.hpp>
 #include <caf/span.hpp>
 
-#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 #include <troupe/troupe.hpp>
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(of_a_node_that_is_down_a_late_piece_is_dropped_with_what_ca
 }
 
 BOOST_AUTO_TEST_CASE(nothing_waits_for_the_deadline_of_a_large_call_that_was_answered) {
-  std::weak_ptr<troupe::context_record> record;
+  std::weak_ptr<troupe::passes::context_record> record;
   {
     troupe::context pass(a);
     record = troupe::parts_of(a).contexts.find(pass.id()).record;

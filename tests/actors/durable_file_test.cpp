@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/durable_file.hpp>
+#include <troupe/actors/support/durable_file.hpp>
 
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,7 +36,7 @@ extern "C" int fsync(int descriptor) {
 namespace {
 
 void write(const std::string& path, const std::string& text) {
-  durable_file file(path);
+  support::durable_file file(path);
   file.write(text.data(), text.size());
   file.commit();
 }
@@ -49,12 +49,12 @@ BOOST_AUTO_TEST_CASE(a_file_appears_under_its_name_with_the_commit_and_nothing_b
   temporary_folder folder;
   write_text(folder / "a", "before");
   {
-    durable_file file(folder / "a");
+    support::durable_file file(folder / "a");
     file.write("after", 5);
     BOOST_TEST(read_text(folder / "a") == "before");
     const auto digest = file.commit();
     BOOST_TEST(digest.bytes == 5u);
-    BOOST_TEST((digest == file_digest::of(folder / "a")));
+    BOOST_TEST((digest == support::file_digest::of(folder / "a")));
   }
   BOOST_TEST(read_text(folder / "a") == "after");
   BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_committed_leaves_the_old_one) {  // DF-1
   temporary_folder folder;
   write_text(folder / "a", "before");
   {
-    durable_file file(folder / "a");
+    support::durable_file file(folder / "a");
     file.write("after", 5);
   }
   BOOST_TEST(read_text(folder / "a") == "before");
@@ -100,18 +100,18 @@ BOOST_AUTO_TEST_CASE(a_limit_met_in_the_middle_of_a_write_is_an_error_too) {
 BOOST_AUTO_TEST_CASE(a_place_that_can_not_be_written_to_is_named) {
   temporary_folder folder;
   write_text(folder / "file", "");
-  const auto text = text_of<error>([&] { durable_file file(folder / "file/a"); });
+  const auto text = text_of<error>([&] { support::durable_file file(folder / "file/a"); });
   BOOST_TEST(contains(text, "can't create '" + (folder / "file/a") + "': Not a directory"));
 }
 
 BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_stream_is_cut) {
   std::string bytes;
   for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i * 37 % 251);
-  checksum whole;
+  support::checksum whole;
   whole.update(bytes.data(), bytes.size());
   for (std::size_t first = 0; first < 40; ++first)
     for (const std::size_t step : {1, 3, 7, 8, 9, 64}) {
-      checksum cut;
+      support::checksum cut;
       cut.update(bytes.data(), first);
       for (std::size_t at = first; at < bytes.size(); at += step)
         cut.update(bytes.data() + at, std::min(step, bytes.size() - at));
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_stream_is_cut) {
 BOOST_AUTO_TEST_CASE(the_checksum_tells_every_flipped_bit_and_every_cut) {
   const std::string bytes(43, 'a');
   const auto sum = [](const std::string& of) {
-    checksum result;
+    support::checksum result;
     result.update(of.data(), of.size());
     return result.value();
   };

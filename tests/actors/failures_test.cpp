@@ -13,9 +13,9 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/sec.hpp>
 
-#include <troupe/actors/graph_task_actor.hpp>
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/pass_terms.hpp>
+#include <troupe/actors/passes/graph_task_actor.hpp>
+#include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -181,10 +181,10 @@ BOOST_AUTO_TEST_CASE(a_node_that_leaves_ends_its_contexts_with_a_clear_error) {
 BOOST_AUTO_TEST_CASE(who_asks_for_a_part_of_a_pass_that_has_ended_is_told_at_once) {
   const troupe::context pass(a);
   const auto record = troupe::parts_of(a).contexts.find(pass.id()).record;
-  const auto part = troupe::spawn_graph_task(troupe::services_of(a),
-                                             troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false));
+  const auto part = troupe::passes::spawn_graph_task(
+    troupe::services_of(a), troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false));
   caf::scoped_actor self{a.system()};
-  self->send(part, troupe::close_atom::value);
+  self->send(part, troupe::support::close_atom::value);
   self->wait_for(part);
   caf::error told;
   self->request(part, 3s, troupe::abort_pass{pass.id(), {1}})

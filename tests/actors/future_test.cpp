@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/future.hpp>
 
-#include <troupe/actors/call_scope.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 
 #include <atomic>
 #include <thread>
@@ -118,11 +118,11 @@ BOOST_AUTO_TEST_CASE(a_continuation_is_in_the_context_that_was_open_where_it_was
   future<int> value;
   std::vector<troupe::context_id> seen;
   {
-    troupe::call_scope scope(open, {});
-    value.then([&](future<int>) { seen.push_back(troupe::call_scope::context()); });
+    troupe::support::call_scope scope(open, {});
+    value.then([&](future<int>) { seen.push_back(troupe::support::call_scope::context()); });
   }
   value.set_value(1);
-  value.then([&](future<int>) { seen.push_back(troupe::call_scope::context()); });
+  value.then([&](future<int>) { seen.push_back(troupe::support::call_scope::context()); });
   BOOST_TEST_REQUIRE(seen.size() == 2);
   BOOST_TEST((seen[0] == open));
   BOOST_TEST((seen[1] == troupe::context_id{}));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <troupe/actors/context_record.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -116,8 +116,8 @@ BOOST_AUTO_TEST_CASE(a_call_reads_gradients_that_stay_as_they_are_while_the_next
 
 // CO-1: the news counts also where no pass left gradients, as that node may tell others.
 BOOST_AUTO_TEST_CASE(news_of_a_failed_pass_reach_the_actor_of_a_context_that_has_no_gradients) {
-  troupe::activity counts;
-  troupe::context_record record({a.id(), 1}, b.id(), counts);
+  troupe::support::activity counts;
+  troupe::passes::context_record record({a.id(), 1}, b.id(), counts);
   troupe::call_request request;
   request.completed = {1};
   BOOST_TEST(record.take_news(request));
@@ -128,8 +128,8 @@ BOOST_AUTO_TEST_CASE(news_of_a_failed_pass_reach_the_actor_of_a_context_that_has
 
 // CR-1, CR-2
 BOOST_AUTO_TEST_CASE(a_record_that_is_released_takes_no_send_and_starts_no_pass) {
-  troupe::activity counts;
-  troupe::context_record record({a.id(), 1}, a.id(), counts);
+  troupe::support::activity counts;
+  troupe::passes::context_record record({a.id(), 1}, a.id(), counts);
   auto leaf = torch::ones({1}, torch::requires_grad());
   const auto send = [&](std::uint64_t number) {
     return troupe::engine::send_source{troupe::engine::attach_send({number, a.id()}, {leaf}), 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/late_calls.hpp>
+#include <troupe/actors/calls/late_calls.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -9,6 +9,9 @@
 BOOST_AUTO_TEST_SUITE(lines_of_late_calls)
 
 using namespace troupe;
+using calls::late_calls;
+using contracts::outgoing_call;
+using contracts::outgoing_call_ptr;
 
 namespace {
 

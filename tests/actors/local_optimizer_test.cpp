@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/local_optimizer.hpp>
+#include <troupe/actors/objects/local_optimizer.hpp>
 
 #include <functional>
 #include <limits>
@@ -9,7 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/random_state.hpp>
+#include <troupe/actors/objects/random_state.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -79,7 +79,7 @@ gradient_table table_of(const std::vector<at::Tensor>& parameters, const std::ve
 /// The same optimizer, ours and libtorch's.
 struct pairing {
   const char* name;
-  optimizer_settings ours;
+  objects::optimizer_settings ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
 };
 std::ostream& operator<<(std::ostream& out, const pairing& of) { return out << of.name; }
@@ -115,7 +115,7 @@ const std::vector<pairing> pairings{
 };
 
 /// What a troupe that knew no buffers wrote of plain SGD.
-file_digest write_part_of_version_1(const std::string& path, const named_tensors& parameters) {
+support::file_digest write_part_of_version_1(const std::string& path, const named_tensors& parameters) {
   torch::serialize::OutputArchive to;
   std::vector<std::string> names;
   std::vector<at::Tensor> values;
@@ -136,14 +136,14 @@ file_digest write_part_of_version_1(const std::string& path, const named_tensors
   to.write("slots", c10::IValue(std::vector<at::Tensor>(names.size(), at::empty({0}))));
   to.write("slots_kept", c10::IValue(std::vector<bool>(names.size(), false)));
   to.save_to(path);
-  return file_digest::of(path);
+  return support::file_digest::of(path);
 }
 
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
 }
 
-void step(local_optimizer& ours, const std::vector<at::Tensor>& parameters, int number, double scale = 1) {
+void step(objects::local_optimizer& ours, const std::vector<at::Tensor>& parameters, int number, double scale = 1) {
   ours.step(table_of(parameters, gradients_at(number, parameters)), scale);
 }
 
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_SUITE(local_optimizers)
 BOOST_DATA_TEST_CASE(a_step_gives_the_bits_of_libtorchs_optimizer, data::make(pairings), both) {  // LO-1
   auto mine = leaves(usual);
   auto others = copies(mine);
-  local_optimizer ours(both.ours, {}, named(mine));
+  objects::local_optimizer ours(both.ours, {}, named(mine));
   auto theirs = both.theirs(others);
   for (int number = 0; number < 5; ++number) {
     const auto gradients = gradients_at(number, mine);
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(clipping_by_the_norm_agrees_with_libtorchs) {
   auto others = copies(mine);
   const auto gradients = gradients_at(0, mine);
   const auto table = table_of(mine, gradients);
-  local_optimizer ours({"sgd", {{"lr", 1}}}, {}, named(mine));
+  objects::local_optimizer ours({"sgd", {{"lr", 1}}}, {}, named(mine));
   double total = 0;
   for (const double sum : ours.norms(table).sums) total += sum;
   const double scale = std::min(1.0, 0.5 / (std::sqrt(total) + 1e-6));
@@ -189,7 +189,7 @@ BOOST_DATA_TEST_CASE(gradients_and_grad_are_after_a_step_what_they_were, data::m
   auto mine = leaves(usual);
   mine[0].mutable_grad() = at::ones_like(mine[0]);
   const auto table = table_of(mine, gradients_at(0, mine));
-  local_optimizer ours(both.ours, {}, named(mine));
+  objects::local_optimizer ours(both.ours, {}, named(mine));
   ours.step(table);
   ours.step(table, 0.5);
   require_same({table.find(mine[0]), table.find(mine[1]), table.find(mine[2]), table.find(mine[3])}, gradients_at(0, mine));
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(a_parameter_without_a_gradient_stays_as_it_is_whatever_its_
   auto mine = leaves(usual);
   const auto before = copies(mine);
   mine[1].mutable_grad() = at::ones_like(mine[1]);
-  local_optimizer ours({"adamw", {}}, {}, named(mine));
+  objects::local_optimizer ours({"adamw", {}}, {}, named(mine));
   step(ours, mine, 1);
   BOOST_TEST(at::equal(mine[1], before[1]));
   BOOST_TEST(!at::equal(mine[0], before[0]));
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(sparse_and_complex_gradients_have_norms) {
   const auto indices = at::tensor({1, 1, 4}, at::kLong).unsqueeze(0);
   table.accumulate(table_leaf, at::sparse_coo_tensor(indices, at::ones({3, 2}), {10, 2}));
   table.accumulate(complex_leaf, at::complex(at::full({2}, 3.f), at::full({2}, 4.f)));
-  local_optimizer ours({"sgd", {{"lr", 1}}}, {}, {{"sparse", table_leaf}, {"complex", complex_leaf}});
+  objects::local_optimizer ours({"sgd", {{"lr", 1}}}, {}, {{"sparse", table_leaf}, {"complex", complex_leaf}});
   const auto norms = ours.norms(table);
   BOOST_TEST(norms.sums[0] == 2 * 4.0 + 2 * 1.0);
   BOOST_TEST(norms.sums[1] == 50.0);
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite_is_named) {
   auto gradients = gradients_at(0, mine);
   gradients[2].fill_(std::numeric_limits<float>::quiet_NaN());
   gradients[3].fill_(std::numeric_limits<float>::infinity());
-  local_optimizer ours({}, {}, named(mine));
+  objects::local_optimizer ours({}, {}, named(mine));
   BOOST_TEST(ours.norms(table_of(mine, gradients)).not_finite == "p2");
 }
 
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(large_half_precision_gradients_do_not_overflow_the_norm) {
   auto leaf = at::zeros({100}, at::kHalf).requires_grad_();
   gradient_table table;
   table.accumulate(leaf, at::full({100}, 60000, at::kHalf));
-  BOOST_TEST(local_optimizer({}, {}, {{"p", leaf}}).norms(table).sums[0] == 100 * 60000.0 * 60000.0);
+  BOOST_TEST(objects::local_optimizer({}, {}, {{"p", leaf}}).norms(table).sums[0] == 100 * 60000.0 * 60000.0);
 }
 
 BOOST_AUTO_TEST_CASE(a_parameter_of_two_modules_is_stepped_once) {
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_parameter_of_two_modules_is_stepped_once) {
   auto own = at::ones({2}).requires_grad_();
   const auto first = std::make_shared<plain_module>(named_tensors{{"w", shared}});
   const auto second = std::make_shared<plain_module>(named_tensors{{"v", own}, {"w", shared}});
-  local_optimizer ours({"sgd", {{"lr", 1}}}, {first, second}, {{"tied", shared}});
+  objects::local_optimizer ours({"sgd", {{"lr", 1}}}, {first, second}, {{"tied", shared}});
   BOOST_TEST((ours.counts() == std::vector<std::size_t>{1, 1, 0}));
   gradient_table table;
   table.accumulate(shared, at::ones({2}));
@@ -252,8 +252,8 @@ BOOST_AUTO_TEST_CASE(a_parameter_of_two_modules_is_stepped_once) {
 }
 
 BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there_are) {
-  const auto refusal = [](optimizer_settings settings) {
-    return text_of<error>([&] { local_optimizer refused(settings, {}, named(leaves(usual))); });
+  const auto refusal = [](objects::optimizer_settings settings) {
+    return text_of<error>([&] { objects::local_optimizer refused(settings, {}, named(leaves(usual))); });
   };
   BOOST_TEST(refusal({"lion", {}}) == "no optimizer is called 'lion'; there are sgd, adam, adamw and adagrad");
   BOOST_TEST(refusal({"sgd", {{"beta1", 0.9}}}) ==
@@ -263,16 +263,19 @@ BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there
   BOOST_TEST(contains(refusal({"adam", {{"lr", "fast"}}}), "option 'lr' takes a number"));
   BOOST_TEST(contains(refusal({"adam", {{"amsgrad", 1}}}), "option 'amsgrad' takes true or false"));
   BOOST_TEST(contains(refusal({"adam", {{"lr", -1}}}), "Invalid learning rate: -1"));
-  BOOST_TEST(contains(text_of<error>([] { local_optimizer({}, {}, named(leaves(usual))).set_learning_rate(-1); }),
+  BOOST_TEST(contains(text_of<error>([] { objects::local_optimizer({}, {}, named(leaves(usual))).set_learning_rate(-1); }),
                       "learning rate is -1"));
 }
 
 BOOST_AUTO_TEST_CASE(tensors_that_are_no_leaves_are_refused_by_name) {
   const auto leaf = at::ones({2}).requires_grad_();
-  BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", leaf * 2}}); }), "'w' is not a leaf"));
-  BOOST_TEST(contains(text_of<error>([&] { local_optimizer refused({}, {}, {{"w", {}}}); }), "'w' is undefined"));
   BOOST_TEST(contains(text_of<error>([&] {
-                        local_optimizer refused({}, {}, {{"w", leaf}, {"w", leaf}});
+                        objects::local_optimizer refused({}, {}, {{"w", leaf * 2}});
+                      }),
+                      "'w' is not a leaf"));
+  BOOST_TEST(contains(text_of<error>([&] { objects::local_optimizer refused({}, {}, {{"w", {}}}); }), "'w' is undefined"));
+  BOOST_TEST(contains(text_of<error>([&] {
+                        objects::local_optimizer refused({}, {}, {{"w", leaf}, {"w", leaf}});
                       }),
                       "two parameters are called 'w'"));
 }
@@ -280,14 +283,14 @@ BOOST_AUTO_TEST_CASE(tensors_that_are_no_leaves_are_refused_by_name) {
 BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_saved, data::make(pairings), both) {  // OP-4
   temporary_folder folder;
   auto first = leaves(usual);
-  local_optimizer saving(both.ours, {}, named(first));
+  objects::local_optimizer saving(both.ours, {}, named(first));
   for (int number = 0; number < 3; ++number) step(saving, first, number);
   saving.set_learning_rate(0.005);
   const auto digest = saving.save(folder / "a.pt", "n", this_save);
 
   // Another start, steps of its own, another rate: all of it is overwritten.
   auto second = leaves(usual, 2);
-  local_optimizer loading(both.ours, {}, named(second));
+  objects::local_optimizer loading(both.ours, {}, named(second));
   for (int number = 0; number < 2; ++number) step(loading, second, number);
   loading.stage(folder / "a.pt", digest, this_save);
   loading.apply(this_save);
@@ -302,10 +305,10 @@ BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_save
 BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
   temporary_folder folder;
   auto first = leaves(usual);
-  local_optimizer saving({}, {}, named(first));
+  objects::local_optimizer saving({}, {}, named(first));
   const auto digest = saving.save(folder / "a.pt", "n", this_save);
   auto second = leaves(usual);
-  local_optimizer loading({}, {}, named(second));
+  objects::local_optimizer loading({}, {}, named(second));
   step(loading, second, 0);
   loading.stage(folder / "a.pt", digest, this_save);
   loading.apply(this_save);
@@ -316,11 +319,11 @@ BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothing) {  // LO-4
   temporary_folder folder;
-  const auto refusal = [&](const optimizer_settings& settings, const named_tensors& saved) {
-    const auto digest = local_optimizer(settings, {}, saved).save(folder / "a.pt", "n", this_save);
+  const auto refusal = [&](const objects::optimizer_settings& settings, const named_tensors& saved) {
+    const auto digest = objects::local_optimizer(settings, {}, saved).save(folder / "a.pt", "n", this_save);
     auto mine = leaves({{2, 3}, {3}});
     const auto before = copies(mine);
-    local_optimizer loading({}, {}, named(mine));
+    objects::local_optimizer loading({}, {}, named(mine));
     const auto text = text_of<error>([&] { loading.stage(folder / "a.pt", digest, this_save); });
     BOOST_TEST(contains(text, "is a checkpoint of another model: "));
     BOOST_TEST(contains(text, "; nothing was changed"));
@@ -345,7 +348,7 @@ BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {
   temporary_folder folder;
   const auto shared = at::full({}, 3, at::kLong);
   const auto first = with_buffers({{"mean", at::zeros({3})}, {"steps", shared}, {"unused", {}}});
-  local_optimizer saving({}, {first, with_buffers({{"tied", shared}})}, {}, {{"head.mean", at::full({2}, 4.5)}});
+  objects::local_optimizer saving({}, {first, with_buffers({{"tied", shared}})}, {}, {{"head.mean", at::full({2}, 4.5)}});
   first->kept[0].second = at::full({3}, 1.5);  // a call may put another tensor in a buffer's place
   torch::manual_seed(7);
   at::randn({3});  // leaves half a pair of normal numbers behind
@@ -354,7 +357,7 @@ BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {
 
   const auto second = with_buffers({{"mean", at::zeros({3})}, {"steps", at::zeros({}, at::kLong)}, {"unused", {}}});
   const auto head = at::zeros({2});
-  local_optimizer loading({}, {second, with_buffers({{"tied", second->kept[1].second}})}, {}, {{"head.mean", head}});
+  objects::local_optimizer loading({}, {second, with_buffers({{"tied", second->kept[1].second}})}, {}, {{"head.mean", head}});
   loading.stage(folder / "a.pt", digest, this_save);
   BOOST_TEST(at::equal(second->kept[0].second, at::zeros({3})));
   loading.apply(this_save);
@@ -367,15 +370,15 @@ BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {
 BOOST_AUTO_TEST_CASE(buffers_that_do_not_fit_are_refused_by_name_and_change_nothing) {  // LO-4
   temporary_folder folder;
   const auto refusal = [&](named_tensors saved) {
-    const auto digest = local_optimizer({}, {with_buffers(std::move(saved))}).save(folder / "a.pt", "n", this_save);
+    const auto digest = objects::local_optimizer({}, {with_buffers(std::move(saved))}).save(folder / "a.pt", "n", this_save);
     const auto model = with_buffers({{"mean", at::ones({3})}, {"steps", at::full({}, 7, at::kLong)}});
-    local_optimizer loading({}, {model});
-    const auto drawn = random_state();
+    objects::local_optimizer loading({}, {model});
+    const auto drawn = objects::random_state();
     const auto text = text_of<error>([&] { loading.stage(folder / "a.pt", digest, this_save); });
     BOOST_TEST(contains(text, "is a checkpoint of another model: "));
     BOOST_TEST(contains(text, "; nothing was changed"));
     BOOST_TEST(at::equal(model->kept[0].second, at::ones({3})));
-    BOOST_TEST(at::equal(random_state(), drawn));
+    BOOST_TEST(at::equal(objects::random_state(), drawn));
     return text;
   };
   const std::pair<std::string, at::Tensor> steps{"steps", at::zeros({}, at::kLong)};
@@ -390,7 +393,7 @@ BOOST_AUTO_TEST_CASE(buffers_that_do_not_fit_are_refused_by_name_and_change_noth
   BOOST_TEST(contains(refusal({{"mean", at::ones({3})}, steps, {"variance", at::ones({3})}}),
                       "it has 3 buffers, the model 2 buffers; '0/variance' is only in the checkpoint"));
   BOOST_TEST(contains(text_of<error>([&] {
-                        local_optimizer refused({}, {}, {}, {{"mean", at::ones({3})}, {"mean", at::ones({3})}});
+                        objects::local_optimizer refused({}, {}, {}, {{"mean", at::ones({3})}, {"mean", at::ones({3})}});
                       }),
                       "two buffers are called 'mean'"));
 }
@@ -400,7 +403,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_can_not_be_overwritten_are_refused_before_anyt
   const auto refusal = [&](const at::Tensor& parameter, const at::Tensor& buffer) {
     const auto first = std::make_shared<plain_module>(named_tensors{{"v", at::ones({2}).requires_grad_()}, {"w", parameter}},
                                                       named_tensors{{"mean", buffer}});
-    local_optimizer ours({}, {first});
+    objects::local_optimizer ours({}, {first});
     const auto digest = ours.save(folder / "a.pt", "n", this_save);
     at::NoGradGuard no_grad;
     first->held[0].second.fill_(5);
@@ -425,9 +428,10 @@ BOOST_AUTO_TEST_CASE(tensors_that_can_not_be_overwritten_are_refused_before_anyt
 
 BOOST_AUTO_TEST_CASE(buffers_that_a_call_replaces_after_the_reading_are_those_that_are_overwritten) {  // LO-4
   temporary_folder folder;
-  const auto digest = local_optimizer({}, {with_buffers({{"mean", at::full({3}, 2.0)}})}).save(folder / "a.pt", "n", this_save);
+  const auto digest =
+    objects::local_optimizer({}, {with_buffers({{"mean", at::full({3}, 2.0)}})}).save(folder / "a.pt", "n", this_save);
   const auto model = with_buffers({{"mean", at::zeros({3})}});
-  local_optimizer loading({}, {model});
+  objects::local_optimizer loading({}, {model});
   loading.stage(folder / "a.pt", digest, this_save);
   model->kept[0].second = at::zeros({3});
   loading.apply(this_save);
@@ -449,14 +453,14 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_buffers_is_loaded_by_a_model_witho
   temporary_folder folder;
   const auto digest = write_part_of_version_1(folder / "a.pt", {{"0/w", at::full({2}, 5.0)}});
   const auto model = with_buffers({});
-  local_optimizer loading({"sgd", {{"lr", 1}}}, {model});
-  const auto drawn = random_state();
+  objects::local_optimizer loading({"sgd", {{"lr", 1}}}, {model});
+  const auto drawn = objects::random_state();
   loading.stage(folder / "a.pt", digest, this_save);
   loading.apply(this_save);
   BOOST_TEST(at::equal(model->held[0].second, at::full({2}, 5.0)));
-  BOOST_TEST(at::equal(random_state(), drawn));
+  BOOST_TEST(at::equal(objects::random_state(), drawn));
   const auto other = with_buffers({{"mean", at::ones({3})}});
-  local_optimizer refusing({"sgd", {{"lr", 1}}}, {other});
+  objects::local_optimizer refusing({"sgd", {{"lr", 1}}}, {other});
   BOOST_TEST(contains(text_of<error>([&] { refusing.stage(folder / "a.pt", digest, this_save); }),
                       "it was written before checkpoints held buffers, and the model has 1 buffer, the first called '0/mean'"));
   BOOST_TEST(at::equal(other->held[0].second, at::ones({2})));
@@ -465,7 +469,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_buffers_is_loaded_by_a_model_witho
 BOOST_AUTO_TEST_CASE(what_was_staged_is_applied_only_for_its_save_and_once) {
   temporary_folder folder;
   auto mine = leaves(usual);
-  local_optimizer ours({}, {}, named(mine));
+  objects::local_optimizer ours({}, {}, named(mine));
   const auto digest = ours.save(folder / "a.pt", "n", this_save);
   ours.stage(folder / "a.pt", digest, this_save);
   BOOST_CHECK_THROW(ours.apply("ffffffffffffffff"), error);

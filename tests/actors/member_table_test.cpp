@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/member_table.hpp>
+#include <troupe/actors/membership/member_table.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -10,10 +10,10 @@
 
 namespace {
 
-using troupe::clock_estimate;
 using troupe::member;
-using troupe::member_table;
 using troupe::node_id;
+using troupe::membership::clock_estimate;
+using troupe::membership::member_table;
 
 member node(std::uint64_t id, std::string name, std::uint16_t port = 0) {
   return {std::move(name), node_id{id}, "127.0.0.1", port};

@@ -14,8 +14,8 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/membership.hpp>
-#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/membership/membership.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/messages/registration.hpp>
 
 namespace troupe::test {
@@ -31,13 +31,13 @@ struct answer {
 /// A node without anything but its membership and a face that hands everything on to it, unless it is mute.
 struct fake_node {
   member who;
-  membership_host membership;
+  contracts::membership_host membership;
   caf::actor face;
   std::shared_ptr<bool> mute = std::make_shared<bool>(false);
   std::vector<std::string> news;
 };
 
-inline caf::behavior make_face(caf::event_based_actor* self, membership_host to, std::shared_ptr<bool> mute) {
+inline caf::behavior make_face(caf::event_based_actor* self, contracts::membership_host to, std::shared_ptr<bool> mute) {
   self->set_default_handler(caf::drop);
   return {
     [=](hello& x, caf::strong_actor_ptr& face) -> caf::result<welcome> {
@@ -82,29 +82,29 @@ class fake_cluster {
                    bool listen = true) {
     auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());
     node.who = {name, node_id{id}, "127.0.0.1", port};
-    membership_options options;
+    membership::membership_options options;
     options.self = {name, node_id{id}, "127.0.0.1", 0};
     options.connector = connector_;
     options.heartbeat = std::chrono::nanoseconds(interval);
     options.patience = std::chrono::nanoseconds(1000 * ms);
     options.clock = [this, ahead_ns] { return now() + ahead_ns; };
     options.has_heard = [this](const caf::node_id&, std::chrono::nanoseconds) { return bytes_come; };
-    node.membership = spawn_membership(system, options);
+    node.membership = membership::spawn_membership(system, options);
     node.face = system.spawn(make_face, node.membership, node.mute);
     auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
-      return {[&node](const peer_up& x) { node.news.push_back("up " + x.who.name); },
-              [&node](const peer_down& x) { node.news.push_back("down " + x.who.name + ": " + x.reason); }};
+      return {[&node](const contracts::peer_up& x) { node.news.push_back("up " + x.who.name); },
+              [&node](const contracts::peer_down& x) { node.news.push_back("down " + x.who.name + ": " + x.reason); }};
     });
-    caf::anon_send(node.membership, subscribe_atom::value, subscriber);
+    caf::anon_send(node.membership, support::subscribe_atom::value, subscriber);
     ports[port] = caf::actor_cast<caf::strong_actor_ptr>(node.face);
-    if (listen) caf::anon_send(node.membership, listen_atom::value, ports[port], port);
+    if (listen) caf::anon_send(node.membership, support::listen_atom::value, ports[port], port);
     for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.face, subscriber}) all_.push_back(actor);
     run();
     return node;
   }
 
   template <class T, class... Ts>
-  std::shared_ptr<answer<T>> ask(const membership_host& whom, Ts... xs) {
+  std::shared_ptr<answer<T>> ask(const contracts::membership_host& whom, Ts... xs) {
     auto result = std::make_shared<answer<T>>();
     const auto untyped = caf::actor_cast<caf::actor>(whom);
     system.spawn([=](caf::event_based_actor* self) {
@@ -133,14 +133,14 @@ class fake_cluster {
   }
 
   auto join(const fake_node& who, std::uint16_t port, std::int64_t deadline_ns = 10'000 * ms) {
-    return ask<member>(who.membership, join_atom::value, std::string("127.0.0.1"), port, deadline_ns);
+    return ask<member>(who.membership, support::join_atom::value, std::string("127.0.0.1"), port, deadline_ns);
   }
   auto find(const fake_node& who, const std::string& name, std::int64_t deadline_ns) {
-    return ask<peer_up>(who.membership, find_atom::value, name, deadline_ns);
+    return ask<contracts::peer_up>(who.membership, support::find_atom::value, name, deadline_ns);
   }
   std::vector<std::string> peers(const fake_node& who) {
     std::vector<std::string> result;
-    const auto members = ask<std::vector<member>>(who.membership, list_atom::value);
+    const auto members = ask<std::vector<member>>(who.membership, support::list_atom::value);
     for (const auto& x : members->value.value()) result.push_back(x.name);
     return result;
   }
@@ -157,7 +157,7 @@ class fake_cluster {
   }
   std::int64_t now() { return std::chrono::nanoseconds(scheduler.clock().now().time_since_epoch()).count(); }
 
-  system_config config{system_config::for_tests{}};
+  network::system_config config{network::system_config::for_tests{}};
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;

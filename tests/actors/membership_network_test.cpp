@@ -28,21 +28,21 @@ constexpr auto heartbeat_interval = 100ms;
 class real_node {
  public:
   explicit real_node(std::string name, std::uint64_t id, std::uint16_t port = 0) {
-    membership_options options;
+    membership::membership_options options;
     options.self = {std::move(name), node_id{id}, "127.0.0.1", 0};
     options.heartbeat = heartbeat_interval;
     options.patience = 300ms;
-    membership_ = spawn_membership(system_, options);
+    membership_ = membership::spawn_membership(system_, options);
     face_ = system_.spawn(test::make_face, membership_, std::make_shared<bool>(false));
     listener_ = system_.spawn([this](caf::event_based_actor*) -> caf::behavior {
-      return {[this](const peer_up& x) { hear("up " + x.who.name); },
-              [this](const peer_down& x) { hear("down " + x.who.name + ": " + x.reason); }};
+      return {[this](const contracts::peer_up& x) { hear("up " + x.who.name); },
+              [this](const contracts::peer_down& x) { hear("down " + x.who.name + ": " + x.reason); }};
     });
-    caf::anon_send(membership_, subscribe_atom::value, listener_);
+    caf::anon_send(membership_, support::subscribe_atom::value, listener_);
     auto bound = system_.middleman().publish(face_, port, "127.0.0.1", true);
     if (!bound) throw std::runtime_error("can't listen: " + system_.render(bound.error()));
     port_ = *bound;
-    caf::anon_send(membership_, listen_atom::value, caf::actor_cast<caf::strong_actor_ptr>(face_), port_);
+    caf::anon_send(membership_, support::listen_atom::value, caf::actor_cast<caf::strong_actor_ptr>(face_), port_);
   }
 
   ~real_node() {
@@ -52,7 +52,7 @@ class real_node {
   }
 
   std::uint16_t port() const { return port_; }
-  const membership_host& membership() const { return membership_; }
+  const contracts::membership_host& membership() const { return membership_; }
   caf::actor_system& system() { return system_; }
 
   template <class T, class... Ts>
@@ -68,9 +68,9 @@ class real_node {
     return result;
   }
   test::answer<member> join(std::uint16_t port, std::chrono::nanoseconds deadline = 5s) {
-    return ask<member>(deadline, join_atom::value, std::string("127.0.0.1"), port, std::int64_t{deadline.count()});
+    return ask<member>(deadline, support::join_atom::value, std::string("127.0.0.1"), port, std::int64_t{deadline.count()});
   }
-  std::size_t peers() { return ask<std::vector<member>>(1s, list_atom::value).value.value().size(); }
+  std::size_t peers() { return ask<std::vector<member>>(1s, support::list_atom::value).value.value().size(); }
 
   /// Waits until `count` pieces of news have come; they may be fewer after 5 s.
   std::vector<std::string> news(std::size_t count) {
@@ -89,9 +89,9 @@ class real_node {
   std::mutex mutex_;
   std::condition_variable heard_;
   std::vector<std::string> news_;
-  system_config config_{settings{}};
+  network::system_config config_{settings{}};
   caf::actor_system system_{config_};
-  membership_host membership_;
+  contracts::membership_host membership_;
   caf::actor face_;
   caf::actor listener_;
   std::uint16_t port_ = 0;
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(three_systems_meet_and_part_over_loopback) {
     BOOST_TEST(a.peers() == 2);
     BOOST_TEST(b.peers() == 2);
     BOOST_TEST(c.peers() == 2);
-    BOOST_TEST(c.ask<caf::unit_t>(1s, leave_atom::value, std::string("done")).value.has_value());
+    BOOST_TEST(c.ask<caf::unit_t>(1s, support::leave_atom::value, std::string("done")).value.has_value());
   }
   BOOST_TEST(a.news(3).back() == "down c: left: done");
   BOOST_TEST(b.news(3).back() == "down c: left: done");
@@ -159,8 +159,8 @@ BOOST_AUTO_TEST_CASE(two_nodes_may_join_each_other_at_the_same_moment) {
     real_node a("a", 1), b("b", 2);
     caf::scoped_actor self{a.system()};
     std::optional<member> from_a;
-    auto waiting =
-      self->request(a.membership(), 7s, join_atom::value, std::string("127.0.0.1"), b.port(), std::int64_t{5'000'000'000});
+    auto waiting = self->request(a.membership(), 7s, support::join_atom::value, std::string("127.0.0.1"), b.port(),
+                                 std::int64_t{5'000'000'000});
     const auto from_b = b.join(a.port());
     std::string failure;
     waiting.receive([&](member& x) { from_a = x; }, [&](caf::error& x) { failure = to_exception(x).what(); });

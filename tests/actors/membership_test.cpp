@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/membership.hpp>
+#include <troupe/actors/membership/membership.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -126,11 +126,11 @@ BOOST_AUTO_TEST_CASE(waits_until_the_node_listens) {
   auto joined = all.join(b, 4001);
   BOOST_TEST(pending(joined));
   BOOST_TEST(all.dialled == 0);
-  caf::anon_send(b.membership, listen_atom::value, all.ports[4002], std::uint16_t{4002});
+  caf::anon_send(b.membership, support::listen_atom::value, all.ports[4002], std::uint16_t{4002});
   all.run();
   BOOST_TEST(all.dialled == 1);
   BOOST_TEST(pending(joined));  // greeted, but the other does not know yet where it listens
-  caf::anon_send(a.membership, listen_atom::value, all.ports[4001], std::uint16_t{4001});
+  caf::anon_send(a.membership, support::listen_atom::value, all.ports[4001], std::uint16_t{4001});
   all.run();
   BOOST_TEST_REQUIRE(joined->value.has_value());
   BOOST_TEST(joined->value->port == 4001);
@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(without_an_answer_are_borne_with_for_a_while_if_other_bytes
   all.pass(10 * interval);
   all.bytes_come = true;
   *b.mute = true;
-  all.pass((member_table::most_misses - 1) * interval);
+  all.pass((membership::member_table::most_misses - 1) * interval);
   CHECK_NAMES(a.news, "up b");
   all.pass(2 * interval);
   BOOST_TEST_REQUIRE(a.news.size() == 2);
@@ -402,7 +402,7 @@ BOOST_AUTO_TEST_CASE(that_are_answered_late_keep_a_peer_up_if_other_bytes_come) 
               waiting.emplace_back(from.sent_ns, self->make_response_promise<heartbeat_seen>());
               return waiting.back().second;
             },
-            [&](tick_atom) {
+            [&](support::tick_atom) {
               waiting.front().second.deliver(heartbeat_seen{node_id{2}, waiting.front().first, all.now()});
               waiting.pop_front();
             }};
@@ -410,9 +410,9 @@ BOOST_AUTO_TEST_CASE(that_are_answered_late_keep_a_peer_up_if_other_bytes_come) 
   all.bytes_come = true;
   all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version, {}},
                    caf::actor_cast<caf::strong_actor_ptr>(face));
-  for (int i = 0; i < 2 * member_table::most_misses; ++i) {
+  for (int i = 0; i < 2 * membership::member_table::most_misses; ++i) {
     all.pass(interval);
-    if (waiting.size() > 5) caf::anon_send(face, tick_atom::value);
+    if (waiting.size() > 5) caf::anon_send(face, support::tick_atom::value);
   }
   CHECK_NAMES(a.news, "up b");
   caf::anon_send_exit(face, caf::exit_reason::kill);
@@ -483,7 +483,7 @@ BOOST_AUTO_TEST_CASE(that_a_peer_echoes_wrongly_tell_its_clock_all_the_same) {
     all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version, {}},
                      caf::actor_cast<caf::strong_actor_ptr>(face));
     all.pass(interval);
-    BOOST_TEST(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{2})->value.value() == 12'345);
+    BOOST_TEST(all.ask<std::int64_t>(a.membership, support::clock_atom::value, node_id{2})->value.value() == 12'345);
     caf::anon_send_exit(face, caf::exit_reason::kill);
     all.run();
   }
@@ -495,10 +495,10 @@ BOOST_AUTO_TEST_CASE(tell_how_far_a_clock_is_ahead) {
   auto& b = all.start("b", 2, 4002, 5'000'000'123);
   all.join(b, 4001);
   all.pass(interval);
-  BOOST_TEST(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{2})->value.value() == 5'000'000'123);
-  BOOST_TEST(all.ask<std::int64_t>(b.membership, clock_atom::value, node_id{1})->value.value() == -5'000'000'123);
-  BOOST_TEST(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{1})->value.value() == 0);
-  failed(all.ask<std::int64_t>(a.membership, clock_atom::value, node_id{3}), errc::unknown_peer, "up are: b");
+  BOOST_TEST(all.ask<std::int64_t>(a.membership, support::clock_atom::value, node_id{2})->value.value() == 5'000'000'123);
+  BOOST_TEST(all.ask<std::int64_t>(b.membership, support::clock_atom::value, node_id{1})->value.value() == -5'000'000'123);
+  BOOST_TEST(all.ask<std::int64_t>(a.membership, support::clock_atom::value, node_id{1})->value.value() == 0);
+  failed(all.ask<std::int64_t>(a.membership, support::clock_atom::value, node_id{3}), errc::unknown_peer, "up are: b");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -523,7 +523,7 @@ BOOST_AUTO_TEST_CASE(a_farewell_is_news_at_once_and_frees_the_name) {
   auto& a = all.start("a", 1, 4001);
   auto& b = all.start("b", 2, 4002);
   all.join(b, 4001);
-  BOOST_TEST(all.ask<caf::unit_t>(b.membership, leave_atom::value, std::string("done"))->value.has_value());
+  BOOST_TEST(all.ask<caf::unit_t>(b.membership, support::leave_atom::value, std::string("done"))->value.has_value());
   CHECK_NAMES(a.news, "up b", "down b: left: done");
   auto& next = all.start("b", 3, 4003);
   BOOST_TEST(all.join(next, 4001)->value.has_value());
@@ -536,10 +536,10 @@ BOOST_AUTO_TEST_CASE(does_not_wait_for_the_mute) {
   auto& b = all.start("b", 2, 4002);
   all.join(b, 4001);
   caf::anon_send_exit(a.face, caf::exit_reason::kill);
-  auto left = all.ask<caf::unit_t>(b.membership, leave_atom::value, std::string("done"));
+  auto left = all.ask<caf::unit_t>(b.membership, support::leave_atom::value, std::string("done"));
   all.pass(interval);
   BOOST_TEST(left->value.has_value());
-  BOOST_TEST(all.ask<caf::unit_t>(b.membership, leave_atom::value, std::string("again"))->value.has_value());
+  BOOST_TEST(all.ask<caf::unit_t>(b.membership, support::leave_atom::value, std::string("again"))->value.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(ends_what_waits_and_refuses_what_comes) {
@@ -548,7 +548,7 @@ BOOST_AUTO_TEST_CASE(ends_what_waits_and_refuses_what_comes) {
   auto& b = all.start("b", 2, 4002);
   auto finding = all.find(a, "nobody", 60'000 * ms);
   auto joining = all.join(a, all.mute_port, 60'000 * ms);
-  all.ask<caf::unit_t>(a.membership, leave_atom::value, std::string("done"));
+  all.ask<caf::unit_t>(a.membership, support::leave_atom::value, std::string("done"));
   failed(finding, errc::stopping, "node 'a' is stopping");
   failed(joining, errc::stopping, "node 'a' is stopping");
   failed(all.find(a, "nobody", 60'000 * ms), errc::stopping, "node 'a' is stopping");
@@ -630,9 +630,10 @@ BOOST_AUTO_TEST_CASE(that_come_late_hear_who_is_up_and_those_that_end_are_forgot
   all.join(b, 4001);
   names news;
   auto late = all.system.spawn([&](caf::event_based_actor*) -> caf::behavior {
-    return {[&](const peer_up& x) { news.push_back("up " + x.who.name); }, [&](const peer_down&) { news.push_back("down"); }};
+    return {[&](const contracts::peer_up& x) { news.push_back("up " + x.who.name); },
+            [&](const contracts::peer_down&) { news.push_back("down"); }};
   });
-  caf::anon_send(a.membership, subscribe_atom::value, late);
+  caf::anon_send(a.membership, support::subscribe_atom::value, late);
   all.run();
   CHECK_NAMES(news, "up b");
   caf::anon_send_exit(late, caf::exit_reason::kill);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/memory_lane.hpp>
+#include <troupe/actors/network/memory_lane.hpp>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ extern "C" int fstat(int descriptor, struct stat* found) noexcept {
 
 namespace {
 
-using troupe::lane_door;
-using troupe::memory_lane;
-using troupe::owned_descriptor;
+using troupe::network::lane_door;
+using troupe::network::memory_lane;
+using troupe::support::owned_descriptor;
 
 /// The two ends of a connection on loopback.
 struct a_connection {

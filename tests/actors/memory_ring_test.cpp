@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/memory_ring.hpp>
+#include <troupe/actors/network/memory_ring.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -15,9 +15,9 @@
 namespace {
 
 using namespace std::chrono_literals;
-using troupe::ring_control;
-using troupe::ring_reader;
-using troupe::ring_writer;
+using troupe::network::ring_control;
+using troupe::network::ring_reader;
+using troupe::network::ring_writer;
 
 constexpr auto capacity = ring_writer::capacity;
 constexpr std::uint64_t impossible = ~std::uint64_t{0} - 5;

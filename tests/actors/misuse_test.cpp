@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/objects/object_store.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/objects/object_store.hpp>
 
 #include <array>
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/local_optimizer.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -36,7 +36,7 @@ struct noted_module : module {
 BOOST_AUTO_TEST_SUITE(object_stores)
 
 BOOST_AUTO_TEST_CASE(an_object_is_found_until_it_is_dropped_and_may_be_finished_with_afterwards) {  // OS-1
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   const auto id = store.add(alice, std::make_shared<noted_module>());
   BOOST_TEST((id.node == here));
   const auto found = store.find_module(id);
@@ -49,17 +49,17 @@ BOOST_AUTO_TEST_CASE(an_object_is_found_until_it_is_dropped_and_may_be_finished_
 }
 
 BOOST_AUTO_TEST_CASE(an_object_of_the_other_kind_is_refused) {
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   const auto made = store.add(alice, std::make_shared<noted_module>());
-  const auto optimizer =
-    store.add(alice, std::make_shared<local_optimizer>(optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
+  const auto optimizer = store.add(
+    alice, std::make_shared<objects::local_optimizer>(objects::optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
   BOOST_TEST((made != optimizer));
   BOOST_TEST(contains(text_of<error>([&] { store.find_optimizer(made); }), "not an optimizer"));
   BOOST_TEST(contains(text_of<error>([&] { store.find_module(optimizer); }), "not a module"));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   int gone = 0;
   for (int i = 0; i < 3; ++i) store.add(alice, std::make_shared<noted_module>([&] { ++gone; }));
   const auto kept = store.add(bob, std::make_shared<noted_module>());
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
 }
 
 BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   const auto id = store.add(alice, std::make_shared<noted_module>());
   store.take(id, store.lend(id, alice, bob), bob);
   BOOST_TEST(!store.drop(id, alice));
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
 }
 
 BOOST_AUTO_TEST_CASE(one_owner_with_two_references_drops_one_at_a_time) {  // OS-1
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   const auto id = store.add(alice, std::make_shared<noted_module>());
   store.take(id, store.lend(id, alice, alice), alice);
   BOOST_TEST(!store.drop(id, alice));
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(one_owner_with_two_references_drops_one_at_a_time) {  // OS
 }
 
 BOOST_AUTO_TEST_CASE(a_loan_keeps_an_object_until_it_is_taken_or_one_of_its_nodes_goes) {  // OS-4
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   for (const auto& gone : {alice, bob}) {
     const auto id = store.add(here, std::make_shared<noted_module>());
     const auto ticket = store.lend(id, alice, bob);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(a_loan_keeps_an_object_until_it_is_taken_or_one_of_its_node
 }
 
 BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   store.add_module_type("outer", [&](const attributes&) {
     const auto inner = store.add(alice, std::make_shared<noted_module>());
     return std::make_shared<noted_module>([&store, inner] { store.drop(inner, alice); });
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_type_is_refused_with_the_types_there_are) {
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   BOOST_TEST(
     contains(text_of<error>([&] { store.make_module("block", {}); }), "node 'stage1' has no module type 'block'; it has none"));
   store.add_module_type("head", [](const attributes&) { return std::make_shared<noted_module>(); });
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_type_is_refused_with_the_types_there_are) {
 }
 
 BOOST_AUTO_TEST_CASE(ids_stay_unique_when_many_threads_add_and_drop) {  // OS-2
-  object_store store(here, "stage1");
+  objects::object_store store(here, "stage1");
   std::vector<std::thread> threads;
   std::vector<std::vector<object_id>> ids(4);
   for (auto& mine : ids)
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(ids_stay_unique_when_many_threads_add_and_drop) {  // OS-2
 
 BOOST_AUTO_TEST_CASE(a_tether_does_nothing_once_the_store_is_closed) {
   int calls = 0;
-  auto store = std::make_unique<object_store>(here, "stage1");
+  auto store = std::make_unique<objects::object_store>(here, "stage1");
   const auto tether = store->tether();
   tether->with_node([&](node&) { ++calls; });
   store.reset();
@@ -172,8 +172,8 @@ BOOST_AUTO_TEST_CASE(every_handle_is_cut_off_whenever_it_was_made) {  // OS-5
   alignas(node) std::array<std::byte, sizeof(node)> place;            // a node's address is all that counts here
   node& owner = *reinterpret_cast<node*>(place.data());
   int calls = 0;
-  object_store store(here, "stage1");
-  std::vector<std::shared_ptr<node_tether>> tethers{store.tether()};
+  objects::object_store store(here, "stage1");
+  std::vector<std::shared_ptr<objects::node_tether>> tethers{store.tether()};
   for (int i = 0; i < 2; ++i) {  // opened twice
     store.open(owner);
     tethers.push_back(store.tether());

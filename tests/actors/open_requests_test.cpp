@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/open_requests.hpp>
+#include <troupe/actors/support/open_requests.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 BOOST_AUTO_TEST_CASE(requests_are_known_by_node_until_they_are_answered_or_taken) {
-  troupe::open_requests asked;
+  troupe::support::open_requests asked;
   const auto request = [](std::uint64_t number) { return caf::make_message_id(number); };
   asked.add(troupe::node_id{1}, request(11));
   asked.add(troupe::node_id{1}, request(12));

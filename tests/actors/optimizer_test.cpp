@@ -18,8 +18,8 @@
 #include <actors/linear_cluster.hpp>
 #include <actors/size_limit.hpp>
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/checkpoint.hpp>
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/objects/object_store.hpp>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -38,7 +38,8 @@ struct model {
   at::Tensor scale = at::ones({2}).requires_grad_();
   std::optional<optimizer> steps;
 
-  explicit model(linear_cluster& where, optimizer_settings settings = {}, int seed = 1, int width = 5) : cluster(where) {
+  explicit model(linear_cluster& where, objects::optimizer_settings settings = {}, int seed = 1, int width = 5)
+      : cluster(where) {
     auto& driver = cluster.driver;
     modules.push_back(driver.peer("stage1").create("linear", layer(6, width, seed)));
     modules.push_back(driver.peer("stage2").create("linear", layer(width, 4, seed + 1)));
@@ -122,7 +123,7 @@ struct normed_cluster {
   torch::nn::BatchNorm1d head{4};
   std::optional<optimizer> steps;
 
-  explicit normed_cluster(const optimizer_settings& settings) {
+  explicit normed_cluster(const objects::optimizer_settings& settings) {
     for (node* one : {&cluster.stage1, &cluster.stage2})
       add_module_type(*one, "normed",
                       [](const attributes& values) { return std::make_shared<normed>(get<std::int64_t>(values, "in")); });
@@ -167,7 +168,7 @@ void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor
 }
 
 struct pairing {
-  optimizer_settings ours;
+  objects::optimizer_settings ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
 };
 std::ostream& operator<<(std::ostream& out, const pairing& of) { return out << of.ours.type; }
@@ -183,7 +184,7 @@ const std::vector<pairing> pairings{
    [](auto p) { return std::make_unique<Adagrad>(p, AdagradOptions(0.05).lr_decay(0.1)); }},
 };
 
-const optimizer_settings adamw{"adamw", {{"lr", 0.01}}};
+const objects::optimizer_settings adamw{"adamw", {{"lr", 0.01}}};
 
 }  // namespace
 
@@ -384,7 +385,7 @@ BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, d
 
 BOOST_AUTO_TEST_CASE(an_interrupted_run_with_batch_norm_and_dropout_has_the_bits_of_one_that_was_not) {  // OP-4
   temporary_folder folder;
-  const optimizer_settings settings{"adamw", {{"lr", 0.01}}};
+  const objects::optimizer_settings settings{"adamw", {{"lr", 0.01}}};
   std::vector<at::Tensor> expected;
   {
     normed_cluster whole(settings);
@@ -424,10 +425,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_a_driver_without_parameters_had_a_
   const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
   optimizer steps(cluster.driver, adamw, {block});
   steps.save(folder.path(), {});
-  auto manifest = read_manifest(folder.path());
+  auto manifest = objects::read_manifest(folder.path());
   BOOST_TEST(manifest.parts.size() == 2u);
-  std::erase_if(manifest.parts, [](const part_entry& part) { return part.node == "driver"; });
-  write_manifest(folder.path(), manifest);
+  std::erase_if(manifest.parts, [](const objects::part_entry& part) { return part.node == "driver"; });
+  objects::write_manifest(folder.path(), manifest);
   block.set_parameters({{"bias", at::ones({3})}});
   steps.load(folder.path());
   BOOST_TEST(at::equal(block.parameters()[1].second, linear(layer(4, 3, 5)).bias));
@@ -470,7 +471,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_with_one_bad_part_is_refused_before_any_node_c
   linear_cluster cluster;
   model spread(cluster, adamw);
   spread.steps->save(folder.path(), {});
-  const auto manifest = read_manifest(folder.path());
+  const auto manifest = objects::read_manifest(folder.path());
   BOOST_TEST(manifest.parts.size() == 3u);
   spread.step(0);
   const auto before = spread.parameters();
@@ -540,9 +541,9 @@ BOOST_AUTO_TEST_CASE(buffers_of_a_driver_that_has_no_part_in_the_checkpoint_are_
   linear_cluster cluster;
   const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
   optimizer(cluster.driver, adamw, {block}).save(folder.path(), {});
-  auto manifest = read_manifest(folder.path());
-  std::erase_if(manifest.parts, [](const part_entry& part) { return part.node == "driver"; });
-  write_manifest(folder.path(), manifest);
+  auto manifest = objects::read_manifest(folder.path());
+  std::erase_if(manifest.parts, [](const objects::part_entry& part) { return part.node == "driver"; });
+  objects::write_manifest(folder.path(), manifest);
   optimizer with_buffer(cluster.driver, adamw, {block}, {}, {{"mean", at::zeros({2})}});
   BOOST_TEST(contains(text_of<error>([&] { with_buffer.load(folder.path()); }),
                       "is of nodes 'stage1', and this optimizer is of 'driver', 'stage1'"));

@@ -13,12 +13,12 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/burst.hpp>
-#include <troupe/actors/context_record.hpp>
-#include <troupe/actors/graph_task_actor.hpp>
 #include <troupe/actors/joined_message.hpp>
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/pass_terms.hpp>
+#include <troupe/actors/passes/burst.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/graph_task_actor.hpp>
+#include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -274,25 +274,25 @@ BOOST_AUTO_TEST_CASE(a_call_that_nobody_answers_fails_at_its_deadline) {
 BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_not) {
   for (int seed = 0; seed < 20; ++seed) {
     bool answered = false;
-    troupe::table_ptr gradients;
+    troupe::contracts::table_ptr gradients;
     cast play(seed);
     const troupe::context pass(play.node("a"));
     auto& here = troupe::services_of(play.node("a"));
     const auto record = troupe::parts_of(play.node("a")).contexts.find(pass.id()).record;
-    auto terms = troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+    auto terms = troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false);
     const auto x = input();
     terms->task->settings.roots = {torch::autograd::impl::gradient_edge((3 * x).sum())};
     terms->task->settings.root_gradients = {torch::ones({})};
-    const auto part = troupe::spawn_graph_task(here, std::move(terms));
+    const auto part = troupe::passes::spawn_graph_task(here, std::move(terms));
     play.system.spawn([&](caf::event_based_actor* self) {
-      self->send(part, troupe::start_atom::value);
-      self->request(part, caf::infinite, troupe::take_atom::value).then([&](const troupe::table_ptr& all) {
+      self->send(part, troupe::support::start_atom::value);
+      self->request(part, caf::infinite, troupe::support::take_atom::value).then([&](const troupe::contracts::table_ptr& all) {
         answered = true;
         gradients = all;
       });
     });
     play.run();
-    caf::anon_send(part, troupe::close_atom::value);
+    caf::anon_send(part, troupe::support::close_atom::value);
     BOOST_REQUIRE_MESSAGE(answered, "seed " << seed << ": nobody answers");
     BOOST_REQUIRE(gradients);
     BOOST_TEST(same(gradients->find(x), torch::full({2}, 3.0)));
@@ -307,13 +307,13 @@ BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
   const auto misshapen = gradients_for(play.call("b", "times_weight", input()), pass.id());
   auto& there = troupe::services_of(play.node("b"));
   const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
-  const auto terms = troupe::make_terms(record, nullptr, record->follow({1}).value(), false, false);
-  const auto work = troupe::make_burst(*terms, troupe::burst::kind::run, {});
+  const auto terms = troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+  const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
   bool freed = false;
   std::vector<float> elements(2);
   work->deliveries.push_back({fitting.message, {torch::from_blob(elements.data(), {2}, [&](void*) { freed = true; })}, {}, {}});
   work->deliveries.push_back({misshapen.message, {torch::ones({3})}, {}, {}});
-  troupe::run_burst(*work, there);
+  troupe::passes::run_burst(*work, there);
   BOOST_REQUIRE(work->failure.has_value());
   BOOST_TEST(std::string(work->failure->what()).find("[3]") != std::string::npos, work->failure->what());
   BOOST_TEST(freed);
@@ -451,7 +451,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
     auto y = play.through({"b", "c", "b"}, x);
     auto result = pass.backward({y.sum()});
     play.run_up_to(40);
-    troupe::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
+    troupe::contracts::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
     caf::anon_send_exit(troupe::services_of(play.node("c")).face(), caf::exit_reason::kill);
     for (auto to : {"a", "b"}) caf::anon_send(troupe::services_of(play.node(to)).face(), news);
     play.run();

@@ -3,10 +3,10 @@
 
 #include <ATen/ATen.h>
 
-#include <troupe/actors/outgoing_pieces.hpp>
+#include <troupe/actors/transfers/outgoing_pieces.hpp>
 
-using troupe::outgoing_pieces;
 using troupe::tensor_piece;
+using troupe::transfers::outgoing_pieces;
 
 namespace {
 

@@ -3,11 +3,11 @@
 
 #include <ATen/ATen.h>
 
-#include <troupe/actors/peer_directory.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 
 namespace {
 
-using troupe::peer_directory;
+using troupe::membership::peer_directory;
 
 troupe::member numbered(std::uint64_t id, const std::string& name) { return {name, {id}, "127.0.0.1", 4000}; }
 

@@ -10,14 +10,14 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/operator_log.hpp>
+#include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/troupe.hpp>
 
 #include "linear_cluster.hpp"
 
 namespace {
 
-using troupe::trace_span;
+using troupe::tracing::trace_span;
 using span_list = std::vector<trace_span>;
 
 struct profiled_nodes {
@@ -38,8 +38,8 @@ struct profiled_nodes {
   span_list of(troupe::node& node) {
     caf::scoped_actor self{node.system()};
     span_list result;
-    self->request(troupe::services_of(node).tracer(), std::chrono::seconds(10), troupe::collect_atom::value)
-      .receive([&](const troupe::trace_log& log) { result = log.spans; }, [](const caf::error&) {});
+    self->request(troupe::services_of(node).tracer(), std::chrono::seconds(10), troupe::support::collect_atom::value)
+      .receive([&](const troupe::tracing::trace_log& log) { result = log.spans; }, [](const caf::error&) {});
     return result;
   }
 
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(without_profiling_a_trace_has_no_operators_and_no_other_nod
 BOOST_AUTO_TEST_CASE(spans_of_another_clock_come_to_lie_in_the_middle_of_the_time_they_were_waited_for) {
   span_list all{
     {"call", "call", 1000, 1600, {}}, {"operator", "operator", 1100, 1200, {}}, {"too long", "operator", 0, 9000, {}}};
-  troupe::place_within(all, -500, 500);
+  troupe::tracing::place_within(all, -500, 500);
   BOOST_TEST(all[0].begin_ns == -300);
   BOOST_TEST(all[0].end_ns == 300);
   BOOST_TEST(all[1].begin_ns == -200);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(spans_of_another_clock_come_to_lie_in_the_middle_of_the_tim
   BOOST_TEST(all[2].end_ns == 500);
   constexpr auto huge = std::numeric_limits<std::int64_t>::max();
   span_list hostile{{"call", "call", -huge, huge, {}}, {"operator", "operator", huge, -huge, {}}};
-  troupe::place_within(hostile, 10, 20);
+  troupe::tracing::place_within(hostile, 10, 20);
   for (const auto& each : hostile) BOOST_TEST((each.begin_ns >= 10 && each.end_ns <= 20));
 }
 

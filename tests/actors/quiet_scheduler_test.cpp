@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/quiet_scheduler.hpp>
+#include <troupe/actors/network/quiet_scheduler.hpp>
 
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_cast.hpp>
@@ -10,8 +10,8 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/system_config.hpp>
 
 namespace {
 
@@ -34,7 +34,7 @@ class counting_clock final : public caf::actor_clock {
 };
 
 struct a_system {
-  troupe::system_config config{troupe::settings{}};
+  troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
 };
 
@@ -45,7 +45,7 @@ BOOST_FIXTURE_TEST_SUITE(quiet_scheduler, a_system)
 // QC-1
 BOOST_AUTO_TEST_CASE(only_actors_that_set_a_timeout_have_theirs_cancelled) {
   counting_clock real;
-  troupe::quiet_clock clock(real);
+  troupe::network::quiet_clock clock(real);
   caf::scoped_actor one{system};
   caf::scoped_actor other{system};
   auto* with = caf::actor_cast<caf::abstract_actor*>(one);
@@ -63,12 +63,12 @@ BOOST_AUTO_TEST_CASE(only_actors_that_set_a_timeout_have_theirs_cancelled) {
 }
 
 BOOST_AUTO_TEST_CASE(nodes_have_it_unless_they_ask_for_another_policy) {
-  BOOST_TEST((dynamic_cast<troupe::quiet_scheduler*>(&system.scheduler()) != nullptr));
+  BOOST_TEST((dynamic_cast<troupe::network::quiet_scheduler*>(&system.scheduler()) != nullptr));
   troupe::settings stealing;
   stealing.configure = [](caf::actor_system_config& own) { own.set("scheduler.policy", caf::atom("stealing")); };
-  troupe::system_config other{stealing};
+  troupe::network::system_config other{stealing};
   caf::actor_system theirs{other};
-  BOOST_TEST((dynamic_cast<troupe::quiet_scheduler*>(&theirs.scheduler()) == nullptr));
+  BOOST_TEST((dynamic_cast<troupe::network::quiet_scheduler*>(&theirs.scheduler()) == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(timeouts_and_delayed_messages_come) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/released_contexts.hpp>
+#include <troupe/actors/passes/released_contexts.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -17,7 +17,7 @@ BOOST_AUTO_TEST_SUITE(released_contexts)
 
 // RC-1
 BOOST_AUTO_TEST_CASE(what_was_released_is_known_and_nothing_else) {
-  troupe::released_contexts released(100);
+  troupe::passes::released_contexts released(100);
   for (const std::uint64_t number : {5, 3, 9, 4, 3}) released.add({a, number});
   for (const std::uint64_t number : {3, 4, 5, 9}) BOOST_TEST(released.contains({a, number}));
   for (const std::uint64_t number : {1, 2, 6, 8, 10}) BOOST_TEST(!released.contains({a, number}));
@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(what_was_released_is_known_and_nothing_else) {
 
 // RC-2
 BOOST_AUTO_TEST_CASE(contexts_one_after_another_take_the_room_of_one) {
-  troupe::released_contexts released(4);
+  troupe::passes::released_contexts released(4);
   for (std::uint64_t number = 1; number <= 100'000; ++number) {
     released.add({a, number});
     released.add({b, number});
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(contexts_one_after_another_take_the_room_of_one) {
 
 // RC-2
 BOOST_AUTO_TEST_CASE(of_those_with_gaps_the_oldest_are_forgotten) {
-  troupe::released_contexts released(4);
+  troupe::passes::released_contexts released(4);
   released.add({b, 1});
   for (std::uint64_t number = 2; number <= 20; number += 2) released.add({a, number});
   BOOST_TEST(released.stretches() == 4);
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(of_those_with_gaps_the_oldest_are_forgotten) {
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_went_down_leaves_nothing) {
-  troupe::released_contexts released(10);
+  troupe::passes::released_contexts released(10);
   for (const auto node : {a, b}) released.add({node, 1});
   released.add({a, UINT64_MAX});
   released.forget(a);

@@ -8,7 +8,7 @@
 
 #include <actors/linear_cluster.hpp>
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/object_store.hpp>
+#include <troupe/actors/objects/object_store.hpp>
 
 using namespace troupe;
 using namespace troupe::test;

@@ -12,7 +12,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 // sample:begin
@@ -60,7 +60,7 @@ total_actor::behavior_type make_total(Self self, std::vector<source_actor> sourc
 
 // The deterministic scheduler runs actors and lets time pass when told to, so a test needs no sleep.
 struct fixture {
-  troupe::system_config config{troupe::system_config::for_tests{}};
+  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   caf::scoped_actor self{system};

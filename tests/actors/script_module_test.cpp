@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/loaded_script.hpp>
+#include <troupe/actors/objects/loaded_script.hpp>
 #include <troupe/actors/script_module.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -82,8 +82,8 @@ BOOST_AUTO_TEST_CASE(what_a_script_can_not_do_is_told_with_the_node) {
   BOOST_TEST(contains(refusal("count"), "gives int, expected a tensor"));
   BOOST_TEST(contains(refusal("fail"), "not today"));
   BOOST_TEST(contains(refusal("forward", {{"sclae", 1.0}}), "sclae"));
-  BOOST_TEST(contains(text_of<error>([&] { load_script(at::zeros({3}, at::kByte)); }), "no TorchScript module"));
-  BOOST_TEST(contains(text_of<error>([&] { load_script(at::zeros({3})); }), "uint8"));
+  BOOST_TEST(contains(text_of<error>([&] { objects::load_script(at::zeros({3}, at::kByte)); }), "no TorchScript module"));
+  BOOST_TEST(contains(text_of<error>([&] { objects::load_script(at::zeros({3})); }), "uint8"));
 }
 
 BOOST_AUTO_TEST_CASE(a_scripts_buffers_are_in_its_checkpoint_also_those_that_it_replaces) {

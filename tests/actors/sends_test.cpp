@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include <troupe/actors/context_record.hpp>
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/shared_multiplexer.hpp>
+#include <troupe/actors/network/shared_multiplexer.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,17 +19,17 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/system_config.hpp>
 
 #include "actors/loopback_nodes.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
-using troupe::network_threads;
-using troupe::shared_multiplexer;
+using troupe::network::network_threads;
+using troupe::network::shared_multiplexer;
 
 constexpr auto patience = 20s;
 
@@ -45,7 +45,7 @@ namespace {
 
 // A system with a broker that runs what it is sent.
 struct a_network {
-  troupe::system_config config{troupe::settings{}};
+  troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   shared_multiplexer& network = dynamic_cast<shared_multiplexer&>(system.middleman().backend());
   caf::actor broker = system.middleman().spawn_broker(

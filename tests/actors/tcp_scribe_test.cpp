@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/tcp_scribe.hpp>
+#include <troupe/actors/network/tcp_scribe.hpp>
 
 #include <arpa/inet.h>
 #include <linux/net_tstamp.h>
@@ -35,10 +35,10 @@
 #include <caf/io/middleman.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/memory_lane.hpp>
+#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/shared_multiplexer.hpp>
-#include <troupe/actors/system_config.hpp>
 
 namespace {
 
@@ -174,7 +174,7 @@ class connection {
 
  private:
   receive_policy::config wanted_;
-  troupe::system_config config_;
+  troupe::network::system_config config_;
   caf::actor_system system_{config_};
   std::promise<void> connected_;
   caf::actor broker_ = system_.middleman().spawn_broker([this](caf::io::broker* self) -> caf::behavior {
@@ -194,7 +194,7 @@ class connection {
 };
 
 constexpr std::size_t large_part = std::size_t{16} << 20;
-constexpr std::size_t many_parts = 3 * troupe::recent_peak::window;
+constexpr std::size_t many_parts = 3 * troupe::support::recent_peak::window;
 
 /// What the C library has given to this process and not got back.
 std::size_t memory_in_use() {
@@ -229,12 +229,12 @@ class inbox {
 /// The end of a connection that does by hand what a scribe does in shared memory.
 class end_by_hand {
  public:
-  troupe::lane_with_bell met;
+  troupe::network::lane_with_bell met;
 
   /// The one that called. Nothing was said yet.
-  explicit end_by_hand(int caller) : door_(troupe::lane_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
+  explicit end_by_hand(int caller) : door_(troupe::network::lane_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
   /// The one that was called, and has heard something.
-  explicit end_by_hand(troupe::lane_with_bell knocked) : met(std::move(knocked)) {}
+  explicit end_by_hand(troupe::network::lane_with_bell knocked) : met(std::move(knocked)) {}
 
   void take_lane() {
     BOOST_REQUIRE(comes_true([&] {
@@ -278,7 +278,7 @@ class end_by_hand {
   }
 
  private:
-  std::optional<troupe::lane_door> door_;
+  std::optional<troupe::network::lane_door> door_;
 };
 
 /// A connection with a caller by hand that has said `first`, by TCP, and has a lane since the broker got that.
@@ -325,7 +325,7 @@ class a_caller {
  private:
   void run(const std::function<void(caf::io::broker*)>& work) { run_in(broker_, work); }
 
-  troupe::system_config config_;
+  troupe::network::system_config config_;
   caf::actor_system system_{config_};
   caf::io::connection_handle handle_;
   caf::actor broker_ = system_.middleman().spawn_broker([this](caf::io::broker* self) -> caf::behavior {
@@ -629,7 +629,7 @@ BOOST_AUTO_TEST_CASE(a_connection_that_was_quiet_for_long_is_forgotten_when_it_e
   over.end.write("12345");
   BOOST_TEST(got.all() == "12345");
   BOOST_REQUIRE(comes_true([&] { return over.end.met.lane->outgoing.has_to_wake_reader(); }));
-  const auto long_quiet = std::chrono::steady_clock::now() + 2 * troupe::watched_connections::watched_for;
+  const auto long_quiet = std::chrono::steady_clock::now() + 2 * troupe::network::watched_connections::watched_for;
   while (std::chrono::steady_clock::now() < long_quiet) std::this_thread::yield();
   ::close(std::exchange(over.to.client, -1));
   BOOST_TEST(over.is_closed());
@@ -648,7 +648,7 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
   over.end.met.lane->outgoing.begin(3);
   over.end.write(sent);
   ::close(std::exchange(over.to.client, -1));
-  over.end.met.bell = troupe::owned_descriptor();
+  over.end.met.bell = troupe::support::owned_descriptor();
   BOOST_TEST(over.is_closed());
   over.to.run([&](caf::io::broker*) { BOOST_TEST((got == sent)); });
   BOOST_TEST(!came_after_the_end);
@@ -672,7 +672,7 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   over.end.write(sent.substr(25));
   over.end.ring();
-  const auto unwatched = std::chrono::steady_clock::now() + 2 * troupe::watched_connections::watched_for;
+  const auto unwatched = std::chrono::steady_clock::now() + 2 * troupe::network::watched_connections::watched_for;
   while (std::chrono::steady_clock::now() < unwatched) over.to.run([&](caf::io::broker*) { BOOST_REQUIRE(parts == 1); });
   over.to.run([&](caf::io::broker* self) { self->trigger(over.to.handle); });
   BOOST_TEST((got.all() == sent));
@@ -732,10 +732,10 @@ BOOST_AUTO_TEST_CASE(what_a_process_that_was_killed_left_in_memory_is_consumed) 
     std::uint16_t port = 0;
     if (::read(pipe_to_child[0], &port, sizeof port) != sizeof port) ::_exit(1);
     const int caller = called_on_loopback(port);
-    auto door = troupe::lane_door::open(caller);
+    auto door = troupe::network::lane_door::open(caller);
     char go = 0;
     if (::read(pipe_to_child[0], &go, 1) != 1 || ::send(caller, "first", 5, 0) != 5) ::_exit(1);
-    troupe::lane_with_bell met;
+    troupe::network::lane_with_bell met;
     while (!met.lane) met = door->answer();
     met.lane->outgoing.begin(5);
     for (std::size_t at = 0; at < sent.size();) at += met.lane->outgoing.write(sent.data() + at, sent.size() - at).value();
@@ -770,7 +770,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_never_takes_the_memory_is_served_by_tcp) {
 
 BOOST_AUTO_TEST_CASE(where_shared_memory_is_turned_off_nobody_knocks) {
   connection to(receive_policy::exactly(1), without_shared_memory());
-  auto door = troupe::lane_door::open(to.client);
+  auto door = troupe::network::lane_door::open(to.client);
   to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
     self->write(to.handle, bytes.size(), bytes.data());
     self->flush(to.handle);

@@ -63,7 +63,7 @@ struct nodes_that_nest {
 
 /// The handlers that an actor keeps for answers.
 struct answers_awaited : caf::scheduled_actor {
-  static std::size_t of(const troupe::peer_actor& who) {
+  static std::size_t of(const troupe::contracts::peer_actor& who) {
     auto* actor = static_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(who));
     return (actor->*&answers_awaited::multiplexed_responses_).size();
   }
@@ -175,13 +175,14 @@ BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context)
     let_go.get_future().wait();
     return troupe::call_reply{};
   });
-  std::weak_ptr<troupe::context_record> record;
+  std::weak_ptr<troupe::passes::context_record> record;
   {
     troupe::context pass(a);
     record = troupe::parts_of(a).contexts.find(pass.id()).record;
     auto reply = a.peer("b").call("wait", {x});
     begun.get_future().wait();
-    caf::anon_send(troupe::services_of(a).face(), troupe::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
+    caf::anon_send(troupe::services_of(a).face(),
+                   troupe::contracts::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
     BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("it went down"));
   }
   BOOST_TEST(becomes_true([&] { return a.status().contexts == 0 && record.expired(); }));
@@ -198,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_context_is_released_before_its_answer_keeps_no
     let_go.get_future().wait();
     return troupe::call_reply{};
   });
-  std::weak_ptr<troupe::context_record> record;
+  std::weak_ptr<troupe::passes::context_record> record;
   {
     troupe::context pass(a);
     record = troupe::parts_of(a).contexts.find(pass.id()).record;
@@ -225,7 +226,8 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) 
   begun.get_future().wait();
   std::vector<troupe::future<troupe::call_reply>> large;
   for (int i = 0; i < 8; ++i) large.push_back(a.peer("c").call("wait", {torch::ones({1 << 20})}));
-  caf::anon_send(troupe::services_of(a).face(), troupe::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
+  caf::anon_send(troupe::services_of(a).face(),
+                 troupe::contracts::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
   for (auto& each : large) BOOST_CHECK_THROW(each.get(), troupe::error);
   BOOST_CHECK_THROW(waits.get(), troupe::error);
   BOOST_TEST(becomes_true([&] {

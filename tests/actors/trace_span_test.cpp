@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/trace_span.hpp>
+#include <troupe/actors/tracing/trace_span.hpp>
 
 #include <limits>
 
@@ -9,9 +9,9 @@
 
 namespace {
 
-using troupe::pack;
-using troupe::trace_log;
-using troupe::unpack;
+using troupe::tracing::pack;
+using troupe::tracing::trace_log;
+using troupe::tracing::unpack;
 
 constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
 constexpr auto highest = std::numeric_limits<std::int64_t>::max();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/work_times.hpp>
+#include <troupe/actors/support/work_times.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,14 +10,14 @@
 BOOST_AUTO_TEST_SUITE(work_times)
 
 BOOST_AUTO_TEST_CASE(what_never_ran_is_not_short) {
-  troupe::work_times times;
+  troupe::support::work_times times;
   BOOST_TEST(!times.is_short("forward"));
   times.note("forward", 0);
   BOOST_TEST(times.is_short("forward"));
 }
 
 BOOST_AUTO_TEST_CASE(what_ran_once_is_as_long_as_it_was) {
-  troupe::work_times times;
+  troupe::support::work_times times;
   times.note("forward", 600'000);
   BOOST_TEST(!times.is_short("forward"));
   times.note("forward", 100'000);
@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(what_ran_once_is_as_long_as_it_was) {
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_start_is_forgotten_and_a_change_noticed) {
-  troupe::work_times times;
+  troupe::support::work_times times;
   times.note("forward", 20'000'000);
   BOOST_TEST(!times.is_short("forward"));
   for (int i = 0; i < 8; ++i) times.note("forward", 10'000);
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(a_slow_start_is_forgotten_and_a_change_noticed) {
 
 BOOST_AUTO_TEST_CASE(times_of_many_kinds_stay_within_their_table) {
   struct {
-    troupe::work_times times;
+    troupe::support::work_times times;
     std::array<char, 64> behind{};
   } memory;
   for (int i = 0; i < 10'000; ++i) {

@@ -10,7 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
 
-#include <troupe/actors/system_config.hpp>
+#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/messages/errors.hpp>
@@ -22,7 +22,7 @@ using namespace troupe;
 namespace {
 
 struct host {
-  system_config config{system_config::for_tests{}};  // the workers' threads are their own all the same
+  network::system_config config{network::system_config::for_tests{}};  // the workers' threads are their own all the same
   caf::actor_system system{config};
 };
 

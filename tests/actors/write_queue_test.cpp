@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/write_queue.hpp>
+#include <troupe/actors/network/write_queue.hpp>
 
 #include <algorithm>
 #include <random>
@@ -9,8 +9,8 @@
 
 namespace {
 
-using troupe::recent_peak;
-using troupe::write_queue;
+using troupe::network::write_queue;
+using troupe::support::recent_peak;
 
 constexpr auto full = write_queue::full_block;
 

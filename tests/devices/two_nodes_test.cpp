@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_a_device_does_not_answer) {
   simulated::gate late(default_stream);
   auto reply = a.peer("b").call("where", {at::ones({2}, at::device(first))});
   auto stopped = std::async(std::launch::async, [this] { a.stop(); });
-  const bool in_time = stopped.wait_for(company::device_patience + 4s) == std::future_status::ready;
+  const bool in_time = stopped.wait_for(nodes::company::device_patience + 4s) == std::future_status::ready;
   BOOST_TEST(in_time);
   if (!in_time) late.open();
   BOOST_CHECK_EXCEPTION(reply.get(10s), error, [](const error& failed) { return failed.code() == errc::stopping; });
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_the_device_of_its_result_does_n
   auto reply = a.peer("b").call("late");
   runs.get_future().wait();
   auto stopped = std::async(std::launch::async, [this] { b.stop(); });
-  const bool in_time = stopped.wait_for(company::device_patience + 4s) == std::future_status::ready;
+  const bool in_time = stopped.wait_for(nodes::company::device_patience + 4s) == std::future_status::ready;
   BOOST_TEST(in_time);
   if (!in_time) late.open();
   BOOST_CHECK_THROW(reply.get(10s), error);
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_wha
   request.payload.devices = {simulated::device(9)};
   caf::scoped_actor self{a.system()};
   std::string text;
-  self->request(caf::actor_cast<peer_actor>(troupe::services_of(a).directory().face(a.peer("b").id())), 10s, request)
+  self->request(caf::actor_cast<contracts::peer_actor>(troupe::services_of(a).directory().face(a.peer("b").id())), 10s, request)
     .receive([](const call_result&) {}, [&](const caf::error& reason) { text = to_exception(reason).what(); });
   for (const auto* part : {"argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"}) {
     BOOST_TEST(text.find(part) != std::string::npos, "'" << text << "' lacks '" << part << "'");

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/call_worker.hpp>
+
+#include <exception>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/anomaly_scope.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/thread_actor.hpp>
+#include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/thread_state.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe::calls {
+
+namespace {
+
+constexpr std::int64_t shortest_wait_ns = 1'000'000;
+
+class pool_observer : public blocking_observer {
+ public:
+  explicit pool_observer(services::node_services& here) : here_(here), outer_(std::exchange(current(), this)) {}
+  ~pool_observer() override { current() = outer_; }
+  void blocked() override {
+    blocked_ns_ = support::steady_ns();
+    if (outer_ != nullptr) outer_->blocked();
+    caf::anon_send(here_.face(), support::blocked_atom::value);
+  }
+  void resumed() override {
+    waited_ns_ += support::steady_ns() - blocked_ns_;
+    caf::anon_send(here_.face(), support::resumed_atom::value);
+    if (outer_ != nullptr) outer_->resumed();
+  }
+  std::int64_t waited_ns() const noexcept { return waited_ns_; }
+
+ private:
+  services::node_services& here_;
+  blocking_observer* outer_;
+  std::int64_t blocked_ns_ = 0;
+  std::int64_t waited_ns_ = 0;
+};
+
+std::vector<at::Tensor> received(autograd_message& payload) {
+  devices::place(payload.tensors, payload.devices, "argument");
+  if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
+  return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
+}
+
+void answer(contracts::incoming_call& job, const std::string& label, call_reply reply, services::node_services& here) {
+  const auto& request = job.request;
+  auto what = "the result of '" + label + "' on node '" + here.name() + "'";
+  auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
+  job.arriving = std::move(outgoing.arriving);
+  if (job.record) {
+    if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {support::call_scope::recorded()});
+    job.result.participants = job.record->peers();
+  }
+  job.result.payload = std::move(outgoing.payload);
+  here.directory().sent(request.payload.message.node, job.result.payload.tensors);
+  job.result.values = std::move(reply.values);
+}
+
+/// Runs the call on this thread; never throws.
+void run_call(contracts::incoming_call& job, const call_surroundings& around) {
+  auto& here = around.services;
+  const services::node_services::own_thread own(here);
+  const pool_observer observer(here);
+  auto& request = job.request;
+  const auto begin = support::steady_ns();
+  ++here.counts().calls_run;
+  ++here.counts().calls_running;
+  const auto label = label_of(request.function, request.values);
+  const auto spans = request.span != 0 ? std::make_shared<tracing::span_collector>() : nullptr;
+  try {
+    const tracing::operator_log log(spans);
+    here.witness(request.payload.message.number);
+    if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
+      throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
+    const engine::thread_state_keeper keeper;  // the thread's next call finds what this one found
+    const support::anomaly_scope anomaly(!request.calls.empty());
+    support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls));
+    c10::AutoGradMode record(true);
+    const auto run = around.functions.find(request.function);
+    call_arguments arguments{.here = around.handle,
+                             .target = request.target,
+                             .values = std::move(request.values),
+                             .tensors = received(request.payload),
+                             .context = request.payload.context,
+                             .gradients = job.gradients,
+                             .called = label};
+    request.payload.tensors.clear();
+    answer(job, label, run(arguments), here);
+  } catch (const std::exception& reason) {
+    const auto* known = dynamic_cast<const error*>(&reason);
+    job.failure = error(known != nullptr ? known->code() : errc::function_failed, support::text_of(reason));
+  } catch (...) {
+    job.failure = error(errc::function_failed, "an exception of unknown type");
+  }
+  --here.counts().calls_running;
+  const auto end = support::steady_ns();
+  here.times().note(label, end - begin - observer.waited_ns());
+  here.recorder().record(label, "call", begin, end);
+  if (!spans) return;
+  tracing::trace_log log{{{here.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
+  if (begin - job.arrived_ns > shortest_wait_ns) log.spans.push_back({"waits for a worker", "wait", job.arrived_ns, begin, {}});
+  for (auto& span : spans->take()) log.spans.push_back(std::move(span));
+  job.result.spans = tracing::pack(log);
+}
+
+}  // namespace
+
+void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
+  auto& here = around.services;
+  run_call(*job, around);
+  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job](std::exception_ptr failure) {
+    if (failure) job->failure = contracts::not_copied(failure);
+    caf::anon_send(owner, job);
+  };
+  if (job->arriving.events.empty())
+    give_back(nullptr);
+  else
+    here.transfers().post(std::exchange(job->arriving, {}), std::move(give_back));
+  caf::anon_send(here.face(), support::free_atom::value, worker);
+}
+
+contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
+  auto& system = around.services.system();
+  if (!around.services.networked())
+    return system.spawn([around](contracts::call_worker_actor::pointer self) -> contracts::call_worker_actor::behavior_type {
+      return {[around, self](contracts::incoming_call_ptr& job) { serve_call(job, around, self); }};
+    });
+  auto serve = [around](contracts::incoming_call_ptr& job, const caf::actor& self) {
+    serve_call(std::move(job), around, caf::actor_cast<contracts::call_worker_actor>(self));
+  };
+  return caf::actor_cast<contracts::call_worker_actor>(
+    support::spawn_with_thread<contracts::incoming_call_ptr>(system, "troupe.call", std::move(serve)));
+}
+
+}  // namespace troupe::calls

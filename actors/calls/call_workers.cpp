@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/call_workers.hpp>
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <caf/send.hpp>
+
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::calls {
+
+contracts::call_worker_actor call_workers::spawn() {
+  std::lock_guard lock(mutex_);
+  const auto& name = here_.services.name();
+  if (stopped_) throw error(errc::stopping, "node '" + name + "' is stopping");  // nobody would tell the worker to end
+  try {
+    return all_.emplace_back(make_call_worker(here_));
+  } catch (const std::system_error& refused) {
+    throw error(errc::function_failed, "node '" + name + "' gets no thread for it beside the " + std::to_string(all_.size()) +
+                                         " that run calls (" + refused.code().message() +
+                                         "); nest fewer calls that wait for each other, or raise the limit on the process's "
+                                         "threads or memory");
+  }
+}
+
+void call_workers::let_go(const contracts::call_worker_actor& worker) {
+  {
+    std::lock_guard lock(mutex_);
+    std::erase(all_, worker);
+  }
+  caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+}
+
+std::vector<contracts::call_worker_actor> call_workers::stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  return std::exchange(all_, {});
+}
+
+}  // namespace troupe::calls

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include <troupe/actors/calls/call_worker.hpp>
+
+namespace troupe::calls {
+
+/// The threads of a node that run calls. Any thread may use it.
+///   CW-3  after stop() no worker is made.
+class call_workers {
+ public:
+  explicit call_workers(call_surroundings here) : here_(here) {}
+
+  /// Throws troupe::error: function_failed where the system gives no thread, stopping after stop().
+  contracts::call_worker_actor spawn();
+  void let_go(const contracts::call_worker_actor& worker);
+  /// The node stops: hands out all workers, to be ended.
+  std::vector<contracts::call_worker_actor> stop();
+
+  const call_surroundings& surroundings() const noexcept { return here_; }
+
+ private:
+  const call_surroundings here_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<contracts::call_worker_actor> all_;
+  bool stopped_ = false;
+};
+
+}  // namespace troupe::calls

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include <troupe/actors/contracts/jobs.hpp>
+
+namespace troupe::calls {
+
+/// Calls whose tensors are on their way from a device, and those that wait behind them.
+///   LC-1  calls on one object leave in the order in which they were made; a call on another object, or on none, waits only for
+///         its own tensors.
+///   LC-2  a call that ended holds up none.
+class late_calls {
+ public:
+  /// Whether the call has to wait; if so, it is in its object's line from now on.
+  bool hold(const contracts::outgoing_call_ptr& call) {
+    const auto object = call->request.target;
+    if (!object) return call->late;
+    const auto line = lines_.find(object);
+    if (line == lines_.end() && !call->late) return false;
+    lines_[object].push_back(call);
+    return true;
+  }
+
+  /// The call's elements are there: what may leave now, in order.
+  std::vector<contracts::outgoing_call_ptr> arrived(const contracts::outgoing_call_ptr& call) {
+    call->late = false;
+    if (call->request.target) return passed(call->request.target);
+    return {call};
+  }
+
+  /// The call ended: what may leave now, in order.
+  std::vector<contracts::outgoing_call_ptr> ended(const contracts::outgoing_call& call) { return passed(call.request.target); }
+
+ private:
+  std::vector<contracts::outgoing_call_ptr> passed(const object_id& object) {
+    std::vector<contracts::outgoing_call_ptr> result;
+    const auto found = lines_.find(object);
+    if (found == lines_.end()) return result;
+    auto& line = found->second;
+    for (; !line.empty() && (line.front()->ended || !line.front()->late); line.pop_front())
+      if (!line.front()->ended) result.push_back(line.front());
+    if (line.empty()) lines_.erase(found);
+    return result;
+  }
+
+  std::unordered_map<object_id, std::deque<contracts::outgoing_call_ptr>> lines_;  // the first of each is late
+};
+
+}  // namespace troupe::calls

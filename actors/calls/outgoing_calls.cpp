@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/outgoing_calls.hpp>
+
+#include <utility>
+#include <vector>
+
+#include <caf/send.hpp>
+
+#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/open_contexts.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+
+namespace troupe::calls {
+
+void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arriving) {
+  job->begin_ns = support::steady_ns();
+  ++here_.counts().calls_made;
+  ++here_.counts().calls_waiting;
+  if (job->request.span != 0 && !job->spans) {
+    std::lock_guard lock(mutex_);
+    while (!slots_.insert(++job->slot).second) {
+    }
+  }
+  if (auto id = job->request.payload.context) {
+    if (!here_.directory().face(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
+    job->record = contexts_.find(id).record;
+    if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail(*job, contexts_.unknown(id));
+    job->record->brief(job->request);
+  }
+  here_.directory().sent(job->to, job->request.payload.tensors);
+  if (arriving.events.empty()) return caf::anon_send(here_.face(), std::move(job));
+  job->late = true;
+  caf::anon_send(here_.face(), job);  // it fails the call in time
+  here_.transfers().post(std::move(arriving), [face = here_.face(), job = std::move(job)](std::exception_ptr failure) {
+    if (failure) job->not_copied = contracts::not_copied(failure);
+    caf::anon_send(face, support::arrived_atom::value, job);
+  });
+}
+
+void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) {
+  here_.directory().received(job.to, result.payload.tensors);
+  if (std::exchange(job.ended, true)) return;
+  --here_.counts().calls_waiting;
+  here_.witness(result.payload.message.number);
+  if (job.request.span == 0)
+    here_.recorder().record(job.label, "request", job.begin_ns, support::steady_ns());
+  else
+    take_spans(job, result.spans);
+  call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
+  result.payload.tensors.clear();
+  *job.answer = std::move(result.payload);
+  job.reply.set_value(std::move(reply));
+}
+
+/// The call's own span and those that came with its answer, for the call that made it or for this node's trace.
+void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string& from_callee) {
+  std::vector<tracing::trace_span> spans;
+  try {
+    if (!from_callee.empty()) spans = tracing::unpack(from_callee).spans;
+  } catch (const error&) {
+    // an answer without a picture is an answer
+  }
+  const auto end_ns = support::steady_ns();
+  tracing::place_within(spans, job.begin_ns, end_ns);
+  spans.insert(spans.begin(), {job.label, "request", job.begin_ns, end_ns, {}});
+  const auto lane = job.slot == 0 ? std::string() : "calls " + std::to_string(job.slot);
+  for (auto& span : spans) {
+    span.lane = lane;
+    job.spans ? job.spans->add(std::move(span)) : here_.recorder().record(std::move(span));
+  }
+  std::lock_guard lock(mutex_);
+  slots_.erase(job.slot);
+}
+
+void outgoing_calls::fail(contracts::outgoing_call& job, const error& reason) {
+  if (std::exchange(job.ended, true)) return;
+  --here_.counts().calls_waiting;
+  ++here_.counts().calls_failed;
+  if (job.request.span != 0) take_spans(job, {});
+  auto text = std::string(reason.what());
+  if (reason.code() == errc::deadline_passed) text = "no answer within " + support::seconds_text(job.deadline);
+  job.reply.set_error(
+    error(reason.code(), "call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "' failed: " + text));
+}
+
+}  // namespace troupe::calls

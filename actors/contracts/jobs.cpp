@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/contracts/jobs.hpp>
+
+#include <troupe/actors/support/exception_text.hpp>
+
+namespace troupe::contracts {
+
+error not_copied(const std::exception_ptr& failure) {
+  errc code = errc::function_failed;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& known) {
+    code = known.code();
+  } catch (...) {
+  }
+  return error(code, "its tensors could not be copied from their device: " + support::text_of(failure));
+}
+
+}  // namespace troupe::contracts

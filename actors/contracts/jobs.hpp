@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/message_id.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/devices/staging.hpp>
+#include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::passes {
+
+class context_record;
+
+}  // namespace troupe::passes
+
+/// What the actors of one node hand each other by pointer. None of it travels.
+namespace troupe::contracts {
+
+using context_record_ptr = std::shared_ptr<passes::context_record>;
+using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
+
+/// Why the elements of a message are not to be had, from a courier's failure.
+error not_copied(const std::exception_ptr& failure);
+
+/// A call on its way to another node. Dropped unanswered, it fails.
+struct outgoing_call {
+  node_id to;
+  std::string label;  // see label_of
+  call_request request;
+  std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
+  context_record_ptr record;                    // of the context it joins, if any
+  std::chrono::milliseconds deadline{0};
+  bool late = false;                     // elements of its tensors are still on their way from a device
+  std::optional<error> not_copied;       // why they are not to be had
+  std::optional<caf::message_id> asked;  // the request that is under way
+  support::deadline_clock::alarm expiry;
+  std::int64_t begin_ns = 0;
+  tracing::span_collector_ptr spans;         // of the call that made this one, when that is profiled
+  std::size_t slot = 0;                      // with profiling, outside any call: no other call under way has it
+  bool ended = false;                        // answered or failed
+  std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
+  future<call_reply> reply;
+
+  /// Whether something fails it at its deadline.
+  bool is_limited() const { return expiry != support::deadline_clock::alarm{}; }
+
+  ~outgoing_call() {
+    if (!ended) reply.set_error(error(errc::stopping, "call of '" + label + "' failed: this node has stopped"));
+  }
+};
+using outgoing_call_ptr = std::shared_ptr<outgoing_call>;
+
+/// A call of another node to run here.
+struct incoming_call {
+  call_request request;
+  context_record_ptr record;  // of the context it joins, if any
+  gradients_ptr gradients;
+  caf::typed_response_promise<call_result> promise;  // delivered by the actor that made it, only
+  caf::strong_actor_ptr owner;                       // that actor
+  std::int64_t arrived_ns = 0;                       // steady clock; the request's deadline counts from here
+  call_result result;
+  devices::staged arriving;  // the result's elements that are still on their way from a device
+  std::optional<error> failure;
+};
+using incoming_call_ptr = std::shared_ptr<incoming_call>;
+
+/// Which passes of a context are over, and which of these failed, as the node where it was opened knows.
+struct pass_history {
+  pass_number completed;
+  std::vector<pass_number> failed;
+};
+using pass_history_ptr = std::shared_ptr<const pass_history>;
+
+/// A message of a user's own actor, on its way to another node, and what was recorded before it.
+struct outgoing_joint {
+  context_id context;
+  node_id to;
+  engine::send_source send;
+  std::vector<engine::recording> recordings;
+};
+using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
+
+/// Gradients whose elements are to leave in pieces.
+struct outgoing_gradients {
+  node_id to;
+  propagate_gradients message;
+};
+using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
+
+/// Somebody waits for a context's gradients. Dropped unanswered, it fails.
+struct gradients_wish {
+  future<gradients_ptr> result;
+  ~gradients_wish() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }
+};
+using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
+
+}  // namespace troupe::contracts
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::gradients_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::pass_history_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_call_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::incoming_call_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_joint_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_gradients_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::gradients_wish_ptr)

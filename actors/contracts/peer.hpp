@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/contracts/workers.hpp>
+#include <troupe/actors/support/atoms.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::contracts {
+
+/// The node's published face: takes what other nodes send, routes it to membership, contexts and call workers.
+///   PE-1  a message for a context that is not here starts nothing, but for a call, or a message to an actor, which opens the
+///         context.
+///   PE-2  a released context is not opened again by a call that was on its way (see released_contexts).
+///   PE-3  contexts of a node that went down are released here.
+///   PE-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
+///         contexts.
+///   PE-5  a call that comes from a node that is down here opens no context: what it left is cleaned up already.
+///   PE-6  a message with large tensors leaves when their pieces have, or when they were read out of this process; others overtake
+///         it (see outgoing_pieces). One thread hands it and its pieces to CAF's broker, and they are read from one connection in
+///         that order.
+///   PE-7  of a message that does not leave any more, or whose sender is down, no piece stays with the receiver.
+///   PE-8  a node reads large tensors out of this process only if it said that it can, and its memory is read here only if it is
+///         up, on this machine and another process.
+///   PE-9  of a request to a node that goes down nothing stays, nor of a call that was given up before its answer.
+using peer_actor = caf::typed_actor<
+  // from other nodes
+  caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
+  caf::reacts_to<farewell>, caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>,
+  caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
+  caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>, caf::reacts_to<context_joined>,
+  caf::replies_to<release_context>::with<context_released>, caf::replies_to<support::status_atom>::with<node_status>,
+  caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
+  caf::reacts_to<tensor_piece>,  // read already; the answer lets another one leave
+  caf::reacts_to<tensor_offer>,  // answered once it is read
+  caf::replies_to<request_mark>::with<memory_mark>,
+  // from this node
+  caf::reacts_to<membership_actor>,  // the one it works with, before anything else
+  caf::reacts_to<support::close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>,
+  caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
+  caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
+  caf::reacts_to<incoming_call_ptr>,   // to run (owner: somebody else) or done (owner: none)
+  caf::reacts_to<incoming_offer_ptr>,  // read
+  caf::reacts_to<support::free_atom, call_worker_actor>, caf::reacts_to<support::blocked_atom>,
+  caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;
+
+}  // namespace troupe::contracts
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::context_id)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::context_record_ptr)

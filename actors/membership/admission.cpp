@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/membership/admission.hpp>
+
+#include <algorithm>
+
+#include <caf/io/system_messages.hpp>
+
+#include <troupe/actors/membership/membership_core.hpp>
+
+namespace troupe::membership {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using join_ptr = std::shared_ptr<join_task>;
+
+constexpr nanoseconds retry_pause{100'000'000};
+constexpr nanoseconds shortest_greeting{1'000'000'000};
+constexpr nanoseconds longest_meeting{10'000'000'000};
+constexpr nanoseconds mesh_patience{300'000'000};  // of nodes that another one has just named as up
+
+// One node that a join has to reach.
+struct target {
+  join_ptr task;
+  std::string host;
+  std::uint16_t port;
+  bool first;  // the node that was asked for; the others are those it knows
+  std::int64_t begun_ns;
+  std::int64_t until_ns;
+
+  std::string where() const { return host + ":" + std::to_string(port); }
+};
+using target_ptr = std::shared_ptr<target>;
+
+// What befell a connection or a greeting, in words; what a node itself says passes unchanged.
+caf::error explain(const target& to, const char* missing, std::int64_t now_ns, const caf::error& from) {
+  const auto waited = milliseconds_text(now_ns - to.begun_ns);
+  if (from.category() == caf::error(errc::refused).category()) return from;
+  if (from == caf::sec::request_timeout)
+    return make_error(errc::deadline_passed, std::string("no ") + missing + " from " + to.where() + " within " + waited);
+  if (from == caf::sec::unexpected_message)
+    return make_error(errc::refused, "what listens at " + to.where() + " is no troupe node");
+  return make_error(errc::unknown_peer, "no node listens at " + to.where() + " (tried for " + waited +
+                                          "); is it started, and are host and port right?");
+}
+
+template <class Self>
+welcome make_welcome(Self self) {
+  auto& table = self->state.table;
+  return {table.self(), table.members()};
+}
+
+template <class Self>
+void finish(Self self, const join_ptr& task) {
+  if (self->state.joins.erase(task) == 0 || !task->promise.pending()) return;
+  if (task->failure)
+    task->promise.deliver(task->failure);
+  else
+    task->promise.deliver(task->first);
+}
+
+// One node of a join has answered or failed. Those a welcome named may fail (they may have just died), but no refusal passes.
+template <class Self>
+void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
+  if (problem && !task->failure && (first || problem == errc::refused)) task->failure = std::move(problem);
+  if (--task->open == 0) finish(self, task);
+}
+
+template <class Self>
+void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first);
+
+// Greets those that another node knows and this one does not.
+template <class Self>
+void meet(Self self, const join_ptr& task, const std::vector<member>& others) {
+  auto& table = self->state.table;
+  for (const auto& other : others) {
+    const bool needed = other.id != table.self().id && table.find(other.id) == nullptr && table.gone(other.id) == nullptr;
+    if (needed && task->met.insert(other.id).second) dial(self, task, other.host, other.port, false);
+  }
+}
+
+template <class Self>
+void welcomed(Self self, const target& to, const welcome& answer, const caf::strong_actor_ptr& face) {
+  auto& st = self->state;
+  if (st.leaving) {
+    settle(self, to.task, to.first, stopping_error(st));
+    return;
+  }
+  auto who = answer.self;
+  if (who.host.empty() || who.host == "0.0.0.0" || who.host == "::")
+    who.host = to.host;  // it listens on every interface: this one reached it
+  if (st.table.find(who.id) == nullptr) {
+    auto objection = st.table.objection(who);
+    if (objection.empty())
+      if (const auto* rival = living_rival(self, who); rival != nullptr)
+        objection = "the name of node " + describe(who) + " is taken by node " + describe(rival->who);
+    if (!objection.empty()) {
+      caf::anon_send(caf::actor_cast<caf::actor>(face), farewell{st.table.self().id, objection});
+      settle(self, to.task, to.first, make_error(errc::refused, std::move(objection)));
+      return;
+    }
+    admit(self, who, face);
+  }
+  if (to.first) to.task->first = who;
+  to.task->met.insert(who.id);
+  meet(self, to.task, answer.members);
+  settle(self, to.task, to.first, {});
+}
+
+template <class Self>
+void try_to_reach(Self self, const target_ptr& to);
+
+// Tries again for a while what may yet come right: nobody listens, a handshake was cut, the face knows nobody yet. A
+// greeting that is not answered is repeated until the deadline: where two nodes dial each other at one moment, CAF drops one
+// of their connections, and with bad luck what was sent through it.
+template <class Self>
+void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
+  const auto& options = self->state.options;
+  const auto now = options.clock();
+  auto reason = explain(*to, missing, now, problem);
+  const auto patience = to->first ? options.patience : std::min(options.patience, mesh_patience);
+  const bool patient = reason == errc::unknown_peer && now + retry_pause.count() < to->begun_ns + patience.count();
+  const bool again = (patient || reason == errc::deadline_passed) && now + retry_pause.count() < to->until_ns;
+  if (again && !self->state.leaving)
+    after(self, retry_pause, [=] { try_to_reach(self, to); });
+  else
+    settle(self, to->task, to->first, std::move(reason));
+}
+
+template <class Self>
+void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& face, nanoseconds left) {
+  const auto& own = self->state.table.self();
+  const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
+  self
+    ->request(caf::actor_cast<caf::actor>(face), patience,
+              hello{own.name, own.id, own.host, own.port, protocol_version, self->state.table.members()},
+              self->state.options.face)
+    .then([=](const welcome& answer) { welcomed(self, *to, answer, face); },
+          [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
+}
+
+template <class Self>
+void try_to_reach(Self self, const target_ptr& to) {
+  auto& st = self->state;
+  const auto left = [=] { return nanoseconds(std::max<std::int64_t>(to->until_ns - self->state.options.clock(), 1)); };
+  self->request(st.options.connector, left(), caf::connect_atom::value, to->host, to->port, std::int64_t{left().count()})
+    .then(
+      [=](const caf::node_id&, const caf::strong_actor_ptr& face, const std::set<std::string>&) {
+        if (face != nullptr)
+          say_hello(self, to, face, left());
+        else
+          unreached(self, to, "answer", caf::sec::unexpected_message);
+      },
+      [=](const caf::error& problem) { unreached(self, to, "answer", problem); });
+}
+
+template <class Self>
+void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first) {
+  const auto now = self->state.options.clock();
+  // The others get half of the time that is left, so that one which can't be reached does not fail the join (ME-3).
+  const auto until = first ? task->deadline_ns : now + (task->deadline_ns - now) / 2;
+  ++task->open;
+  try_to_reach(self, std::make_shared<target>(target{task, host, port, first, now, until}));
+}
+
+// Who greets may have come from a cluster of its own: those in it learn of this node, and this one of them.
+template <class Self>
+void meet_friends(Self self, const hello& from) {
+  if (from.members.empty()) return;
+  auto task = std::make_shared<join_task>();
+  task->deadline_ns = self->state.options.clock() + longest_meeting.count();
+  task->met.insert(from.id);
+  self->state.joins.insert(task);
+  ++task->open;  // until all are dialled
+  meet(self, task, from.members);
+  settle(self, task, false, {});
+}
+
+}  // namespace
+
+template <class Self>
+void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf::typed_response_promise<welcome> promise) {
+  auto& st = self->state;
+  const auto& own = st.table.self();
+  if (st.leaving) {
+    promise.deliver(stopping_error(st));
+    return;
+  }
+  if (st.table.find(from.id) != nullptr) {
+    promise.deliver(make_welcome(self));
+    return;
+  }
+  const member who{from.name, from.id, from.host, from.port};
+  if (from.protocol != protocol_version) {
+    promise.deliver(make_error(errc::refused, "node " + describe(who) + " speaks version " + std::to_string(from.protocol) +
+                                                " of the protocol, node '" + own.name + "' version " +
+                                                std::to_string(protocol_version) + "; run one release of troupe on both"));
+    return;
+  }
+  auto objection = face == nullptr ? "the greeting of " + describe(who) + " came without a face" : st.table.objection(who);
+  if (!objection.empty()) {
+    promise.deliver(make_error(errc::refused, std::move(objection)));
+    return;
+  }
+  const auto* rival = living_rival(self, who);
+  if (rival == nullptr) {
+    admit(self, who, face);
+    promise.deliver(make_welcome(self));
+    meet_friends(self, from);
+    return;
+  }
+  // ME-4 protects living nodes: ask the one that holds the name.
+  const auto held_by = rival->who;
+  self->request(caf::actor_cast<caf::actor>(rival->face), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
+    .then(
+      [=](const heartbeat_seen&) mutable {
+        promise.deliver(make_error(
+          errc::refused, "the name '" + who.name + "' is taken by node " + describe(held_by) + "; choose another one"));
+      },
+      [=](const caf::error&) {
+        give_up(self, held_by.id, "did not answer when another node claimed its name");
+        greet(self, from, face, promise);
+      });
+}
+
+template <class Self>
+void join(Self self, const std::shared_ptr<join_task>& task, const std::string& host, std::uint16_t port) {
+  dial(self, task, host, port, true);
+}
+
+using on_scheduler = contracts::membership_host::stateful_pointer<membership_state>;
+using in_network_thread = contracts::membership_host::stateful_broker_pointer<membership_state>;
+template void greet(on_scheduler, const hello&, const caf::strong_actor_ptr&, caf::typed_response_promise<welcome>);
+template void greet(in_network_thread, const hello&, const caf::strong_actor_ptr&, caf::typed_response_promise<welcome>);
+template void join(on_scheduler, const std::shared_ptr<join_task>&, const std::string&, std::uint16_t);
+template void join(in_network_thread, const std::shared_ptr<join_task>&, const std::string&, std::uint16_t);
+
+}  // namespace troupe::membership

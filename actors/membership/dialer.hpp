@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include <caf/actor_control_block.hpp>
+#include <caf/fwd.hpp>
+#include <caf/io/system_messages.hpp>
+#include <caf/node_id.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+namespace troupe::membership {
+
+/// Connects to the node at host:port with CAF's middleman, whatever listens there. The middleman alone is no good for an
+/// address that a person typed: it blocks while it connects, trusts who answers, and where one accepts a connection and
+/// stays mute it waits for ever and keeps the actor system from ending.
+///   DI-1  an answer comes by the deadline: the face, or an error; at once where the system gives no thread to dial with.
+///   DI-2  the middleman is asked only after the other side has begun CAF's handshake on a connection made for that.
+///   DI-3  many are dialled at once; all end within 20 ms of the dialer's exit (and a name's look-up).
+/// Errors: request_timeout, cannot_connect_to_node, unexpected_message for who is no CAF node, and, with a text, errc::misuse for
+/// a host name that has no address, errc::unknown_peer where it could not be looked up now, errc::function_failed without a thread.
+using dialer_actor =
+  caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t, std::int64_t>  // host, port, deadline in ns
+                   ::with<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>>;
+
+/// On the scheduler; every call has a thread while it lasts.
+dialer_actor spawn_dialer(caf::actor_system& system);
+
+}  // namespace troupe::membership

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <caf/fwd.hpp>
+
+#include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/membership/membership_state.hpp>
+
+namespace troupe::membership {
+
+/// The behaviour for any host: `membership_host::stateful_broker_pointer<membership_state>` in the network thread,
+/// `membership_host::stateful_pointer<membership_state>` on the scheduler.
+template <class Self>
+contracts::membership_host::behavior_type make_membership(Self self, membership_options options);
+
+/// Starts one in the network thread where the system has one, else on the scheduler. It ends by an exit message only.
+contracts::membership_host spawn_membership(caf::actor_system& system, membership_options options);
+
+}  // namespace troupe::membership

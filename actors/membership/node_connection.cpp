@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/membership/node_connection.hpp>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <optional>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/io/basp_broker.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/node_id.hpp>
+
+namespace troupe::membership {
+
+namespace {
+
+/// The number of a connection's handle is that of its socket, which lives as long as CAF's broker knows the connection.
+std::optional<int> socket_to(caf::actor_system& system, const caf::node_id& other) {
+  if (!system.has_middleman()) return std::nullopt;
+  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+  auto* basp = static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker));
+  const auto found = basp->instance.tbl().lookup_direct(other);
+  return found ? std::optional<int>(static_cast<int>(found->id())) : std::nullopt;
+}
+
+}  // namespace
+
+/// CAF's broker would first send all that waits.
+void cut_connection(caf::actor_system& system, const caf::node_id& to) {
+  if (const auto socket = socket_to(system, to)) ::shutdown(*socket, SHUT_RDWR);
+}
+
+bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately) {
+  const auto socket = socket_to(system, from);
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return socket && ::getsockopt(*socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         std::chrono::milliseconds(info.tcpi_last_data_recv) < lately;
+}
+
+}  // namespace troupe::membership

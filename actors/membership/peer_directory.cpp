@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/membership/peer_directory.hpp>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <troupe/messages/tensor_rules.hpp>
+
+namespace troupe::membership {
+
+namespace {
+
+constexpr std::size_t remembered_down = 64;
+
+std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+  std::uint64_t result = 0;
+  for (const auto& each : tensors) result += payload_bytes(each);
+  return result;
+}
+
+}  // namespace
+
+void peer_directory::add(const member& who, caf::strong_actor_ptr face) {
+  std::lock_guard lock(mutex_);
+  if (down_.contains(who.id)) return;  // old news
+  names_[who.id] = who.name;
+  ids_[who.name] = who.id;
+  up_[who.id] = entry{who, std::move(face)};
+  traffic_[who.id].who = who;
+}
+
+void peer_directory::remove(node_id id) {
+  std::lock_guard lock(mutex_);
+  auto found = up_.find(id);
+  if (found == up_.end()) return;
+  if (auto named = ids_.find(found->second.who.name); named != ids_.end() && named->second == id) ids_.erase(named);
+  up_.erase(found);
+  down_.insert(id);
+  last_down_.push_back(id);
+  if (last_down_.size() <= remembered_down) return;
+  traffic_.erase(last_down_.front());
+  last_down_.pop_front();
+}
+
+void peer_directory::clear() {
+  std::lock_guard lock(mutex_);
+  up_.clear();
+  ids_.clear();
+}
+
+caf::strong_actor_ptr peer_directory::face(node_id id) const {
+  std::lock_guard lock(mutex_);
+  auto found = up_.find(id);
+  return found == up_.end() ? nullptr : found->second.face;
+}
+
+caf::strong_actor_ptr peer_directory::face(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  auto found = ids_.find(name);
+  return found == ids_.end() ? nullptr : up_.at(found->second).face;
+}
+
+std::optional<node_id> peer_directory::find(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  auto found = ids_.find(name);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string peer_directory::host(node_id id) const {
+  std::lock_guard lock(mutex_);
+  auto found = up_.find(id);
+  return found == up_.end() ? std::string{} : found->second.who.host;
+}
+
+bool peer_directory::is_down(node_id id) const {
+  std::lock_guard lock(mutex_);
+  return down_.contains(id);
+}
+
+std::string peer_directory::name(node_id id) const {
+  std::lock_guard lock(mutex_);
+  auto found = names_.find(id);
+  return found == names_.end() ? to_string(id) : found->second;
+}
+
+std::vector<member> peer_directory::members() const {
+  std::lock_guard lock(mutex_);
+  std::vector<member> result;
+  result.reserve(up_.size());
+  for (const auto& [id, each] : up_) result.push_back(each.who);
+  return result;
+}
+
+void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) const {
+  const auto bytes = bytes_of(tensors);
+  std::lock_guard lock(mutex_);
+  auto found = traffic_.find(to);
+  if (found == traffic_.end()) return;
+  ++found->second.messages_sent;
+  found->second.bytes_sent += bytes;
+}
+
+void peer_directory::received(node_id from, const std::vector<at::Tensor>& tensors) const {
+  const auto bytes = bytes_of(tensors);
+  std::lock_guard lock(mutex_);
+  auto found = traffic_.find(from);
+  if (found == traffic_.end()) return;
+  ++found->second.messages_received;
+  found->second.bytes_received += bytes;
+}
+
+void peer_directory::received(const std::string& from, const std::vector<at::Tensor>& tensors) const {
+  node_id id;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = ids_.find(from); found != ids_.end()) id = found->second;
+  }
+  received(id, tensors);
+}
+
+void peer_directory::read(node_id from, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  if (auto found = traffic_.find(from); found != traffic_.end()) found->second.bytes_read += bytes;
+}
+
+std::vector<peer_status> peer_directory::traffic(node_id self) const {
+  std::vector<peer_status> result;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, each] : traffic_)
+      if (id != self) result.emplace_back(each).up = up_.contains(id);
+  }
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+    return a.up != b.up ? a.up : std::tie(a.who.name, a.who.id) < std::tie(b.who.name, b.who.id);
+  });
+  return result;
+}
+
+}  // namespace troupe::membership

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+add_room(membership
+  admission.cpp
+  dialer.cpp
+  member_table.cpp
+  membership.cpp
+  node_connection.cpp
+  peer_directory.cpp)

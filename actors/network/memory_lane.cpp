@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/memory_lane.hpp>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+namespace troupe::network {
+
+namespace {
+
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+/// What comes with the memory: of another layout it is not for us.
+constexpr std::uint64_t greeting = 0x31'65'6e'61'6c'20'75'6f;
+
+/// Address and port, empty for what is not loopback. IPv4 in IPv6 is IPv4: the two ends may see it differently.
+std::string text_of(const sockaddr_storage& from) {
+  std::uint32_t v4 = 0;
+  std::uint16_t port = 0;
+  if (from.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(from);
+    v4 = in.sin_addr.s_addr;
+    port = in.sin_port;
+  } else if (from.ss_family == AF_INET6) {
+    const auto& in = reinterpret_cast<const sockaddr_in6&>(from);
+    port = in.sin6_port;
+    if (IN6_IS_ADDR_LOOPBACK(&in.sin6_addr)) return "[::1]:" + std::to_string(ntohs(port));
+    if (IN6_IS_ADDR_V4MAPPED(&in.sin6_addr)) std::memcpy(&v4, in.sin6_addr.s6_addr + 12, sizeof v4);
+  }
+  if ((ntohl(v4) >> 24) != 127) return {};
+  return std::to_string(ntohl(v4)) + ":" + std::to_string(ntohs(port));
+}
+
+std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
+  sockaddr_un result{};
+  result.sun_family = AF_UNIX;
+  const auto bytes = std::min(name.size(), sizeof result.sun_path - 1);
+  std::memcpy(result.sun_path + 1, name.data(), bytes);
+  return {result, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes)};
+}
+
+/// A lane takes a socket: the connections themselves come first.
+bool has_room_for_more(int connection) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;
+}
+
+bool is_of_this_user(int socket) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid();
+}
+
+/// A message of the greeting and one descriptor.
+struct parcel {
+  std::uint64_t word = greeting;
+  iovec content{&word, sizeof word};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+
+  parcel() {
+    message.msg_iov = &content;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = CMSG_LEN(sizeof(int));  // no room for two
+  }
+};
+
+bool give(int socket, const support::owned_descriptor& memory) {
+  parcel all;
+  auto* head = CMSG_FIRSTHDR(&all.message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int));
+  const int number = memory.get();
+  std::memcpy(CMSG_DATA(head), &number, sizeof number);
+  return ::sendmsg(socket, &all.message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof all.word);
+}
+
+/// Nothing if it is not there yet.
+std::optional<support::owned_descriptor> get(int socket) {
+  parcel all;
+  const auto came = ::recvmsg(socket, &all.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (came < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  support::owned_descriptor memory;
+  const auto* head = came > 0 ? CMSG_FIRSTHDR(&all.message) : nullptr;
+  if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+      head->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(head), sizeof number);
+    memory = support::owned_descriptor(number);
+  }
+  if (came != static_cast<ssize_t>(sizeof all.word) || all.word != greeting) memory = support::owned_descriptor();
+  return memory;
+}
+
+}  // namespace
+
+struct memory_lane::layout {
+  std::atomic<std::uint32_t> joined{0};
+  ring_control controls[2];  // of what the end that opened writes, and of what the other does
+  alignas(4096) char bytes[2][ring_writer::capacity];
+};
+
+support::owned_descriptor memory_lane::make_memory() {
+  support::owned_descriptor memory(::memfd_create("troupe lane", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory || ::ftruncate(memory.get(), sizeof(layout)) != 0 || ::fcntl(memory.get(), F_ADD_SEALS, seals) != 0)
+    return support::owned_descriptor();
+  return memory;
+}
+
+std::unique_ptr<memory_lane> memory_lane::map(const support::owned_descriptor& memory, end which) {
+  const int sealed = ::fcntl(memory.get(), F_GET_SEALS);
+  if (sealed < 0 || (sealed & seals) != seals) return nullptr;
+  struct stat found {};  // after the seals: before them the size may change
+  if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
+  void* at = ::mmap(nullptr, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (which == end::joined) return std::unique_ptr<memory_lane>(new memory_lane(static_cast<layout*>(at), which));
+  auto* shared = new (at) layout;  // leaves its bytes as they are: no page of them is touched
+  return std::unique_ptr<memory_lane>(new memory_lane(shared, which));
+}
+
+memory_lane::memory_lane(layout* shared, end which)
+    : incoming(shared->controls[which == end::opened ? 1 : 0], shared->bytes[which == end::opened ? 1 : 0]),
+      outgoing(shared->controls[which == end::opened ? 0 : 1], shared->bytes[which == end::opened ? 0 : 1]),
+      shared_(shared) {
+  if (which == end::joined) shared->joined.store(1, std::memory_order_release);
+}
+
+memory_lane::~memory_lane() { ::munmap(shared_, sizeof(layout)); }
+
+bool memory_lane::is_joined() const { return shared_->joined.load(std::memory_order_acquire) != 0; }
+
+std::string lane_door::name(int connection, bool is_caller) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t size = sizeof here;
+  if (::getsockname(connection, reinterpret_cast<sockaddr*>(&here), &size) != 0) return {};
+  size = sizeof there;
+  if (::getpeername(connection, reinterpret_cast<sockaddr*>(&there), &size) != 0) return {};
+  const auto caller = text_of(is_caller ? here : there);
+  const auto called = text_of(is_caller ? there : here);
+  return caller.empty() || called.empty() ? std::string{} : "troupe/" + caller + "/" + called;
+}
+
+std::optional<lane_door> lane_door::open(int connection) {
+  const auto name = lane_door::name(connection, true);
+  if (name.empty() || !has_room_for_more(connection)) return std::nullopt;
+  support::owned_descriptor door(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto [address, size] = address_of(name);
+  if (!door || ::bind(door.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(door.get(), 1) != 0)
+    return std::nullopt;
+  return lane_door(std::move(door));
+}
+
+lane_with_bell lane_door::answer() {
+  if (!visitor_) {
+    support::owned_descriptor came(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!came || !is_of_this_user(came.get())) return {};
+    visitor_ = std::move(came);
+  }
+  const auto memory = get(visitor_.get());
+  if (!memory) return {};
+  support::owned_descriptor bell = std::move(visitor_);
+  auto lane = memory_lane::map(*memory, memory_lane::end::joined);
+  if (!lane) return {};
+  return {std::move(lane), std::move(bell)};
+}
+
+lane_with_bell lane_door::knock(int connection) {
+  const auto name = lane_door::name(connection, false);
+  if (name.empty() || !has_room_for_more(connection)) return {};
+  support::owned_descriptor bell(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto [address, size] = address_of(name);
+  if (!bell || ::connect(bell.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || !is_of_this_user(bell.get()))
+    return {};
+  const auto memory = memory_lane::make_memory();
+  auto lane = memory_lane::map(memory, memory_lane::end::opened);
+  if (!lane || !give(bell.get(), memory)) return {};
+  return {std::move(lane), std::move(bell)};
+}
+
+}  // namespace troupe::network

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/network_threads.hpp>
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <system_error>
+
+#include <caf/logger.hpp>
+
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/support/spin_pause.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+thread_local const network_threads* leads = nullptr;
+thread_local const network_threads* serves = nullptr;
+
+void without_exceptions(const std::function<void()>& work) noexcept {
+  try {
+    work();
+  } catch (const std::exception& problem) {
+    detail::report_lost_exception("a job of the network thread", problem.what());
+  } catch (...) {
+    detail::report_lost_exception("a job of the network thread", "an exception of unknown type");
+  }
+}
+
+int opened(int descriptor, const char* what) {
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
+  return descriptor;
+}
+
+/// CAF gives a thread the logger of the system that it last worked for, and a system waits at its end until nobody has its logger.
+void let_go_of_logger() { caf::logger::set_current_actor_system(nullptr); }
+
+void add_to(int polled, int descriptor, void* whose) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = whose;
+  opened(::epoll_ctl(polled, EPOLL_CTL_ADD, descriptor, &event), "epoll_ctl");
+}
+
+}  // namespace
+
+/// A job that waits for a future needs the other thread, which may bring the result.
+class network_threads::job_scope final : public blocking_observer {
+ public:
+  explicit job_scope(network_threads& of) : of_(of) { current() = this; }
+  ~job_scope() override { current() = nullptr; }
+  void blocked() override { of_.wake_other(); }
+  void resumed() override {}
+
+ private:
+  network_threads& of_;
+};
+
+std::shared_ptr<network_threads> network_threads::of_process() {
+  static std::mutex mutex;
+  static std::weak_ptr<network_threads> known;
+  std::lock_guard lock(mutex);
+  auto result = known.lock();
+  if (!result || result->process_ != ::getpid()) known = result = std::make_shared<network_threads>();
+  return result;
+}
+
+network_threads::network_threads()
+    : process_(::getpid()),
+      polled_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
+  add_to(polled_.get(), bell_.get(), nullptr);
+}
+
+network_threads::~network_threads() {
+  {
+    std::lock_guard lock(turn_mutex_);
+    over_ = true;
+    told_.notify_all();
+  }
+  wake_sleeper();
+  for (auto& thread : threads_) thread.join();
+}
+
+void network_threads::start() {
+  for (int i = 0; i < 2; ++i) {
+    threads_.emplace_back([this] { take_turns(); });
+    ::pthread_setname_np(threads_.back().native_handle(), "troupe.network");
+  }
+}
+
+std::future<void> network_threads::serve(event_loop& loop) {
+  auto gone = loop.gone_.get_future();
+  {
+    std::lock_guard lock(notes_mutex_);
+    loops_.push_back(&loop);
+    if (threads_.empty()) start();
+  }
+  add_to(polled_.get(), loop.poll_handle(), &loop);
+  note(loop);  // for what was posted before
+  return gone;
+}
+
+bool network_threads::lead_here() const noexcept { return leads == this; }
+
+void network_threads::note(event_loop& loop) {
+  if (lead_here()) {
+    own_noted_.push_back(&loop);
+    return;
+  }
+  bool wake = false;
+  {
+    std::lock_guard lock(notes_mutex_);
+    noted_.push_back(&loop);
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake)
+    wake_sleeper();
+  else if (!led_ && serves != this)
+    wake_other();
+}
+
+bool network_threads::run_soon(event_loop& of, job work) {
+  if (!lead_here()) return false;
+  {
+    std::lock_guard lock(turn_mutex_);
+    if (job_runs_ || !of.takes_jobs_) return false;
+    ++of.jobs_;
+  }
+  new_jobs_.push_back({&of, std::move(work)});
+  return true;
+}
+
+void network_threads::finish_jobs(event_loop& of) {
+  std::unique_lock lock(turn_mutex_);
+  of.takes_jobs_ = false;
+  job_ended_.wait(lock, [&] { return of.jobs_ == 0; });
+}
+
+void network_threads::ask_for_idle_work(event_loop& of) {
+  of.idle_work_due_.store(true, std::memory_order_relaxed);
+  if (idle_work_due_.exchange(true, std::memory_order_acq_rel)) return;
+  bool wake = false;
+  {
+    std::lock_guard lock(notes_mutex_);
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) wake_sleeper();
+}
+
+/// Has the thread that stands by lead, if none does.
+void network_threads::wake_other() {
+  std::lock_guard lock(turn_mutex_);
+  if (one_leads_) return;
+  called_ = true;
+  told_.notify_all();
+}
+
+void network_threads::wake_sleeper() noexcept {
+  const std::uint64_t once = 1;
+  [[maybe_unused]] const auto written = ::write(bell_.get(), &once, sizeof once);
+}
+
+void network_threads::take_turns() {
+  serves = this;
+  for (bool may_lead = true; !over_;)
+    if (may_lead && take())
+      run_jobs(lead());
+    else
+      may_lead = stand_by();
+  serves = nullptr;
+}
+
+bool network_threads::take() noexcept {
+  if (led_.exchange(true, std::memory_order_acquire)) return false;
+  leads = this;
+  times_led_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void network_threads::release() noexcept {
+  let_go_of_logger();
+  leads = nullptr;
+  led_.store(false, std::memory_order_release);
+}
+
+/// Until there is a job, which this thread is to run.
+std::optional<network_threads::queued_job> network_threads::lead() {
+  {
+    std::lock_guard lock(turn_mutex_);
+    one_leads_ = true;
+    called_ = false;
+  }
+  send_stuck_jobs();
+  while (!over_ && new_jobs_.empty()) step();
+  handle_posts();  // what went wrong with a message that was read is known to this thread alone
+  std::optional<queued_job> first;
+  {
+    std::lock_guard lock(turn_mutex_);
+    one_leads_ = false;
+    if (!new_jobs_.empty()) {
+      job_runs_ = job_ran_ = true;
+      first = std::move(new_jobs_.front());
+      new_jobs_.pop_front();
+    }
+    jobs_.swap(new_jobs_);
+    if (over_ || !one_looks_) told_.notify_all();
+  }
+  release();
+  if (any_noted()) wake_other();
+  return first;
+}
+
+/// True if nobody seems to lead.
+bool network_threads::stand_by() {
+  std::unique_lock lock(turn_mutex_);
+  if (over_) return false;
+  if (one_looks_ || (one_leads_ && !std::exchange(job_ran_, false))) {
+    told_.wait(lock);
+    return called_;
+  }
+  const auto seen = times_led_.load(std::memory_order_relaxed);
+  one_looks_ = true;
+  told_.wait_for(lock, tick, [&] { return called_ || over_; });
+  one_looks_ = false;
+  return called_ || times_led_.load(std::memory_order_relaxed) == seen;
+}
+
+/// The first, and those behind it.
+void network_threads::run_jobs(std::optional<queued_job> next) {
+  const job_scope other_leads_meanwhile(*this);
+  while (next) {
+    without_exceptions(next->work.run);
+    next->work = {};  // before anybody may take its node for done with it
+    let_go_of_logger();
+    std::lock_guard lock(turn_mutex_);
+    if (--next->of->jobs_ == 0) job_ended_.notify_all();
+    next.reset();
+    if (jobs_.empty()) {
+      job_runs_ = false;
+    } else {
+      next = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+  }
+}
+
+/// They wait behind one that takes its time.
+void network_threads::send_stuck_jobs() {
+  std::deque<queued_job> stuck;
+  {
+    std::lock_guard lock(turn_mutex_);
+    if (jobs_.empty()) return;
+    stuck.swap(jobs_);
+  }
+  for (auto& each : stuck) {
+    without_exceptions(each.work.send_elsewhere);
+    each.work = {};
+    std::lock_guard lock(turn_mutex_);
+    if (--each.of->jobs_ == 0) job_ended_.notify_all();
+  }
+}
+
+/// Handles what is due and events, or waits for one.
+void network_threads::step() {
+  bool any = handle_posts();
+  if (look_at_watched()) {
+    any = true;
+    ++unpolled_;
+  } else {
+    unpolled_ = 0;
+  }
+  if (unpolled_ % (most_unpolled + 1) == 0) any = handle_events(false) || any;
+  if (any) {
+    note_event();
+    if (last_event_ - last_idle_ < longest_busy) return;
+  }
+  last_idle_ = last_event_;
+  if (do_idle_work() || any) return;
+  if (close_events_ >= enough_close_events && clock::now() - last_event_ < awake_for) {
+    detail::spin_pause();
+  } else {
+    sleep();
+    note_event();
+    last_idle_ = last_event_;
+  }
+}
+
+/// Those that are close to the one before count, a pause halves their number and a long one ends it.
+void network_threads::note_event() {
+  const auto since = clock::now() - last_event_;
+  close_events_ = since < awake_for ? close_events_ + 1 : since < 4 * awake_for ? close_events_ / 2 : 0;
+  last_event_ += since;
+}
+
+bool network_threads::any_noted() {
+  std::lock_guard lock(notes_mutex_);
+  return !noted_.empty();
+}
+
+/// What posts more each time does not keep the sockets waiting.
+bool network_threads::handle_posts() {
+  bool any = false;
+  for (int round = 0; round < most_rounds; ++round) {
+    {
+      std::lock_guard lock(notes_mutex_);
+      due_.swap(noted_);
+    }
+    due_.insert(due_.end(), own_noted_.begin(), own_noted_.end());
+    own_noted_.clear();
+    if (due_.empty()) break;
+    for (std::size_t i = 0; i < due_.size(); ++i)
+      if (auto* loop = due_[i]) {  // null: it has left
+        any = loop->handle_posts() || any;
+        if (loop->ended()) let_go(*loop);
+      }
+    due_.clear();
+  }
+  return any;
+}
+
+bool network_threads::handle_events(bool wait) {
+  std::array<epoll_event, 32> events;
+  const int count = ::epoll_wait(polled_.get(), events.data(), static_cast<int>(events.size()), wait ? -1 : 0);
+  for (int i = 0; i < count; ++i)
+    if (auto* loop = static_cast<event_loop*>(events[static_cast<std::size_t>(i)].data.ptr)) {
+      loop->handle_events();
+      if (loop->ended()) let_go(*loop);
+    } else {
+      std::uint64_t rings = 0;
+      [[maybe_unused]] const auto got = ::read(bell_.get(), &rings, sizeof rings);
+    }
+  return count > 0;
+}
+
+bool network_threads::look_at_watched() {
+  std::vector<event_loop*> ended;
+  const bool any = watched_.look(ended);
+  for (auto* loop : ended) let_go(*loop);
+  return any;
+}
+
+bool network_threads::do_idle_work() {
+  if (!idle_work_due_.load(std::memory_order_relaxed) || !idle_work_due_.exchange(false, std::memory_order_acq_rel))
+    return false;
+  std::vector<event_loop*> all;
+  {
+    std::lock_guard lock(notes_mutex_);
+    all = loops_;
+  }
+  for (auto* loop : all)
+    if (loop->idle_work_due_.load(std::memory_order_relaxed) && loop->idle_work_due_.exchange(false, std::memory_order_relaxed))
+      loop->do_idle_work();
+  return true;
+}
+
+/// Nothing of it is under way.
+void network_threads::let_go(event_loop& loop) {
+  ::epoll_ctl(polled_.get(), EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
+  loop.left();
+  watched_.forget_all(loop);
+  std::erase(own_noted_, &loop);
+  std::replace(due_.begin(), due_.end(), &loop, static_cast<event_loop*>(nullptr));
+  {
+    std::lock_guard lock(notes_mutex_);
+    std::erase(loops_, &loop);
+    std::erase(noted_, &loop);
+  }
+  let_go_of_logger();
+  auto gone = std::move(loop.gone_);  // the loop goes as soon as that is known
+  gone.set_value();
+}
+
+void network_threads::sleep() {
+  {
+    std::lock_guard lock(notes_mutex_);
+    if (!noted_.empty() || idle_work_due_) return;
+    asleep_ = true;
+  }
+  if (watched_.may_sleep() && own_noted_.empty()) handle_events(true);  // one that is forgotten may post
+  std::lock_guard lock(notes_mutex_);
+  asleep_ = false;
+}
+
+}  // namespace troupe::network

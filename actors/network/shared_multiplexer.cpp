@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/shared_multiplexer.hpp>
+
+#include <future>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+#include <troupe/actors/network/tcp_scribe.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+/// CAF shows nobody the epoll set of its multiplexer; the one place where C++ lets a private member be named is this.
+template <auto Member>
+struct epoll_set {
+  friend int epoll_set_of(const caf::io::network::default_multiplexer& of) { return of.*Member; }
+};
+int epoll_set_of(const caf::io::network::default_multiplexer& of);
+template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
+
+}  // namespace
+
+shared_multiplexer::shared_multiplexer(caf::actor_system* system)
+    : default_multiplexer(system),
+      shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)),
+      threads_(network_threads::of_process()) {}
+
+shared_multiplexer::~shared_multiplexer() {
+  behind_.clear();
+  for (auto* all : {&posted_, &own_posted_})
+    while (!all->empty()) {  // one that is released may post another
+      auto* last = all->back();
+      all->pop_back();
+      caf::scheduler::abstract_coordinator::cleanup_and_release(last);
+    }
+}
+
+void shared_multiplexer::exec_later(caf::resumable* what) {
+  if (what->subtype() != caf::resumable::io_actor) return default_multiplexer::exec_later(what);
+  if (served_ && threads_->lead_here()) {
+    own_posted_.push_back(what);
+    if (own_posted_.size() == 1) threads_->note(*this);
+    return;
+  }
+  std::lock_guard lock(post_mutex_);
+  posted_.push_back(what);
+  if (served_ && posted_.size() == 1) threads_->note(*this);
+}
+
+void shared_multiplexer::run() {
+  thread_id({});  // no thread leads for good: CAF posts what it would do at once
+  std::future<void> gone;
+  {
+    std::lock_guard lock(post_mutex_);  // who posts waits, and so does left()
+    gone = threads_->serve(*this);
+    served_ = true;
+  }
+  gone.wait();
+}
+
+void shared_multiplexer::left() {
+  for (int round = 0; round < network_threads::most_rounds && handle_posts(); ++round) {
+  }
+  std::lock_guard lock(post_mutex_);
+  served_ = false;
+}
+
+caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
+  caf::io::network::keepalive(socket, true);
+  return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
+}
+
+/// Of the two ends this is the one that called.
+caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
+  auto made = default_multiplexer::new_tcp_scribe(host, port);
+  if (made) static_cast<tcp_scribe&>(**made).expect_lane();
+  return made;
+}
+
+void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
+
+void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
+
+int shared_multiplexer::poll_handle() const { return epoll_set_of(*this); }
+
+void shared_multiplexer::handle_events() {
+  poll_once(false);
+  catch_up();
+}
+
+void shared_multiplexer::settle() {
+  catch_up();
+  handle_internal_events();
+}
+
+bool shared_multiplexer::handle_posts() {
+  {
+    std::lock_guard lock(post_mutex_);
+    due_.swap(posted_);
+  }
+  due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
+  own_posted_.clear();
+  if (due_.empty()) return false;
+  for (auto* each : due_) {
+    resume_some(each);
+    catch_up();
+  }
+  due_.clear();
+  handle_internal_events();
+  return true;
+}
+
+/// One with more messages than that goes on after others.
+void shared_multiplexer::resume_some(caf::resumable* what) {
+  caf::intrusive_ptr<caf::resumable> one(what, false);
+  switch (one->resume(this, most_messages)) {
+    case caf::resumable::resume_later:
+      own_posted_.push_back(one.release());
+      if (own_posted_.size() == 1) threads_->note(*this);
+      break;
+    case caf::resumable::shutdown_execution_unit:
+      one.release();
+      break;
+    default:
+      break;
+  }
+}
+
+void shared_multiplexer::catch_up() {
+  if (behind_.empty()) return;
+  while (!behind_.empty()) {
+    catching_up_.swap(behind_);
+    for (const auto& each : catching_up_) each->catch_up();
+    handle_internal_events();
+    catching_up_.clear();  // some have nobody else
+  }
+}
+
+}  // namespace troupe::network

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/intrusive_ptr.hpp>
+#include <caf/io/network/default_multiplexer.hpp>
+#include <caf/resumable.hpp>
+
+#include <troupe/actors/network/connection_host.hpp>
+#include <troupe/actors/network/event_loop.hpp>
+#include <troupe/actors/network/network_threads.hpp>
+
+namespace caf {
+class actor_system;
+}
+
+namespace troupe::network {
+
+/// CAF's multiplexer, served by the network threads of the process instead of one of its own.
+///   SM-1  what is posted is resumed once, by who leads, or released with the multiplexer.
+///   SM-2  what a broker flushed leaves before anything is waited for.
+class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
+ public:
+  using job = network_threads::job;
+
+  /// That a broker handles before others have their turn.
+  static constexpr std::size_t most_messages = 64;
+
+  explicit shared_multiplexer(caf::actor_system* system);
+  ~shared_multiplexer() override;
+
+  void exec_later(caf::resumable* what) override;
+  /// Returns when it has no sockets any more.
+  void run() override;
+  caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
+  caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
+
+  /// As with the network threads.
+  bool lead_here() const noexcept { return threads_->lead_here(); }
+  bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
+  void finish_jobs() { threads_->finish_jobs(*this); }
+
+  /// What to do when nothing else is due or one is busy for long, after each time it was asked for. To be set before that.
+  void set_idle_work(std::function<void()> work);
+  void ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
+
+ private:
+  bool shares_memory() const override { return shares_memory_; }
+  // No effect once the network threads no longer serve it.
+  void watch(tcp_scribe* connection) override {
+    if (threads_->lead_here()) threads_->watched().add(*this, connection);
+  }
+  void forget(tcp_scribe* connection) override {
+    if (threads_->lead_here()) threads_->watched().forget(connection);
+  }
+  void catch_up_soon(tcp_scribe* connection) override;
+
+  int poll_handle() const override;
+  void handle_events() override;
+  bool handle_posts() override;
+  void settle() override;
+  void do_idle_work() override { idle_work_(); }
+  bool ended() const override { return num_socket_handlers() == 0; }
+  void left() override;
+
+  void resume_some(caf::resumable* what);
+  void catch_up();
+
+  const bool shares_memory_;
+  const std::shared_ptr<network_threads> threads_;
+  std::function<void()> idle_work_;
+
+  std::mutex post_mutex_;  // guards
+  std::vector<caf::resumable*> posted_;
+  std::atomic<bool> served_{false};  // becomes another under the lock
+
+  // Of who leads:
+  std::vector<caf::resumable*> own_posted_;
+  std::vector<caf::resumable*> due_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
+};
+
+}  // namespace troupe::network

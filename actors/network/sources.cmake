@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+add_room(network
+  memory_lane.cpp
+  memory_ring.cpp
+  network_threads.cpp
+  shared_multiplexer.cpp
+  system_config.cpp
+  tcp_scribe.cpp
+  watched_connections.cpp
+  write_queue.cpp)

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <caf/actor_system_config.hpp>
+
+#include <troupe/messages/arriving_tensors.hpp>
+
+namespace troupe {
+
+struct settings;
+
+}  // namespace troupe
+
+namespace troupe::network {
+
+/// How troupe sets up CAF: every message type registered, the network threads that take turns, and no file or command line read.
+///   SC-1  nothing but these constructors decides: no caf-application.ini of the working folder, no option of the program.
+///   SC-2  a live connection is never cut for silence: heartbeats between nodes are membership's.
+class system_config : public caf::actor_system_config, public takes_tensors {
+ public:
+  /// Chooses the deterministic scheduler (caf::scheduler::test_coordinator) and leaves the network out.
+  struct for_tests {};
+
+  explicit system_config(const settings& options);
+  explicit system_config(for_tests);
+};
+
+}  // namespace troupe::network

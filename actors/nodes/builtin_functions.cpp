@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/builtin_functions.hpp>
+
+#include <sstream>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/objects/loaded_script.hpp>
+#include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/actors/objects/module_selection.hpp>
+#include <troupe/actors/objects/object_store.hpp>
+#include <troupe/actors/objects/overwritable.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::nodes {
+
+namespace {
+
+/// Takes a value out, so that what is left is the user's.
+attribute take(attributes& values, const char* name) {
+  auto found = values.extract(name);
+  if (found.empty()) throw error(errc::misuse, std::string("the call carries no value '") + name + "'");
+  return std::move(found.mapped());
+}
+
+std::string take_text(attributes& values, const char* name) {
+  auto value = take(values, name);
+  if (auto* text = std::get_if<std::string>(&value.value)) return std::move(*text);
+  throw error(errc::misuse, std::string("the call's value '") + name + "' is not a text");
+}
+
+node_id take_owner(attributes& values) {
+  const node_id owner{calls::number_from(values, calls::value_names::owner)};
+  values.erase(calls::value_names::owner);
+  return owner;
+}
+
+std::string describe(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "undefined";
+  std::ostringstream text;
+  text << tensor.sizes() << " " << tensor.scalar_type();
+  return text.str();
+}
+
+const engine::gradient_table& gradients_of(const call_arguments& arguments) {
+  static const engine::gradient_table none;
+  if (!arguments.context) throw error(errc::misuse, "gradients are gathered in a context, and this call came outside any");
+  return arguments.gradients == nullptr ? none : *arguments.gradients;
+}
+
+void refuse_if_down(node_parts& here, node_id who) {
+  const auto& known = here.services.directory();
+  if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
+}
+
+/// Gives the object to its owner, unless that went down while its call waited: nobody would ever drop it.
+template <class Object>
+object_id give(node_parts& here, node_id owner, std::shared_ptr<Object> object) {
+  const auto id = here.objects.add(owner, std::move(object));
+  try {
+    refuse_if_down(here, owner);
+  } catch (...) {
+    here.objects.drop(id, owner);
+    throw;
+  }
+  return id;
+}
+
+call_reply create(node_parts& here, call_arguments& arguments) {
+  auto type = take_text(arguments.values, calls::value_names::type);
+  const auto owner = take_owner(arguments.values);
+  const auto id = give(here, owner, here.objects.make_module(type, arguments.values));
+  return {{}, {{calls::value_names::object, calls::to_attribute(id.number)}}};
+}
+
+call_reply create_script(node_parts& here, call_arguments& arguments) {
+  const auto owner = take_owner(arguments.values);
+  const auto id = give(here, owner, objects::load_script(arguments.tensor(0)));
+  return {{}, {{calls::value_names::object, calls::to_attribute(id.number)}}};
+}
+
+call_reply drop(node_parts& here, call_arguments& arguments) {
+  if (arguments.target) here.objects.drop(arguments.target, take_owner(arguments.values));
+  return {};
+}
+
+call_reply lend(node_parts& here, call_arguments& arguments) {
+  const auto from = take_owner(arguments.values);
+  const node_id to{calls::number_from(arguments.values, calls::value_names::to)};
+  refuse_if_down(here, to);
+  return {{}, {{calls::value_names::ticket, calls::to_attribute(here.objects.lend(arguments.target, from, to))}}};
+}
+
+call_reply take_loan(node_parts& here, call_arguments& arguments) {
+  const auto to = take_owner(arguments.values);
+  here.objects.take(arguments.target, calls::number_from(arguments.values, calls::value_names::ticket), to);
+  return {};
+}
+
+call_reply select(node_parts& here, call_arguments& arguments) {
+  const auto owner = take_owner(arguments.values);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; arguments.values.contains(std::to_string(i)); ++i)
+    names.push_back(get<std::string>(arguments.values, std::to_string(i)));
+  auto part = std::make_shared<objects::module_selection>(here.objects.find_module(arguments.target), names);
+  return {{}, {{calls::value_names::object, calls::to_attribute(give<module>(here, owner, std::move(part)).number)}}};
+}
+
+call_reply parameter(node_parts& here, call_arguments& arguments) {
+  const auto name = get<std::string>(arguments.values, calls::value_names::name);
+  const auto found = objects::find_parameter(*here.objects.find_module(arguments.target), name);
+  if (arguments.context) return {{found}};
+  at::NoGradGuard no_grad;
+  return {{found.detach().clone()}};
+}
+
+call_reply method(node_parts& here, call_arguments& arguments) {
+  auto name = take_text(arguments.values, calls::value_names::method);
+  return here.objects.find_module(arguments.target)->call(name, arguments);
+}
+
+/// Copies: the originals may change while the reply is read.
+call_reply copies_of(const named_tensors& all) {
+  at::NoGradGuard no_grad;
+  call_reply reply;
+  for (const auto& [name, tensor] : all) {
+    reply.values.emplace(std::to_string(reply.tensors.size()), name);
+    reply.tensors.push_back(tensor.defined() ? tensor.detach().clone() : tensor);
+  }
+  return reply;
+}
+
+call_reply parameters(node_parts& here, call_arguments& arguments) {
+  return copies_of(here.objects.find_module(arguments.target)->parameters());
+}
+
+call_reply buffers(node_parts& here, call_arguments& arguments) {
+  return copies_of(here.objects.find_module(arguments.target)->buffers());
+}
+
+call_reply gradients(node_parts& here, call_arguments& arguments) {
+  const auto& table = gradients_of(arguments);
+  auto all = here.objects.find_module(arguments.target)->parameters();
+  for (auto& [name, tensor] : all) tensor = table.find(tensor);
+  return copies_of(all);
+}
+
+/// Overwrites those of `there` that the call names, or none.
+call_reply overwrite(const named_tensors& there, const std::string& kind, const call_arguments& arguments) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+  for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const auto& value = arguments.tensors[i];
+    const auto name = get<std::string>(arguments.values, std::to_string(i));
+    at::Tensor to;
+    for (const auto& [known, tensor] : there)
+      if (known == name) to = tensor;
+    if (!to.defined()) throw error(errc::misuse, "the module has no " + kind + " '" + name + "'; nothing was written");
+    if (!value.defined() || !value.sizes().equals(to.sizes()) || value.scalar_type() != to.scalar_type())
+      throw error(errc::misuse, kind + " '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
+                                  "; nothing was written");
+    if (const auto* why = objects::why_not_overwritable(to))
+      throw error(errc::misuse, kind + " '" + name + "' is " + why + " there; nothing was written");
+    copies.emplace_back(std::move(to), value);
+  }
+  at::NoGradGuard no_grad;
+  for (auto& [to, from] : copies) to.copy_(from);
+  return {};
+}
+
+call_reply set_parameters(node_parts& here, call_arguments& arguments) {
+  return overwrite(here.objects.find_module(arguments.target)->parameters(), "parameter", arguments);
+}
+
+call_reply set_buffers(node_parts& here, call_arguments& arguments) {
+  return overwrite(here.objects.find_module(arguments.target)->buffers(), "buffer", arguments);
+}
+
+call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
+  const auto owner = take_owner(arguments.values);
+  objects::optimizer_settings settings{take_text(arguments.values, calls::value_names::type), {}};
+  std::vector<std::shared_ptr<module>> modules;
+  const std::string module_prefix = "module.";
+  const std::string option_prefix = "option.";
+  for (const auto& [name, value] : arguments.values)
+    if (name.starts_with(option_prefix)) settings.values.emplace(name.substr(option_prefix.size()), value);
+  for (std::size_t i = 0; arguments.values.contains(module_prefix + std::to_string(i)); ++i)
+    modules.push_back(
+      here.objects.find_module({here.objects.here(), calls::number_from(arguments.values, module_prefix + std::to_string(i))}));
+  auto made = std::make_shared<objects::local_optimizer>(settings, std::move(modules));
+  call_reply reply;
+  for (std::size_t i = 0; i < made->counts().size(); ++i)
+    reply.values.emplace("count." + std::to_string(i), static_cast<std::int64_t>(made->counts()[i]));
+  reply.values[calls::value_names::object] = calls::to_attribute(give(here, owner, std::move(made)).number);
+  return reply;
+}
+
+/// Which passes of a context of this node are over, for a node that has gradients of them.
+call_reply passes(node_parts& here, call_arguments& arguments) {
+  const context_id id{here.objects.here(), calls::number_from(arguments.values, calls::value_names::object)};
+  const auto context = here.contexts.find(id);
+  if (!context.record) throw error(errc::unknown_context, to_string(id) + " was released, or is of another run of this node");
+  call_request known;
+  context.record->brief(known);
+  call_reply reply;
+  reply.values["completed"] = calls::to_attribute(known.completed.value);
+  for (std::size_t i = 0; i < known.failed.size(); ++i)
+    reply.values[std::to_string(i)] = calls::to_attribute(known.failed[i].value);
+  return reply;
+}
+
+call_reply gather(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->gather(gradients_of(arguments));
+  return {};
+}
+
+call_reply forget(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->forget_gathered();
+  return {};
+}
+
+call_reply reply_of(const objects::squared_norms& norms) {
+  return {{at::tensor(norms.sums, at::kDouble)}, {{"not_finite", norms.not_finite}}};
+}
+
+call_reply norm(node_parts& here, call_arguments& arguments) {
+  return reply_of(here.objects.find_optimizer(arguments.target)->norms(gradients_of(arguments)));
+}
+
+call_reply gathered_norm(node_parts& here, call_arguments& arguments) {
+  return reply_of(here.objects.find_optimizer(arguments.target)->gathered_norms());
+}
+
+std::shared_ptr<objects::local_optimizer> with_new_rate(node_parts& here, const call_arguments& arguments) {
+  auto found = here.objects.find_optimizer(arguments.target);
+  if (arguments.values.contains("rate")) found->set_learning_rate(get<double>(arguments.values, "rate"));
+  return found;
+}
+
+call_reply step(node_parts& here, call_arguments& arguments) {
+  with_new_rate(here, arguments)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
+  return {};
+}
+
+call_reply gathered_step(node_parts& here, call_arguments& arguments) {
+  with_new_rate(here, arguments)->gathered_step(get<double>(arguments.values, "scale"));
+  return {};
+}
+
+call_reply set_rate(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->set_learning_rate(get<double>(arguments.values, "rate"));
+  return {};
+}
+
+call_reply save(node_parts& here, call_arguments& arguments) {
+  const auto& values = arguments.values;
+  const auto digest = here.objects.find_optimizer(arguments.target)
+                        ->save(get<std::string>(values, "path"), here.objects.node_name(), get<std::string>(values, "save"));
+  return {{}, {{"bytes", calls::to_attribute(digest.bytes)}, {"sum", calls::to_attribute(digest.sum)}}};
+}
+
+call_reply load(node_parts& here, call_arguments& arguments) {
+  const auto& values = arguments.values;
+  here.objects.find_optimizer(arguments.target)
+    ->stage(get<std::string>(values, "path"), {calls::number_from(values, "bytes"), calls::number_from(values, "sum")},
+            get<std::string>(values, "save"));
+  return {};
+}
+
+call_reply apply(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->apply(get<std::string>(arguments.values, "save"));
+  return {};
+}
+
+call_reply discard(node_parts& here, call_arguments& arguments) {
+  here.objects.find_optimizer(arguments.target)->discard();
+  return {};
+}
+
+}  // namespace
+
+void add_builtin_functions(node_parts& here) {
+  const auto add = [&](const char* name, call_reply (*run)(node_parts&, call_arguments&)) {
+    here.functions.add(name, [&here, run](call_arguments& arguments) { return run(here, arguments); });
+  };
+  add("troupe.create", create);
+  add("troupe.create_script", create_script);
+  add("troupe.drop", drop);
+  add("troupe.lend", lend);
+  add("troupe.take", take_loan);
+  add("troupe.select", select);
+  add("troupe.parameter", parameter);
+  add("troupe.method", method);
+  add("troupe.parameters", parameters);
+  add("troupe.set_parameters", set_parameters);
+  add("troupe.buffers", buffers);
+  add("troupe.set_buffers", set_buffers);
+  add("troupe.gradients", gradients);
+  add("troupe.passes", passes);
+  add("troupe.optimizer.create", create_optimizer);
+  add("troupe.optimizer.norm", norm);
+  add("troupe.optimizer.step", step);
+  add("troupe.optimizer.gather", gather);
+  add("troupe.optimizer.forget", forget);
+  add("troupe.optimizer.gathered_norm", gathered_norm);
+  add("troupe.optimizer.gathered_step", gathered_step);
+  add("troupe.optimizer.set_rate", set_rate);
+  add("troupe.optimizer.save", save);
+  add("troupe.optimizer.load", load);
+  add("troupe.optimizer.apply", apply);
+  add("troupe.optimizer.discard", discard);
+}
+
+}  // namespace troupe::nodes

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace troupe::nodes {
+
+struct node_parts;
+
+/// Registers the functions behind remote modules and optimizers ("troupe.create", "troupe.method", "troupe.optimizer.step",
+/// ...). Called once, by the node.
+void add_builtin_functions(node_parts& here);
+
+}  // namespace troupe::nodes

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/company.hpp>
+
+#include <future>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/membership/membership.hpp>
+#include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/nodes/peer_actor.hpp>
+#include <troupe/actors/passes/cpu_continuation.hpp>
+#include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::nodes {
+
+namespace {
+
+constexpr int starting_threads = 10;  // of the actor system 6, of the network 2, of the node 2
+
+/// Throws std::system_error where the process does not get so many threads more.
+void try_threads(int count) {
+  std::vector<std::future<void>> held;
+  std::promise<void> over;  // ends first, which lets the threads end
+  const auto end = over.get_future().share();
+  for (int i = 0; i < count; ++i) held.push_back(std::async(std::launch::async, [end] { end.wait(); }));
+}
+
+error no_threads(const std::string& name, const std::system_error& refused) {
+  return error(errc::function_failed, "node '" + name + "' gets no thread to start with (" + refused.code().message() +
+                                        "); raise the limit on the process's threads or memory");
+}
+
+/// Why a node can't listen there.
+std::string why_not_at(const std::string& host, std::uint16_t port) {
+  if (const auto found = support::look_up(host, port); found.failed()) return found.problem;
+  return port == 0 ? "the address is not this machine's; choose another"
+                   : "the port is in use or the address is not this machine's; choose another, or port 0 for any free one";
+}
+
+settings checked(settings options) {
+  check(options);
+  return options;
+}
+
+}  // namespace
+
+company::company(node& handle, settings options, caf::actor_system* host)
+    : parts_(handle, checked(std::move(options)), [this] { tidy(); }) {
+  if (host != nullptr)
+    services().live_on(*host, nullptr, nullptr);
+  else
+    start_system();
+  try {
+    start();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void company::start_system() {
+  try {
+    try_threads(starting_threads);  // of one that an actor system does not get CAF crashes, or waits for ever
+  } catch (const std::system_error& refused) {
+    throw no_threads(services().name(), refused);
+  }
+  config_.emplace(services().options());
+  own_system_ = std::make_unique<caf::actor_system>(*config_);
+  support::close_basp_mailbox_at_exit(*own_system_);
+  network_ = dynamic_cast<network::shared_multiplexer*>(&own_system_->middleman().backend());
+  services().live_on(*own_system_, network_, &config_->arriving());
+}
+
+void company::start() {
+  services().meet(tracing::spawn_tracer(services().system()));
+  start_threads();
+  services().meet(spawn_peer(parts_));
+  if (services().networked())
+    listen();
+  else
+    services().directory().add(services().self(), caf::actor_cast<caf::strong_actor_ptr>(services().face()));
+}
+
+/// Here, where the user hears of a refusal; later the network thread would.
+void company::start_threads() {
+  try {
+    services().meet(passes::spawn_cpu_continuation(services()));
+    if (services().networked()) services().deadlines().start();
+  } catch (const std::system_error& refused) {
+    throw no_threads(services().name(), refused);
+  }
+}
+
+void company::listen() {
+  const auto& options = services().options();
+  auto& system = services().system();
+  const auto face = caf::actor_cast<caf::strong_actor_ptr>(services().face());
+  // Connections of a node that ended keep its port busy for a minute; `reuse` lets a node listen there at once. Two nodes still can't
+  // listen at one port. With port 0 `reuse` stays off: the system could give two nodes the same port.
+  const bool reuse = options.port != 0;
+  const auto published = system.middleman().publish(services().face(), options.port, options.host.c_str(), reuse);
+  if (!published)
+    throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
+                                std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
+  services().listens_at(*published);
+  services().directory().add(services().self(), face);
+  membership::membership_options how;
+  how.self = services().self();
+  how.face = face;
+  how.heartbeat = options.heartbeat;
+  services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
+  const auto& membership = services().membership();
+  caf::anon_send(services().face(), membership);
+  caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(face));
+}
+
+company::~company() {
+  stop();
+  services().let_go();
+}
+
+void company::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    const auto& name = services().name();
+    detail::continuation_scope::refuse_to_wait();
+    if (services::node_services::own_thread::of(services()))
+      throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name +
+                                  "', which would wait for itself; let another thread stop the node");
+    if (network_ != nullptr && network_->lead_here())
+      throw error(errc::misuse, "stop: this thread brings the messages of node '" + name +
+                                  "' and would wait for itself; let another thread stop or destroy the node");
+    stopped_ = true;
+  }
+  parts_.on_peer_down.set(nullptr);
+  const auto garbage = services().stop_discarding();  // it ends last
+  end_actors();
+  services().actors_ended();
+}
+
+void company::end_actors() {
+  parts_.contexts.release_closed();
+  parts_.objects.close();
+  services().transfers().finish(std::chrono::steady_clock::now() + device_patience);
+  caf::scoped_actor self{services().system()};
+  const auto& membership = services().membership();
+  if (membership)
+    self
+      ->request(caf::actor_cast<caf::actor>(membership), std::chrono::seconds(1), support::leave_atom::value,
+                std::string("its node stopped"))
+      .receive([] {}, [](const caf::error&) {});
+  const auto& face = services().face();
+  if (const auto port = services().self().port; face && port != 0) services().system().middleman().unpublish(face, port);
+  std::vector<caf::actor> all;
+  auto end = [&all](const auto& actor) {
+    if (actor) all.push_back(caf::actor_cast<caf::actor>(actor));
+  };
+  for (const auto& context : parts_.contexts.stop()) end(context);
+  for (const auto& worker : parts_.workers.stop()) end(worker);
+  end(parts_.memory_reader.stop());
+  for (const auto& actor : parts_.published.stop()) end(actor);
+  end(membership);
+  end(face);
+  end(services().continuation());
+  end(services().tracer());
+  for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
+  if (services().networked()) self->wait_for(all);
+}
+
+void company::check_running() const {
+  std::lock_guard lock(mutex_);
+  if (stopped_) throw error(errc::stopping, "node '" + parts_.services.name() + "' has stopped");
+}
+
+void company::tidy() {
+  parts_.contexts.release_closed();
+  services().free_discarded();
+}
+
+void company::introduce(company& other) {
+  const auto face = caf::actor_cast<caf::strong_actor_ptr>(other.services().face());
+  services().directory().add(other.services().self(), face);
+  caf::anon_send(services().face(), contracts::peer_up{other.services().self(), face});
+}
+
+}  // namespace troupe::nodes

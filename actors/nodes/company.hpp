@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <caf/actor_system.hpp>
+
+#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/settings.hpp>
+
+namespace troupe::network {
+
+class shared_multiplexer;
+
+}  // namespace troupe::network
+
+namespace troupe::nodes {
+
+/// The actors behind a node: starts them, listens, and stops them. Any thread may use it.
+///   CM-1  after stop() no actor of the node lives, or, on a system of the caller's, each has been told to end. It waits for
+///         functions that run, and no longer than `device_patience` for elements that a device has not made.
+class company {
+ public:
+  static constexpr std::chrono::seconds device_patience{1};
+
+  /// With `host` it lives on that system, without a network; nodes there are made known to each other by introduce().
+  company(node& handle, settings options, caf::actor_system* host = nullptr);
+  ~company();
+  company(const company&) = delete;
+  company& operator=(const company&) = delete;
+
+  /// Throws troupe::error (misuse) on a thread that it would have to wait for: of a call, a burst or a continuation.
+  void stop();
+  /// Throws troupe::error (stopping) after stop().
+  void check_running() const;
+
+  node_parts& parts() noexcept { return parts_; }
+  services::node_services& services() noexcept { return parts_.services; }
+
+  /// Tells this node that another one on the same system is up.
+  void introduce(company& other);
+
+ private:
+  void start_system();
+  void start();
+  void start_threads();
+  void listen();
+  void tidy();
+  void end_actors();
+
+  node_parts parts_;
+  mutable std::mutex mutex_;  // guards
+  bool stopped_ = false;
+  std::optional<network::system_config> config_;
+  std::unique_ptr<caf::actor_system> own_system_;  // its actors have the parts until they end
+  network::shared_multiplexer* network_ = nullptr;
+};
+
+}  // namespace troupe::nodes

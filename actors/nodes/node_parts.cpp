@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/node_parts.hpp>
+
+#include <exception>
+
+#include <troupe/actors/future.hpp>
+
+namespace troupe::nodes {
+
+void published_actors::add(std::string name, caf::strong_actor_ptr actor) {
+  std::lock_guard lock(mutex_);
+  all_.insert_or_assign(std::move(name), std::move(actor));
+}
+
+caf::strong_actor_ptr published_actors::find(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  const auto found = all_.find(name);
+  return found == all_.end() ? nullptr : found->second;
+}
+
+std::vector<caf::strong_actor_ptr> published_actors::stop() {
+  std::lock_guard lock(mutex_);
+  std::vector<caf::strong_actor_ptr> result;
+  for (auto& [name, actor] : std::exchange(all_, {})) result.push_back(std::move(actor));
+  return result;
+}
+
+void peer_down_handler::set(handler notify) {
+  std::lock_guard lock(mutex_);
+  notify_ = std::move(notify);
+}
+
+void peer_down_handler::tell(const contracts::peer_down& news) const {
+  handler notify;
+  {
+    std::lock_guard lock(mutex_);
+    notify = notify_;
+  }
+  if (!notify) return;
+  const detail::continuation_scope no_waiting;
+  try {
+    notify(news.who.name, news.reason);
+  } catch (const std::exception& problem) {
+    detail::report_lost_exception("the handler of on_peer_down", problem.what());
+  }
+}
+
+node_parts::node_parts(node& handle, settings options, std::function<void()> tidy)
+    : services(std::move(options), std::move(tidy)),
+      objects(services.id(), services.name()),
+      workers({handle, functions, services}) {}
+
+}  // namespace troupe::nodes

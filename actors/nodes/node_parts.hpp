@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/actor_control_block.hpp>
+
+#include <troupe/actors/calls/call_workers.hpp>
+#include <troupe/actors/calls/outgoing_calls.hpp>
+#include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/function_table.hpp>
+#include <troupe/actors/objects/object_store.hpp>
+#include <troupe/actors/passes/open_contexts.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/transfers/memory_reader.hpp>
+
+namespace troupe {
+
+class node;
+
+}  // namespace troupe
+
+namespace troupe::nodes {
+
+/// Actors of the user's, by name. Any thread may use it.
+class published_actors {
+ public:
+  void add(std::string name, caf::strong_actor_ptr actor);
+  /// Null if there is none of that name.
+  caf::strong_actor_ptr find(const std::string& name) const;
+  /// The node stops: hands out all of them, to be ended.
+  std::vector<caf::strong_actor_ptr> stop();
+
+ private:
+  mutable std::mutex mutex_;  // guards
+  std::map<std::string, caf::strong_actor_ptr> all_;
+};
+
+/// Whom the user has told to be told when a peer goes down. Any thread may use it.
+class peer_down_handler {
+ public:
+  using handler = std::function<void(const std::string& name, const std::string& reason)>;
+
+  void set(handler notify);
+  /// What the handler throws goes to stderr.
+  void tell(const contracts::peer_down& news) const;
+
+ private:
+  mutable std::mutex mutex_;  // guards
+  handler notify_;
+};
+
+/// What the `peer` actor and the public API share of a node. Each part guards itself; any thread may use all of them, from the start of
+/// the node's actors to their end.
+struct node_parts {
+  node_parts(node& handle, settings options, std::function<void()> tidy);
+
+  services::node_services services;
+  function_table functions;
+  objects::object_store objects;
+  passes::open_contexts contexts{services};
+  calls::outgoing_calls calls{services, contexts};
+  calls::call_workers workers;
+  transfers::lazy_memory_reader memory_reader{services};
+  published_actors published;
+  peer_down_handler on_peer_down;
+};
+
+}  // namespace troupe::nodes

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+add_room(nodes
+  builtin_functions.cpp
+  company.cpp
+  node_parts.cpp
+  peer_actor.cpp
+  trace_functions.cpp)

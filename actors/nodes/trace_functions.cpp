@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/trace_functions.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::nodes {
+
+namespace {
+
+constexpr std::chrono::seconds patience{30};
+
+/// The spans of this node.
+call_reply trace(node_parts& here) {
+  caf::scoped_actor self{here.services.system()};
+  call_reply reply;
+  self->request(here.services.tracer(), patience, support::collect_atom::value)
+    .receive([&](const tracing::trace_log& log) { reply.values["spans"] = tracing::pack(log); },
+             [](const caf::error& reason) { throw to_exception(reason); });
+  return reply;
+}
+
+/// The steady clock of the node of that name minus the one of this node, in nanoseconds.
+std::int64_t clock_of(node_parts& here, const std::string& name) {
+  if (!here.services.networked()) return 0;
+  caf::scoped_actor self{here.services.system()};
+  const auto& membership = here.services.membership();
+  const auto fail = [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); };
+  node_id id;
+  std::int64_t offset = 0;
+  self
+    ->request(membership, patience + std::chrono::seconds(1), support::find_atom::value, name,
+              std::chrono::nanoseconds(patience).count())
+    .receive([&](const contracts::peer_up& found) { id = found.who.id; }, fail);
+  self->request(membership, patience, support::clock_atom::value, id).receive([&](std::int64_t ns) { offset = ns; }, fail);
+  return offset;
+}
+
+/// Takes what a burst ran on another node, in a pass that this node has started.
+call_reply take_spans(node_parts& here, const attributes& values) {
+  const auto name = get<std::string>(values, "node");
+  auto spans = tracing::unpack(get<std::string>(values, "spans")).spans;
+  const auto offset = clock_of(here, name);
+  for (auto& span : spans) {
+    span.begin_ns = tracing::time_minus(span.begin_ns, offset);
+    span.end_ns = tracing::time_minus(span.end_ns, offset);
+    span.lane = "backward on " + name;
+    here.services.recorder().record(std::move(span));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_trace_functions(node_parts& here) {
+  here.functions.add("troupe.trace", [&here](call_arguments&) { return trace(here); });
+  here.functions.add("troupe.spans", [&here](call_arguments& arguments) { return take_spans(here, arguments.values); });
+}
+
+}  // namespace troupe::nodes

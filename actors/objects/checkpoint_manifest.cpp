@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/objects/checkpoint.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+
+#include <google/protobuf/util/json_util.h>
+
+#include <troupe/actors/objects/generated/checkpoint.pb.h>
+#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::objects {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto manifest_name = "checkpoint.json";
+constexpr std::uint32_t manifest_version = 1;
+
+std::string hex16(std::uint64_t number) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; number >>= 4) text[i] = "0123456789abcdef"[number & 15];
+  return text;
+}
+
+bool is_hex16(const std::string& text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// The save that a file name of a part (finished or not) speaks of, or nothing.
+std::string save_of(std::string name) {
+  if (name.ends_with(".part")) name.resize(name.size() - 5);
+  if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.') return {};
+  std::string save = name.substr(name.size() - 19, 16);
+  return is_hex16(save) ? save : std::string{};
+}
+
+void remove_where(const std::string& folder, const std::function<bool(const std::string& save)>& unwanted) noexcept {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  try {
+    for (const auto& one : fs::directory_iterator(folder, ignored))
+      if (auto save = save_of(one.path().filename().string()); !save.empty() && unwanted(save)) found.push_back(one.path());
+  } catch (const std::exception&) {
+    // What is left now goes with the next save.
+  }
+  for (const auto& path : found) fs::remove(path, ignored);
+}
+
+checkpoint_file::Value to_proto(const attribute& from) {
+  checkpoint_file::Value to;
+  if (const auto* truth = std::get_if<bool>(&from.value))
+    to.set_truth(*truth);
+  else if (const auto* integer = std::get_if<std::int64_t>(&from.value))
+    to.set_integer(*integer);
+  else if (const auto* real = std::get_if<double>(&from.value))
+    to.set_real(*real);
+  else if (const auto& text = std::get<std::string>(from.value);
+           std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; }))
+    to.set_text(text);
+  else
+    to.set_binary(text);
+  return to;
+}
+
+attribute from_proto(const checkpoint_file::Value& from) {
+  switch (from.value_case()) {
+    case checkpoint_file::Value::kTruth:
+      return from.truth();
+    case checkpoint_file::Value::kInteger:
+      return std::int64_t{from.integer()};
+    case checkpoint_file::Value::kReal:
+      return from.real();
+    case checkpoint_file::Value::kText:
+      return from.text();
+    case checkpoint_file::Value::kBinary:
+      return from.binary();
+    case checkpoint_file::Value::VALUE_NOT_SET:
+      break;
+  }
+  return {};
+}
+
+[[noreturn]] void damaged(const fs::path& path, const std::string& why) {
+  throw error(errc::function_failed, "the checkpoint's '" + path.string() + "' is damaged: " + why);
+}
+
+checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Manifest& from) {
+  if (from.version() != manifest_version)
+    throw error(errc::function_failed, "'" + path.string() + "' has format " + std::to_string(from.version()) +
+                                         "; this program reads format " + std::to_string(manifest_version));
+  checkpoint_manifest to;
+  to.save = from.save();
+  if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
+  for (const auto& part : from.parts()) {
+    part_entry entry{part.node(), part.file(), {part.bytes(), 0}};
+    // A part lies in the folder; the manifest can't lead elsewhere.
+    if (entry.file != part_file_name(entry.node, to.save))
+      damaged(path, "the part of node '" + entry.node + "' is called '" + entry.file + "', expected '" +
+                      part_file_name(entry.node, to.save) + "'");
+    const auto& digits = part.checksum();
+    if (!is_hex16(digits))
+      damaged(path, "the checksum of '" + entry.file + "' is '" + digits + "', expected 16 hexadecimal digits");
+    std::from_chars(digits.data(), digits.data() + digits.size(), entry.digest.sum, 16);
+    to.parts.push_back(std::move(entry));
+  }
+  for (const auto& [name, value] : from.about()) to.about.emplace(name, from_proto(value));
+  return to;
+}
+
+}  // namespace
+
+const part_entry& checkpoint_manifest::part(const std::string& node) const {
+  std::string names;
+  for (const auto& one : parts) {
+    if (one.node == node) return one;
+    support::add_quoted(names, one.node);
+  }
+  throw error(errc::function_failed,
+              "the checkpoint has no part of node '" + node + "'; it has " + (names.empty() ? "none" : names));
+}
+
+std::string new_save_id() {
+  std::random_device device;
+  return hex16((std::uint64_t{device()} << 32) | device());
+}
+
+std::string part_file_name(const std::string& node, const std::string& save) {
+  std::string name;
+  for (const unsigned char c : node) {
+    if (c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-'))
+      name += static_cast<char>(c);
+    else
+      name += {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
+  }
+  return name + "." + save + ".pt";
+}
+
+void write_manifest(const std::string& folder, const checkpoint_manifest& manifest) {
+  checkpoint_file::Manifest to;
+  to.set_version(manifest_version);
+  to.set_save(manifest.save);
+  for (const auto& part : manifest.parts) {
+    auto& entry = *to.add_parts();
+    entry.set_node(part.node);
+    entry.set_file(part.file);
+    entry.set_bytes(part.digest.bytes);
+    entry.set_checksum(hex16(part.digest.sum));
+  }
+  for (const auto& [name, value] : manifest.about) (*to.mutable_about())[name] = to_proto(value);
+  google::protobuf::util::JsonPrintOptions print;
+  print.add_whitespace = true;
+  std::string text;
+  const auto path = fs::path(folder) / manifest_name;
+  if (auto status = google::protobuf::util::MessageToJsonString(to, &text, print); !status.ok())
+    throw error(errc::misuse, "can't write '" + path.string() + "': " + std::string(status.message()));
+  support::durable_file file(path.string());
+  file.write(text.data(), text.size());
+  file.commit();
+  remove_where(folder, [&](const std::string& save) { return save != manifest.save; });
+}
+
+checkpoint_manifest read_manifest(const std::string& folder) {
+  const auto path = fs::path(folder) / manifest_name;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw error(errc::function_failed, "no checkpoint in '" + folder + "': can't open '" + path.string() + "'");
+  std::ostringstream text;
+  text << file.rdbuf();
+  checkpoint_file::Manifest from;
+  google::protobuf::util::JsonParseOptions parse;
+  parse.ignore_unknown_fields = true;
+  if (auto status = google::protobuf::util::JsonStringToMessage(text.str(), &from, parse); !status.ok())
+    damaged(path, std::string(status.message()));
+  return from_proto(path, from);
+}
+
+void remove_parts(const std::string& folder, const std::string& save) noexcept {
+  remove_where(folder, [&](const std::string& found) { return found == save; });
+}
+
+}  // namespace troupe::objects

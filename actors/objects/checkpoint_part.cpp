@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/objects/checkpoint.hpp>
+
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <torch/serialize/input-archive.h>
+#include <torch/serialize/output-archive.h>
+
+#include <troupe/actors/objects/random_state.hpp>
+#include <troupe/messages/errors.hpp>
+
+// A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not
+// seen the parameter) and `slots` (a list of slots for each parameter; an empty tensor stands for one it does not keep);
+// `buffer_names` and `buffers`; `random` (empty: not known). Parts of version 1 end before `buffer_names`.
+namespace troupe::objects {
+
+namespace {
+
+constexpr std::int64_t part_version = 2;
+constexpr std::int64_t version_without_buffers = 1;
+constexpr std::int64_t unseen = -1;
+
+using string_list = std::vector<std::string>;
+
+template <class T>
+T read(torch::serialize::InputArchive& from, const std::string& key) {
+  c10::IValue value;
+  from.read(key, value);
+  return value.to<T>();
+}
+
+double to_number(const attribute& from) {
+  if (const auto* truth = std::get_if<bool>(&from.value)) return *truth ? 1 : 0;
+  if (const auto* integer = std::get_if<std::int64_t>(&from.value)) return static_cast<double>(*integer);
+  return std::get<double>(from.value);
+}
+
+/// On the CPU, without what else its storage holds.
+at::Tensor to_write(const at::Tensor& from) {
+  auto to = from.detach().cpu();
+  return !to.has_storage() || to.storage().nbytes() == to.nbytes() ? to : to.clone();
+}
+
+void write_named(torch::serialize::OutputArchive& to, const char* names_key, const char* values_key, const named_tensors& all) {
+  string_list names;
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : all) {
+    names.push_back(name);
+    values.push_back(to_write(value));
+  }
+  to.write(names_key, c10::IValue(names));
+  to.write(values_key, c10::IValue(values));
+}
+
+named_tensors read_named(torch::serialize::InputArchive& from, const char* names_key, const char* values_key) {
+  auto names = read<string_list>(from, names_key);
+  auto values = read<std::vector<at::Tensor>>(from, values_key);
+  TORCH_CHECK(names.size() == values.size(), "it has ", names.size(), " ", names_key, " for ", values.size(), " ", values_key);
+  named_tensors all;
+  for (std::size_t i = 0; i < names.size(); ++i) all.emplace_back(std::move(names[i]), std::move(values[i]));
+  return all;
+}
+
+void write_options(torch::serialize::OutputArchive& to, const attributes& options) {
+  string_list names;
+  std::vector<double> numbers;
+  std::vector<bool> flags;
+  for (const auto& [name, value] : options) {
+    names.push_back(name);
+    numbers.push_back(to_number(value));
+    flags.push_back(std::holds_alternative<bool>(value.value));
+  }
+  to.write("option_names", c10::IValue(names));
+  to.write("option_values", c10::IValue(numbers));
+  to.write("option_flags", c10::IValue(flags));
+}
+
+attributes read_options(torch::serialize::InputArchive& from) {
+  const auto names = read<string_list>(from, "option_names");
+  const auto numbers = read<std::vector<double>>(from, "option_values");
+  const auto flags = read<std::vector<bool>>(from, "option_flags");
+  TORCH_CHECK(names.size() == numbers.size() && names.size() == flags.size(), "its options do not fit together");
+  attributes options;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    options.emplace(names[i], flags[i] ? attribute(numbers[i] != 0) : attribute(numbers[i]));
+  return options;
+}
+
+void write_states(torch::serialize::OutputArchive& to, const std::vector<parameter_state>& states, std::size_t slots) {
+  std::vector<std::int64_t> steps;
+  std::vector<at::Tensor> tensors;
+  std::vector<bool> kept;
+  for (const auto& state : states) {
+    steps.push_back(state.present ? state.step : unseen);
+    for (std::size_t i = 0; i < slots; ++i) {
+      const bool there = state.present && state.slots[i].defined();
+      kept.push_back(there);
+      tensors.push_back(there ? to_write(state.slots[i]) : at::empty({0}));
+    }
+  }
+  to.write("steps", c10::IValue(steps));
+  to.write("slots", c10::IValue(tensors));
+  to.write("slots_kept", c10::IValue(kept));
+}
+
+std::vector<parameter_state> read_states(torch::serialize::InputArchive& from, std::size_t parameters, std::size_t slots) {
+  const auto steps = read<std::vector<std::int64_t>>(from, "steps");
+  const auto tensors = read<std::vector<at::Tensor>>(from, "slots");
+  const auto kept = read<std::vector<bool>>(from, "slots_kept");
+  TORCH_CHECK(steps.size() == parameters && tensors.size() == parameters * slots && kept.size() == tensors.size(),
+              "its optimizer states do not fit its parameters");
+  std::vector<parameter_state> states(parameters);
+  for (std::size_t p = 0; p < parameters; ++p) {
+    states[p].present = steps[p] != unseen;
+    states[p].step = states[p].present ? steps[p] : 0;
+    for (std::size_t i = p * slots; i < (p + 1) * slots; ++i) states[p].slots.push_back(kept[i] ? tensors[i] : at::Tensor());
+  }
+  return states;
+}
+
+}  // namespace
+
+support::file_digest write_part(const std::string& path, const checkpoint_part& part) {
+  torch::serialize::OutputArchive to;
+  to.write("version", c10::IValue(part_version));
+  to.write("node", c10::IValue(part.node));
+  to.write("save", c10::IValue(part.save));
+  to.write("optimizer", c10::IValue(part.optimizer));
+  write_options(to, part.options);
+  write_named(to, "names", "values", part.parameters);
+  write_states(to, part.states, optimizer_kind::find(part.optimizer).slots().size());
+  write_named(to, "buffer_names", "buffers", part.buffers);
+  to.write("random", c10::IValue(part.random.defined() ? part.random : at::empty({0}, at::kByte)));
+
+  support::durable_file file(path);
+  try {
+    to.save_to([&file](const void* data, std::size_t size) {
+      file.write(data, size);
+      return size;  // a failure waits for commit(): libtorch's writer does not take exceptions here
+    });
+  } catch (const c10::Error& failed) {
+    throw error(errc::function_failed, "can't write '" + path + "': " + failed.what_without_backtrace());
+  }
+  return file.commit();
+}
+
+checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save) {
+  const auto found = support::file_digest::of(path);
+  if (found != expected)
+    throw error(errc::function_failed,
+                "'" + path + "' is damaged or of another save: it has " + std::to_string(found.bytes) + " bytes" +
+                  (found.bytes == expected.bytes ? " with another checksum than"
+                                                 : ", not the " + std::to_string(expected.bytes) + " that") +
+                  " checkpoint.json says");
+  try {
+    torch::serialize::InputArchive from;
+    from.load_from(path, at::Device(at::kCPU));
+    const auto version = read<std::int64_t>(from, "version");
+    TORCH_CHECK(version == part_version || version == version_without_buffers, "it has format ", version,
+                "; this program reads formats ", version_without_buffers, " and ", part_version);
+    checkpoint_part part;
+    part.node = read<std::string>(from, "node");
+    part.save = read<std::string>(from, "save");
+    TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
+    part.optimizer = read<std::string>(from, "optimizer");
+    part.options = read_options(from);
+    part.parameters = read_named(from, "names", "values");
+    part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
+    if (version == version_without_buffers) return part;
+    part.buffers = read_named(from, "buffer_names", "buffers");
+    if (auto random = read<at::Tensor>(from, "random"); random.numel() > 0) {
+      check_random_state(random);
+      part.random = std::move(random);
+    }
+    return part;
+  } catch (const c10::Error& failed) {
+    throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + failed.what_without_backtrace());
+  }
+}
+
+}  // namespace troupe::objects

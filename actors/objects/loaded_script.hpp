@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/module.hpp>
+
+namespace troupe::objects {
+
+/// The TorchScript module that create_script sent as bytes, a uint8 tensor of one dimension. Throws troupe::error (misuse) for what is no TorchScript module.
+std::shared_ptr<module> load_script(const at::Tensor& bytes);
+
+}  // namespace troupe::objects

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/objects/local_optimizer.hpp>
+
+#include <cmath>
+#include <sstream>
+#include <unordered_set>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_values.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/view_as_real.h>
+#include <torch/optim/optimizer.h>
+
+#include <troupe/actors/objects/overwritable.hpp>
+#include <troupe/actors/objects/random_state.hpp>
+#include <troupe/actors/support/counted.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::objects {
+
+namespace {
+
+/// Lends the parameters' `.grad` to libtorch's optimizer and gives it back.
+class lent_gradients {
+ public:
+  explicit lent_gradients(named_tensors& parameters) : parameters_(parameters) {
+    before_.reserve(parameters.size());
+    for (auto& [name, parameter] : parameters) before_.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+  }
+  ~lent_gradients() {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].second.mutable_grad() = std::move(before_[i]);
+  }
+  lent_gradients(const lent_gradients&) = delete;
+  lent_gradients& operator=(const lent_gradients&) = delete;
+
+ private:
+  named_tensors& parameters_;
+  std::vector<at::Tensor> before_;
+};
+
+/// In double whatever the dtype: a zero-dim tensor on the gradient's device.
+at::Tensor sum_of_squares(const at::Tensor& gradient) {
+  auto values = gradient.detach();
+  if (values.is_sparse()) values = values.coalesce().values();
+  if (values.is_complex()) values = at::view_as_real(values.resolve_conj());
+  return values.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).square_().sum();
+}
+
+std::string describe(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes() << " " << tensor.scalar_type();
+  return text.str();
+}
+
+/// Thrown where a part does not fit.
+[[noreturn]] void misfit(const std::string& what) { throw error(errc::function_failed, what); }
+
+/// Tensors of several owners: each once, and no two of one name.
+class distinct_tensors {
+ public:
+  explicit distinct_tensors(const char* kind) : kind_(kind) {}
+
+  /// Returns how many of them are new.
+  std::size_t add(const std::string& prefix, const named_tensors& from) {
+    const auto before = all_.size();
+    for (const auto& [name, tensor] : from) {
+      if (!names_.insert(prefix + name).second)
+        throw error(errc::misuse, std::string("optimizer: two ") + kind_ + "s are called '" + prefix + name + "'");
+      if (seen_.insert(tensor.unsafeGetTensorImpl()).second) all_.emplace_back(prefix + name, tensor);
+    }
+    return all_.size() - before;
+  }
+  named_tensors take() { return std::move(all_); }
+
+ private:
+  const char* kind_;
+  named_tensors all_;
+  std::unordered_set<const void*> seen_;
+  std::unordered_set<std::string> names_;
+};
+
+std::string prefix_of(std::size_t module) { return std::to_string(module) + "/"; }
+
+void check_leaves(const std::string& prefix, const named_tensors& parameters) {
+  for (const auto& [name, parameter] : parameters)
+    if (!parameter.defined() || !parameter.is_leaf())
+      throw error(errc::misuse, "optimizer: parameter '" + prefix + name + "' is " +
+                                  (parameter.defined() ? "not a leaf; give the module's own tensor" : "undefined"));
+}
+
+/// Refuses tensors of a checkpoint that are not, one by one, of the name, shape and dtype of the model's, and tensors of the
+/// model that can't be overwritten.
+void check_fit(const std::string& kind, const named_tensors& there, const named_tensors& here) {
+  const auto common = std::min(there.size(), here.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    const auto& [saved_name, saved] = there[i];
+    const auto& [name, tensor] = here[i];
+    if (saved_name != name)
+      misfit("its " + kind + " " + std::to_string(i) + " is called '" + saved_name + "', the model's '" + name + "'");
+    if (!saved.sizes().equals(tensor.sizes()) || saved.scalar_type() != tensor.scalar_type())
+      misfit(kind + " '" + name + "' is " + describe(saved) + " there and " + describe(tensor) + " here");
+    if (const auto* why = why_not_overwritable(tensor)) misfit(kind + " '" + name + "' here is " + why);
+  }
+  if (there.size() == here.size()) return;
+  const bool more = there.size() > common;
+  misfit("it has " + support::counted(there.size(), kind) + ", the model " + support::counted(here.size(), kind) + "; '" +
+         (more ? there : here)[common].first + "' is only in " + (more ? "the checkpoint" : "the model"));
+}
+
+}  // namespace
+
+local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
+                                 named_tensors local, named_tensors local_buffers)
+    : kind_(optimizer_kind::find(settings.type)), modules_(std::move(modules)), local_buffers_(std::move(local_buffers)) {
+  distinct_tensors distinct("parameter");
+  const auto take = [&](const std::string& prefix, const named_tensors& from) {
+    check_leaves(prefix, from);
+    counts_.push_back(distinct.add(prefix, from));
+  };
+  for (std::size_t i = 0; i < modules_.size(); ++i) take(prefix_of(i), modules_[i]->parameters());
+  take("", local);
+  parameters_ = distinct.take();
+  buffers();  // which refuses two of one name now, not when there is a run to save
+
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, parameter] : parameters_) tensors.push_back(parameter);
+  optimizer_ = kind_.make(std::move(tensors), settings.values);
+}
+
+local_optimizer::~local_optimizer() = default;
+
+named_tensors local_optimizer::buffers() const {
+  distinct_tensors distinct("buffer");
+  const auto take = [&](const std::string& prefix, named_tensors from) {
+    std::erase_if(from, [](const auto& each) { return !each.second.defined(); });  // registered and not used
+    distinct.add(prefix, from);
+  };
+  for (std::size_t i = 0; i < modules_.size(); ++i) take(prefix_of(i), modules_[i]->buffers());
+  take("", local_buffers_);
+  return distinct.take();
+}
+
+squared_norms local_optimizer::norms(const engine::gradient_table& gradients) const {
+  std::lock_guard lock(mutex_);
+  return norms_of(gradients);
+}
+
+squared_norms local_optimizer::gathered_norms() const {
+  std::lock_guard lock(mutex_);
+  return norms_of(gathered_);
+}
+
+squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients) const {
+  at::NoGradGuard no_grad;
+  squared_norms result;
+  result.sums.resize(parameters_.size());
+  std::vector<std::pair<std::size_t, at::Tensor>> sums;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (auto gradient = gradients.find(parameters_[i].second); gradient.defined())
+      sums.emplace_back(i, sum_of_squares(gradient));
+  // Read only now, so that a device computes all of them before anyone waits.
+  for (const auto& [i, sum] : sums) {
+    result.sums[i] = sum.item<double>();
+    if (!std::isfinite(result.sums[i]) && result.not_finite.empty()) result.not_finite = parameters_[i].first;
+  }
+  return result;
+}
+
+void local_optimizer::gather(const engine::gradient_table& gradients) {
+  std::lock_guard lock(mutex_);
+  at::NoGradGuard no_grad;
+  for (const auto& [name, parameter] : parameters_) gathered_.accumulate(parameter, gradients.find(parameter));
+}
+
+void local_optimizer::forget_gathered() noexcept {
+  std::lock_guard lock(mutex_);
+  gathered_.clear();
+}
+
+void local_optimizer::step(const engine::gradient_table& gradients, double scale) {
+  std::lock_guard lock(mutex_);
+  step_with(gradients, scale);
+}
+
+void local_optimizer::gathered_step(double scale) {
+  std::lock_guard lock(mutex_);
+  const auto gradients = std::exchange(gathered_, {});
+  step_with(gradients, scale);
+}
+
+void local_optimizer::step_with(const engine::gradient_table& gradients, double scale) {
+  at::NoGradGuard no_grad;
+  lent_gradients lent(parameters_);
+  for (auto& [name, parameter] : parameters_) {
+    auto gradient = gradients.find(parameter);
+    if (!gradient.defined()) continue;
+    gradient = gradient.detach();
+    parameter.mutable_grad() = scale == 1 ? gradient : gradient.mul(scale);
+  }
+  optimizer_->step();
+}
+
+void check_learning_rate(double rate) {
+  if (!std::isfinite(rate) || rate < 0)
+    throw error(errc::misuse, "optimizer: the learning rate is " + std::to_string(rate) + ", expected a number of at least 0");
+}
+
+void local_optimizer::set_learning_rate(double rate) {
+  check_learning_rate(rate);
+  std::lock_guard lock(mutex_);
+  kind_.set_options(*optimizer_, {{"lr", rate}});
+}
+
+support::file_digest local_optimizer::save(const std::string& path, const std::string& node, const std::string& save_id) const {
+  std::lock_guard lock(mutex_);
+  checkpoint_part part{node, save_id, kind_.name(), kind_.options(*optimizer_), parameters_, {}};
+  for (const auto& [name, parameter] : parameters_) part.states.push_back(kind_.state(*optimizer_, parameter));
+  part.buffers = buffers();
+  part.random = random_state();
+  return write_part(path, part);
+}
+
+void local_optimizer::stage(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
+  auto part = read_part(path, digest, save_id);
+  std::lock_guard lock(mutex_);
+  const auto mine = buffers();
+  try {
+    check(part, mine);
+  } catch (const error& reason) {
+    throw error(reason.code(), "'" + path + "' is a checkpoint of another model: " + reason.what() + "; nothing was changed");
+  }
+  staged_ = std::move(part);
+}
+
+void local_optimizer::check(const checkpoint_part& part, const named_tensors& buffers) const {
+  if (part.optimizer != kind_.name())
+    misfit("it was written with optimizer '" + part.optimizer + "', this one is '" + kind_.name() + "'");
+  check_fit("parameter", part.parameters, parameters_);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    for (const auto& slot : part.states[i].slots)
+      if (slot.defined() && !slot.sizes().equals(parameters_[i].second.sizes()))
+        misfit("the optimizer's state of parameter '" + parameters_[i].first + "' is " + describe(slot) + ", the parameter " +
+               describe(parameters_[i].second));
+  if (part.before_buffers() && !buffers.empty())
+    misfit("it was written before checkpoints held buffers, and the model has " + support::counted(buffers.size(), "buffer") +
+           ", the first called '" + buffers.front().first + "'");
+  check_fit("buffer", part.buffers, buffers);
+}
+
+/// The buffers of now, as a call may have replaced one since stage().
+named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
+  auto all = buffers();
+  try {
+    check(part, all);
+  } catch (const error& reason) {
+    throw error(reason.code(), std::string("the model changed after the checkpoint was read: ") + reason.what() +
+                                 "; nothing was changed on this node, load again");
+  }
+  return all;
+}
+
+void local_optimizer::apply(const std::string& save_id) {
+  std::lock_guard lock(mutex_);
+  if (!staged_ || staged_->save != save_id)
+    throw error(errc::misuse, "optimizer: nothing was read from save " + save_id + " that could be applied");
+  auto part = *std::exchange(staged_, std::nullopt);
+  const auto buffers = buffers_for(part);
+  at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    auto& parameter = parameters_[i].second;
+    parameter.copy_(part.parameters[i].second);
+    for (auto& slot : part.states[i].slots)
+      if (slot.defined()) slot = slot.to(parameter.device());
+    kind_.set_state(*optimizer_, parameter, std::move(part.states[i]));
+  }
+  kind_.set_options(*optimizer_, part.options);
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].second.copy_(part.buffers[i].second);
+  if (part.random.defined()) set_random_state(part.random);
+}
+
+void local_optimizer::discard() noexcept {
+  std::lock_guard lock(mutex_);
+  staged_.reset();
+}
+
+}  // namespace troupe::objects

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/objects/object_store.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::objects {
+
+object_store::object_store(node_id here, std::string node_name) : here_(here), node_name_(std::move(node_name)) {}
+
+object_store::~object_store() { close(); }
+
+void object_store::add_module_type(const std::string& type, module_maker make) {
+  std::lock_guard lock(mutex_);
+  if (!types_.emplace(type, std::move(make)).second)
+    throw error(errc::misuse, "node '" + node_name_ + "' already has a module type '" + type + "'");
+}
+
+std::shared_ptr<module> object_store::make_module(const std::string& type, const attributes& values) const {
+  module_maker make;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = types_.find(type);
+    if (found == types_.end()) {
+      std::string known;
+      for (const auto& [name, maker] : types_) support::add_quoted(known, name);
+      throw error(errc::unknown_function, "node '" + node_name_ + "' has no module type '" + type + "'; it has " +
+                                            (known.empty() ? "none (register one with add_module_type)" : known));
+    }
+    make = found->second;
+  }
+  auto made = make(values);
+  if (made == nullptr)
+    throw error(errc::function_failed, "the maker of module type '" + type + "' on node '" + node_name_ + "' returned null");
+  return made;
+}
+
+object_id object_store::add(node_id owner, std::shared_ptr<module> object) { return insert(owner, std::move(object)); }
+
+object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> object) { return insert(owner, std::move(object)); }
+
+object_id object_store::insert(node_id owner, object held) {
+  std::lock_guard lock(mutex_);
+  const object_id id{here_, ++last_number_};
+  objects_.emplace(id, entry{std::move(held), {owner}, {}});
+  return id;
+}
+
+template <class T>
+std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) refuse(id, kind);
+  const auto* held = std::get_if<std::shared_ptr<T>>(&found->second.held);
+  if (held == nullptr)
+    throw error(errc::unknown_function, "object " + to_string(id) + " of node '" + node_name_ + "' is not " + kind);
+  return *held;
+}
+
+std::shared_ptr<module> object_store::find_module(object_id id) const { return find<module>(id, "a module"); }
+
+std::shared_ptr<local_optimizer> object_store::find_optimizer(object_id id) const {
+  return find<local_optimizer>(id, "an optimizer");
+}
+
+void object_store::refuse(object_id id, const std::string& expected) const {
+  throw error(errc::unknown_function, "node '" + node_name_ + "' has no object " + to_string(id) + ", expected " + expected +
+                                        "; it was dropped, or its owner went down");
+}
+
+bool object_store::drop(object_id id, node_id owner) {
+  decltype(objects_)::node_type dropped;  // destroyed after the lock is gone
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) return false;
+  auto& owners = found->second.owners;
+  if (auto one = std::find(owners.begin(), owners.end(), owner); one != owners.end()) owners.erase(one);
+  if (found->second.is_free()) dropped = objects_.extract(found);
+  return !dropped.empty();
+}
+
+std::size_t object_store::drop_owned_by(node_id owner) {
+  std::vector<entry> dropped;
+  std::lock_guard lock(mutex_);
+  for (auto it = objects_.begin(); it != objects_.end();) {
+    auto& each = it->second;
+    std::erase(each.owners, owner);
+    std::erase_if(each.loans, [&](const loan& open) { return open.from == owner || open.to == owner; });
+    if (each.is_free()) {
+      dropped.push_back(std::move(each));
+      it = objects_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return dropped.size();
+}
+
+std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) refuse(id, "one to lend");
+  found->second.loans.push_back({++last_ticket_, from, to});
+  return last_ticket_;
+}
+
+void object_store::take(object_id id, std::uint64_t ticket, node_id to) {
+  std::lock_guard lock(mutex_);
+  auto found = objects_.find(id);
+  if (found == objects_.end()) refuse(id, "one that was lent");
+  auto& loans = found->second.loans;
+  const auto open = std::find_if(loans.begin(), loans.end(), [&](const loan& each) { return each.ticket == ticket; });
+  if (open == loans.end() || open->to != to)
+    throw error(errc::misuse, "object " + to_string(id) + " of node '" + node_name_ + "': the reference was " +
+                                (open == loans.end() ? "taken before, or its lender went down" : "lent to another node"));
+  loans.erase(open);
+  found->second.owners.push_back(to);
+}
+
+std::size_t object_store::size() const {
+  std::lock_guard lock(mutex_);
+  return objects_.size();
+}
+
+void object_store::open(node& here) { tether_->tie(here); }
+
+void object_store::close() { tether_->cut(); }
+
+}  // namespace troupe::objects

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/burst.hpp>
+
+#include <algorithm>
+#include <exception>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/anomaly_scope.hpp>
+#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/transfers/outgoing_pieces.hpp>
+#include <troupe/engine/plan.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe::passes {
+
+namespace {
+
+/// Sends each gradient that reaches a recv to the node that sent the tensor, while the burst goes on.
+class gradient_outlet : public engine::outlet {
+ public:
+  explicit gradient_outlet(services::node_services& here)
+      : services_(here), peers_(here.directory()), here_(here.id()), transfers_(here.transfers()) {}
+
+  void bind(burst& work) { work_ = &work; }
+
+  void emit(const engine::recv_backward& from, std::vector<at::Tensor> gradients, bool more) override {
+    if (from.context != work_->context)
+      throw error(errc::misuse, "the graph leads to a call that was made in another context, " + to_string(from.context) +
+                                  "; this pass is one of " + to_string(work_->context) +
+                                  ": make the call again in this context, or detach what came of it");
+    auto to = from.message.node;
+    auto face = peers_.face(to);
+    if (!face) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
+    propagate_gradients message;
+    message.context = work_->context;
+    message.pass = work_->pass;
+    message.message = from.message;
+    if (work_->create_graph) join(message, gradients, to);
+    auto staged = transfers_.stage.to_host(std::move(gradients));
+    peers_.sent(to, staged.tensors);
+    for (const auto& gradient : staged.tensors)
+      if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
+    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
+    message.gradients = travelling_forms(staged.tensors);
+    message.carried = more ? protocol::split(work_->carried) : last_purse();
+    message.keep_graph = work_->keep_graph;
+    message.create_graph = work_->create_graph;
+    message.from = peers_.name(here_);
+    send(to, caf::actor_cast<contracts::peer_actor>(face), std::move(message), std::move(staged));
+  }
+
+  /// Tells the context what was recorded since it was told last, and the send of gradients that lead back to it.
+  void tell_context(std::shared_ptr<engine::send_backward> send, node_id to) {
+    auto& made = work_->state->recorder.made;
+    if (send || !made.empty()) work_->state->record->add({std::move(send), 0}, to, std::exchange(made, {}));
+  }
+
+ private:
+  // The gradients belong to a graph that goes on at the receiver. The context knows the send before the message leaves.
+  void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
+    message.place = work_->place;
+    message.joint = {services_.next_number(), here_};
+    auto send = engine::attach_send(message.joint, gradients);
+    if (!send) return;
+    for (const auto& gradient : gradients) message.requires_grad.push_back(gradient.defined() && gradient.requires_grad());
+    tell_context(std::move(send), to);
+  }
+
+  // Weight and news that a message carries count as under way while its elements are: it may go later than others.
+  void send(node_id id, contracts::peer_actor to, propagate_gradients message, devices::staged arriving) {
+    const bool large = transfers::outgoing_pieces::any_large(message.gradients);
+    if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
+    auto leaving = std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message)});
+    if (arriving.events.empty()) return caf::anon_send(services_.face(), std::move(leaving));
+    auto initiator = caf::actor_cast<contracts::peer_actor>(peers_.face(work_->context.node));
+    auto sent_on = [face = services_.face(), initiator, here = here_, leaving](std::exception_ptr failure) {
+      if (!failure) return caf::anon_send(face, leaving);
+      const auto& message = leaving->message;
+      auto text = "backward on node '" + message.from +
+                  "' failed: gradients could not be copied from their device: " + support::text_of(failure);
+      if (initiator)
+        caf::anon_send(initiator, participant_failed{message.context, message.pass, here,
+                                                     static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
+    };
+    transfers_.post(std::move(arriving), std::move(sent_on));
+  }
+
+  purse last_purse() {
+    if (work_->settles) protocol::merge(work_->carried, {.weight = {}, .begun = {}, .settled = {here_}});
+    return protocol::take(work_->carried);
+  }
+
+  burst* work_ = nullptr;
+  services::node_services& services_;
+  const membership::peer_directory& peers_;
+  node_id here_;
+  devices::transfers& transfers_;
+};
+
+void run_functions(burst& work, engine::graph_task& task) {
+  const auto& index = work.state->send_index;
+  const auto& graph = task.graph();
+  for (auto& [send, gradients, joint, requires_grad] : work.deliveries) {
+    const auto place = index.at(send);
+    devices::place(gradients, graph.vertices[graph.sends[place]].function->next_edges());
+    if (!requires_grad.empty()) {
+      const auto from = engine::recording_from_now({}).from;
+      gradients = engine::attach_recv(work.context, joint, gradients, requires_grad);
+      work.state->recorder.note(from, task.place_of_delivery(place));
+    }
+    task.deliver(place, std::move(gradients));
+  }
+  work.deliveries.clear();
+  for (auto send : work.sends) task.drop(index.at(send));
+  task.run(work.stop.get());
+}
+
+void walk(burst& work, engine::graph_task& task) {
+  if (work.what == burst::kind::walk_roots) {
+    work.recvs = task.reach_from_roots();
+    return;
+  }
+  std::vector<std::size_t> sends;
+  for (auto send : work.sends)
+    if (auto found = work.state->send_index.find(send); found != work.state->send_index.end()) sends.push_back(found->second);
+  work.recvs = task.reach_from_sends(sends);
+}
+
+/// In anomaly mode: where the function that failed was made.
+std::string origin(const engine::graph_task& task, const std::string& text) {
+  std::string result;
+  if (const auto calls = task.failed_calls(); !calls.empty()) result += "\nIt was made where " + calls + ".";
+  if (const auto trace = task.failed_trace(); !trace.empty() && text.find(trace) == std::string::npos) result += "\n" + trace;
+  return result;
+}
+
+error describe(const std::exception& reason, const burst& work, const std::string& node) {
+  auto function = work.state->task ? work.state->task->failed_function() : std::string{};
+  auto where = function.empty() ? "backward on node '" + node + "' failed: "
+                                : "backward on node '" + node + "' failed in " + function + ": ";
+  const auto* known = dynamic_cast<const error*>(&reason);
+  auto text = support::text_of(reason);
+  if (text.find("backward through the graph a second time") != std::string::npos)
+    text += " (In a context: with backward_options::keep_graph.)";
+  if (work.state->task) text += origin(*work.state->task, text);
+  return error(known != nullptr ? known->code() : errc::function_failed, where + text);
+}
+
+}  // namespace
+
+void run_burst(burst& work, services::node_services& here) {
+  std::optional<support::anomaly_scope> anomaly;
+  std::uint64_t before = 0;
+  try {
+    auto& state = *work.state;
+    if (!state.task) {
+      // An earlier pass may be complete while its last burst still ran here: what it recorded is known only now.
+      if (!work.outcome) state.settings.recordings = state.record->recordings();
+      const auto& recordings = state.settings.recordings;
+      state.anomaly = std::any_of(recordings.begin(), recordings.end(), [](const auto& each) { return !each.calls.empty(); });
+      state.outlet = std::make_unique<gradient_outlet>(here);
+      state.settings.emit_to = state.outlet.get();
+      state.settings.leaves = &state.leaves;
+      state.settings.recorder = &state.recorder;
+      state.task.emplace(std::move(state.settings));
+    }
+    before = state.task->functions_begun();
+    anomaly.emplace(state.anomaly);
+    state.recorder.pass = work.place;
+    auto& outlet = static_cast<gradient_outlet&>(*state.outlet);
+    outlet.bind(work);
+    if (work.what == burst::kind::run) {
+      run_functions(work, *state.task);
+      outlet.tell_context(nullptr, here.id());
+    } else {
+      walk(work, *state.task);
+    }
+  } catch (const std::exception& reason) {
+    work.failure = describe(reason, work, here.name());
+  } catch (...) {
+    work.failure = error(errc::function_failed, "backward on node '" + here.name() + "' failed: an exception of unknown type");
+  }
+  if (work.state->task) work.functions = work.state->task->functions_begun() - before;
+  if (work.failure && work.state->task) work.state->task->abandon();
+}
+
+}  // namespace troupe::passes

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/burst_runner.hpp>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/passes/burst.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+
+namespace troupe::passes {
+
+namespace {
+
+/// The spans of a burst, to the trace of the node that started the pass.
+void hand_over(services::node_services& here, node_id initiator, tracing::trace_span whole,
+               std::vector<tracing::trace_span> parts) {
+  if (initiator == here.id()) {
+    for (auto& span : parts) {
+      span.lane = "backward";
+      here.recorder().record(std::move(span));
+    }
+    return;
+  }
+  const auto face = here.directory().face(initiator);
+  if (!face) return;
+  tracing::trace_log log{std::move(parts), 0};
+  whole.name = here.name() + ": " + whole.name;
+  log.spans.insert(log.spans.begin(), std::move(whole));
+  call_request message;
+  message.function = "troupe.spans";
+  message.values = {{"node", here.name()}, {"spans", tracing::pack(log)}};
+  caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), std::move(message));
+}
+
+}  // namespace
+
+void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
+  const support::call_scope outside_any_call({}, {});
+  const auto begin = support::steady_ns();
+  const bool mine = work->context.node == here.id();
+  const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();
+  const auto spans = wanted ? std::make_shared<tracing::span_collector>() : nullptr;
+  {
+    const tracing::operator_log log(spans);
+    run_burst(*work, here);
+  }
+  here.counts().functions_run += work->functions;
+  const auto end = support::steady_ns();
+  here.times().note("backward", end - begin);
+  here.recorder().record("backward", "backward", begin, end);
+  if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
+  const auto outcome = work->outcome;
+  const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
+  if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});
+  const bool complete = last && protocol::all_settled(work->carried) && outcome->succeed();
+  caf::anon_send(owner, std::move(work));
+  if (complete) outcome->tell();  // last: who waits may end the node
+}
+
+}  // namespace troupe::passes

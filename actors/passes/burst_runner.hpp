@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <troupe/actors/contracts/graph_task.hpp>
+
+namespace troupe::services {
+
+class node_services;
+
+}  // namespace troupe::services
+
+namespace troupe::passes {
+
+/// Runs the burst on this thread and returns it to `owner`. If it was the pass's last, the pass is complete when this returns.
+void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner);
+
+}  // namespace troupe::passes

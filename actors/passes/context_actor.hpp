@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <caf/error.hpp>
+
+#include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/contracts/graph_task.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
+
+namespace troupe::services {
+
+class node_services;
+
+}  // namespace troupe::services
+
+namespace troupe::passes {
+
+/// The gradients of all completed passes, or why they could not be had.
+struct gathering {
+  contracts::gradients_ptr all;
+  caf::error failure;
+};
+
+struct context_state {
+  static inline const char* name = "context";
+
+  ~context_state();
+
+  services::node_services* here = nullptr;
+  contracts::context_record_ptr record;
+  contracts::gradients_ptr gathered;  // of completed passes; null: none
+  std::map<pass_number, contracts::graph_task_actor>
+    tasks;  // of the current pass and of those whose gradients are not gathered yet
+  bool merging = false;
+  support::deadline_clock::alarm expiry;                       // of the step of the merge that is under way
+  caf::error lost;                                             // why gradients of a completed pass are not to be had
+  std::vector<std::function<void(const gathering&)>> readers;  // wait for the merge
+};
+
+template <class Self>
+contracts::context_actor::behavior_type make_context(Self self, services::node_services* here,
+                                                     contracts::context_record_ptr record);
+
+contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record);
+
+}  // namespace troupe::passes

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <troupe/actors/contracts/workers.hpp>
+
+namespace troupe::services {
+
+class node_services;
+
+}  // namespace troupe::services
+
+namespace troupe::passes {
+
+/// With a thread of its own where the node has a network, else on the scheduler. Throws std::system_error where the system gives no
+/// thread.
+contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here);
+
+}  // namespace troupe::passes

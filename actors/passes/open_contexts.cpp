@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/open_contexts.hpp>
+
+#include <memory>
+
+#include <caf/send.hpp>
+
+#include <troupe/actors/passes/context_actor.hpp>
+#include <troupe/actors/services/node_services.hpp>
+
+namespace troupe::passes {
+
+open_context open_contexts::open() {
+  const context_id id{here_.id(), opened_.fetch_add(1) + 1};
+  open_context made{std::make_shared<context_record>(id, here_.id(), here_.counts()), {}};
+  made.actor = spawn_context(here_, made.record);
+  know(made);
+  return made;
+}
+
+void open_contexts::know(const open_context& context) {
+  std::lock_guard lock(mutex_);
+  open_.emplace(context.record->id(), context);
+}
+
+void open_contexts::forget(const context_id& id) {
+  std::lock_guard lock(mutex_);
+  open_.erase(id);
+}
+
+open_context open_contexts::find(const context_id& id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = open_.find(id);
+  return found == open_.end() ? open_context{} : found->second;
+}
+
+std::vector<open_context> open_contexts::all() const {
+  std::lock_guard lock(mutex_);
+  std::vector<open_context> result;
+  for (const auto& [id, each] : open_) result.push_back(each);
+  return result;
+}
+
+error open_contexts::unknown(const context_id& id) const {
+  return error(errc::unknown_context, "node '" + here_.name() + "' does not know " + to_string(id) +
+                                        ": it was released, or its node is down or was never met");
+}
+
+void open_contexts::close(const context_id& id) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = open_.find(id);
+    if (found == open_.end()) return;
+    if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // else it ends with the face
+    open_.erase(found);
+  }
+  here_.tidy_soon();
+}
+
+void open_contexts::release_closed() {
+  std::vector<std::pair<context_id, contracts::context_actor>> all;
+  {
+    std::lock_guard lock(mutex_);
+    all.swap(closed_);
+  }
+  for (auto& [id, actor] : all) caf::anon_send(here_.face(), support::close_atom::value, id, std::move(actor));
+}
+
+void open_contexts::add(contracts::outgoing_joint_ptr joint) {
+  if (auto mine = find(joint->context).record)
+    mine->add(std::move(joint->send), joint->to, std::move(joint->recordings));
+  else
+    caf::anon_send(here_.face(), std::move(joint));
+}
+
+std::vector<contracts::context_actor> open_contexts::stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  std::vector<contracts::context_actor> result;
+  for (auto& [id, each] : std::exchange(open_, {})) result.push_back(std::move(each.actor));
+  for (auto& [id, each] : std::exchange(closed_, {})) result.push_back(std::move(each));
+  return result;
+}
+
+}  // namespace troupe::passes

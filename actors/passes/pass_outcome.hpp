@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include <troupe/actors/future.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+
+namespace troupe::passes {
+
+/// How a pass that was started on this node ends is decided once: by the thread whose burst ends with all of the pass's weight
+/// in its purse, that is success, or by the control plane, that is any of the two.
+///   PO-1  after succeed() was true take_over() is false, and the other way round.
+class pass_outcome {
+ public:
+  pass_outcome(contracts::context_record_ptr record, pass_number pass, future<done> result)
+      : record_(std::move(record)), pass_(pass), result_(std::move(result)) {}
+
+  /// The burst that this thread ran was the last. True: the context knows; tell() has to follow.
+  bool succeed() {
+    auto open = state::open;
+    if (!state_.compare_exchange_strong(open, state::succeeded)) return false;
+    record_->end(pass_, true);
+    return true;
+  }
+  /// From now on the control plane decides. False if the pass has succeeded.
+  bool take_over() {
+    auto open = state::open;
+    return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;
+  }
+  void tell() { result_.set_value(done{}); }
+  /// The control plane has decided. The context knows before the user does: another pass may start at once.
+  void end(bool succeeded) { record_->end(pass_, succeeded); }
+
+  future<done>& result() noexcept { return result_; }
+
+ private:
+  enum class state { open, succeeded, taken_over };
+  std::atomic<state> state_ = state::open;
+  contracts::context_record_ptr record_;
+  pass_number pass_;
+  future<done> result_;
+};
+
+}  // namespace troupe::passes

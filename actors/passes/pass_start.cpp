@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/pass_start.hpp>
+
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/passes/burst_runner.hpp>
+#include <troupe/actors/passes/graph_task_actor.hpp>
+#include <troupe/actors/passes/pass_terms.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+
+namespace troupe::passes {
+
+void start_pass(services::node_services& here, const contracts::context_record_ptr& record,
+                const contracts::context_actor& owner, const contracts::backward_job_ptr& job) {
+  std::optional<context_record::start> start;
+  if (!detail::continuation_scope::active()) start = record->begin(true);
+  if (!start) {
+    if (record->running()) return job->result.set_error(pass_is_running());
+    return caf::anon_send(owner, job);
+  }
+  const auto number = start->number;
+  auto terms = make_terms(record, caf::actor_cast<caf::strong_actor_ptr>(owner), *job, std::move(*start));
+  std::set<message_id> sends;
+  for (const auto& [send, index] : terms->task->send_index) sends.insert(send);
+  terms->part.emplace(here.id(), std::move(sends));
+  terms->part->start(protocol::whole_purse());
+  auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
+  // Known before anything leaves: what comes back finds it.
+  auto task = spawn_graph_task(here, terms);
+  if (here.networked()) terms->expiry = set_deadline(here, task, job->deadline);
+  record->hand_over(number, caf::actor_cast<caf::strong_actor_ptr>(task));
+  run_and_return(here, std::move(work), task);
+}
+
+}  // namespace troupe::passes

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/pass_terms.hpp>
+
+#include <utility>
+
+namespace troupe::passes {
+
+error pass_is_running() {
+  return error(errc::misuse, "a backward pass of this context is still running: wait for its future before starting another");
+}
+
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
+                          bool keep_graph, bool create_graph) {
+  auto terms = std::make_shared<pass_terms>();
+  terms->context = record->id();
+  terms->pass = start.number;
+  terms->keep_graph = keep_graph;
+  terms->create_graph = create_graph;
+  terms->owner = std::move(owner);
+  terms->task = std::make_unique<pass_task>();
+  terms->task->record = record;
+  for (std::size_t i = 0; i < start.sends.size(); ++i) terms->task->send_index.emplace(start.sends[i].function->message, i);
+  auto& settings = terms->task->settings;
+  settings.sends = std::move(start.sends);
+  settings.recordings = std::move(start.recordings);
+  settings.keep_graph = keep_graph;
+  settings.create_graph = create_graph;
+  return terms;
+}
+
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner,
+                          contracts::backward_job& job, context_record::start start) {
+  const auto number = start.number;
+  auto peers = std::move(start.peers);
+  if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
+  auto terms = make_terms(record, std::move(owner), std::move(start), job.keep_graph, job.create_graph);
+  if (job.create_graph) terms->place = std::move(job.place);
+  auto& settings = terms->task->settings;
+  settings.roots = std::move(job.roots);
+  settings.root_gradients = std::move(job.gradients);
+  terms->participants = std::move(peers);
+  terms->deadline = job.deadline;
+  terms->fast = job.fast;
+  terms->outcome = std::make_shared<pass_outcome>(record, number, std::exchange(job.result, {}));  // see ~backward_job
+  return terms;
+}
+
+contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried) {
+  auto work = std::make_shared<burst>();
+  work->what = what;
+  work->context = terms.context;
+  work->pass = terms.pass;
+  work->keep_graph = terms.keep_graph;
+  work->create_graph = terms.create_graph;
+  work->place = terms.place;
+  work->carried = std::move(carried.carried);
+  work->settles = carried.settles;
+  work->state = std::move(terms.task);
+  work->stop = terms.stop;
+  work->outcome = terms.outcome;
+  return work;
+}
+
+}  // namespace troupe::passes

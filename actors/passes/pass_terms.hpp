@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include <caf/actor_control_block.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/passes/burst.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/pass_outcome.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/engine/protocol/participant.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::passes {
+
+/// How a pass is made.
+struct pass_terms {
+  context_id context;
+  pass_number pass;
+  bool keep_graph = false;
+  bool create_graph = false;
+  program_place place;  // with create_graph: of the pass
+  std::unique_ptr<pass_task> task;
+  caf::strong_actor_ptr owner;  // the context actor: told (failed_atom, pass)
+  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  // the initiator's:
+  std::shared_ptr<pass_outcome> outcome;      // null on other nodes
+  std::optional<protocol::participant> part;  // the first burst is away already
+  std::set<node_id> participants;             // nodes known to be in the context
+  std::chrono::milliseconds deadline{0};
+  support::deadline_clock::alarm expiry;  // set already, with `part`
+  bool fast = false;
+};
+using pass_terms_ptr = std::shared_ptr<pass_terms>;
+
+/// What the graph task of a pass on this node needs. `owner`: the context's actor.
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
+                          bool keep_graph, bool create_graph);
+
+/// The same for a pass that a user starts on this node.
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner,
+                          contracts::backward_job& job, context_record::start start);
+
+/// What a second pass is refused with.
+error pass_is_running();
+
+/// A burst of the pass, which takes the state machine along.
+contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried);
+
+}  // namespace troupe::passes
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::passes::pass_terms_ptr)

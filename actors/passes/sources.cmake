@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+add_room(passes
+  burst.cpp
+  burst_runner.cpp
+  context_actor.cpp
+  context_record.cpp
+  cpu_continuation.cpp
+  cpu_worker.cpp
+  graph_task_actor.cpp
+  open_contexts.cpp
+  pass_start.cpp
+  pass_terms.cpp
+  released_contexts.cpp)

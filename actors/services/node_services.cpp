@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/services/node_services.hpp>
+
+#include <random>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <caf/send.hpp>
+
+#include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe::services {
+
+namespace {
+
+constexpr std::chrono::milliseconds longest_wait_to_tidy{1};
+constexpr std::string_view freeing = "troupe.free";  // a kind of work
+
+node_id draw_id() {
+  std::random_device device;
+  std::uint64_t high = device();
+  return {(high << 32 | device()) | 1};
+}
+
+}  // namespace
+
+node_services::node_services(settings options, std::function<void()> tidy)
+    : started_ns_(support::steady_ns()),
+      options_(std::move(options)),
+      self_{options_.name, draw_id(), options_.host, 0},
+      tidy_(std::move(tidy)) {}
+
+void node_services::live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving) {
+  system_ = &system;
+  network_ = network;
+  arriving_ = arriving;
+  if (network_ != nullptr) network_->set_idle_work(tidy_);
+}
+
+void node_services::meet(tracing::tracer_actor tracer) {
+  tracer_ = std::move(tracer);
+  recorder_ = tracing::trace_recorder(tracer_, options_.trace);
+  if (options_.profile) recorder_.profile(true);
+}
+
+std::int64_t node_services::uptime_ns() const noexcept { return support::steady_ns() - started_ns_; }
+
+void node_services::witness(std::uint64_t number) noexcept {
+  auto seen = clock_.load(std::memory_order_relaxed);
+  while (seen < number && !clock_.compare_exchange_weak(seen, number, std::memory_order_relaxed)) {
+  }
+}
+
+bool node_services::run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere) {
+  return network_ != nullptr && times_.is_short(kind) && network_->run_soon({std::move(run), std::move(send_elsewhere)});
+}
+
+node_services::packed node_services::pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what) {
+  packed result;
+  auto& payload = result.payload;
+  payload.context = context;
+  payload.message = {next_number(), id()};
+  auto staged = transfers_->stage.to_host(tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
+  if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
+  payload.tensors = travelling_forms(staged.tensors);
+  payload.devices = staged.devices;
+  result.arriving = std::move(staged);
+  return result;
+}
+
+void node_services::discard(contracts::garbage_ptr what) {
+  {
+    std::lock_guard lock(mutex_);
+    if (discards_at_once_) return;
+    discarded_.push_back(std::move(what));
+  }
+  tidy_soon();
+}
+
+void node_services::tidy_soon() {
+  if (!networked()) return tidy_();
+  if (network_ != nullptr) return network_->ask_for_idle_work();
+  if (!will_tidy_.exchange(true))
+    deadlines_.set(longest_wait_to_tidy, [this] {
+      will_tidy_ = false;
+      tidy_();
+    });
+}
+
+void node_services::free_discarded() {
+  auto garbage = std::make_shared<std::vector<contracts::garbage_ptr>>();
+  {
+    std::lock_guard lock(mutex_);
+    garbage->swap(discarded_);
+  }
+  if (garbage->empty()) return;
+  if (network_ == nullptr) return caf::anon_send(continuation_, contracts::garbage_ptr{garbage});
+  auto free_it = [this, garbage] { free_garbage(*garbage); };
+  auto free_elsewhere = [this, free_it] {
+    caf::anon_send(continuation_, contracts::garbage_ptr{nullptr, [=](void*) { free_it(); }});
+  };
+  if (!run_soon(freeing, free_it, free_elsewhere)) free_elsewhere();
+}
+
+void node_services::free_garbage(std::vector<contracts::garbage_ptr>& what) {
+  const own_thread own(*this);
+  const auto begin = support::steady_ns();
+  what.clear();
+  times_.note(freeing, support::steady_ns() - begin);
+}
+
+std::vector<contracts::garbage_ptr> node_services::stop_discarding() {
+  std::lock_guard lock(mutex_);
+  discards_at_once_ = true;
+  return std::exchange(discarded_, {});
+}
+
+void node_services::actors_ended() {
+  if (network_ != nullptr) network_->finish_jobs();
+  deadlines_.stop();
+  directory_.clear();
+  recorder_ = {};
+}
+
+void node_services::let_go() {
+  transfers_.reset();
+  tracer_ = tracing::tracer_actor{};
+  membership_ = contracts::membership_actor{};
+  continuation_ = contracts::cpu_continuation_actor{};
+  face_ = contracts::peer_actor{};
+}
+
+/// Libraries that libtorch calls know for each thread how many threads an operation may use. As in libtorch's engine, a thread has
+/// the number that the process had when it computed for the first time.
+node_services::own_thread::own_thread(const node_services& of) noexcept : outer_(std::exchange(current_, &of)) {
+  thread_local bool known = false;
+  if (!std::exchange(known, true)) at::init_num_threads();
+}
+
+}  // namespace troupe::services

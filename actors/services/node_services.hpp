@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <caf/fwd.hpp>
+
+#include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/contracts/workers.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/activity.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/work_times.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
+#include <troupe/devices/courier.hpp>
+#include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe {
+
+class arriving_tensors;
+
+}  // namespace troupe
+
+namespace troupe::network {
+
+class shared_multiplexer;
+
+}  // namespace troupe::network
+
+namespace troupe::services {
+
+/// What every actor of a node may use: who the node is, whom it knows, its clocks, its trace, and the threads that do what an actor
+/// may not do itself. Any thread may use it, from the start of the node's actors to their end.
+///   NS-1  numbers of messages grow along every chain of messages (a Lamport clock).
+///   NS-2  what is discarded is freed by another thread than the caller's, or by the same one later.
+class node_services {
+ public:
+  /// `tidy` is what the network thread does when it was asked to tidy and nothing else is due: see tidy_soon.
+  node_services(settings options, std::function<void()> tidy);
+
+  /// Where the node's actors live. `network`: the system's multiplexer, null where that is not troupe's. `arriving`: null where the
+  /// system has no network. To be called before the first actor is there.
+  void live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving);
+  /// The actors that others send to. To be called by the thread that makes them, before a message from outside can come.
+  void meet(tracing::tracer_actor tracer);
+  void meet(contracts::peer_actor face) { face_ = std::move(face); }
+  void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
+  void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
+  /// The port is known.
+  void listens_at(std::uint16_t port) { self_.port = port; }
+
+  const settings& options() const noexcept { return options_; }
+  const member& self() const noexcept { return self_; }
+  node_id id() const noexcept { return self_.id; }
+  const std::string& name() const noexcept { return self_.name; }
+  bool networked() const noexcept { return arriving_ != nullptr; }
+  std::int64_t uptime_ns() const noexcept;
+
+  caf::actor_system& system() noexcept { return *system_; }
+  const contracts::peer_actor& face() const noexcept { return face_; }
+  const contracts::cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  /// Null where the node has no network.
+  const contracts::membership_actor& membership() const noexcept { return membership_; }
+  const tracing::tracer_actor& tracer() const noexcept { return tracer_; }
+
+  membership::peer_directory& directory() noexcept { return directory_; }
+  support::activity& counts() noexcept { return counts_; }
+  tracing::trace_recorder& recorder() noexcept { return recorder_; }
+  support::deadline_clock& deadlines() noexcept { return deadlines_; }
+  support::work_times& times() noexcept { return times_; }
+  devices::transfers& transfers() noexcept { return *transfers_; }
+  /// Pre: networked.
+  arriving_tensors& arriving() noexcept { return *arriving_; }
+
+  std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void witness(std::uint64_t number) noexcept;
+
+  /// Runs a piece of work of a kind that is short on this thread, after what it does now. False if it should run elsewhere.
+  bool run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere);
+
+  /// What goes into a message: tensors detached and on the CPU, and the send that leads back to their graph.
+  struct packed {
+    autograd_message payload;
+    std::shared_ptr<engine::send_backward> send;
+    devices::staged arriving;  // its events say when the elements are there
+  };
+  /// Throws troupe::error for a tensor that can't travel, naming it after `what`.
+  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
+
+  /// Frees what may take long to free: on the network thread within a millisecond, or on the compute thread if that took more than
+  /// half a millisecond lately.
+  void discard(contracts::garbage_ptr what);
+  /// Frees what was discarded. To be called by `tidy`.
+  void free_discarded();
+  /// Has `tidy` called by the network thread when it has nothing else to do, or within a millisecond; at once on a system without a
+  /// network.
+  void tidy_soon();
+
+  /// The node stops: takes what was discarded, and what is discarded from now on is freed at once.
+  std::vector<contracts::garbage_ptr> stop_discarding();
+  /// All actors have ended: no alarm rings any more, nobody is known any more, nothing is recorded.
+  void actors_ended();
+  /// The actor system is about to end: no handle of it is held any more, nor are elements waited for. The last thing to ask of it.
+  void let_go();
+
+  /// While one lives, the thread runs a call or a burst of the node.
+  class own_thread {
+   public:
+    explicit own_thread(const node_services& of) noexcept;
+    ~own_thread() { current_ = outer_; }
+    own_thread(const own_thread&) = delete;
+    own_thread& operator=(const own_thread&) = delete;
+    static bool of(const node_services& which) noexcept { return current_ == &which; }
+
+   private:
+    static inline thread_local const node_services* current_ = nullptr;
+    const node_services* outer_;
+  };
+
+ private:
+  void free_garbage(std::vector<contracts::garbage_ptr>& what);
+
+  const std::int64_t started_ns_;
+  const settings options_;
+  member self_;
+  const std::function<void()> tidy_;
+  support::activity counts_;
+  membership::peer_directory directory_;
+  tracing::trace_recorder recorder_;
+  std::atomic<std::uint64_t> clock_{0};
+  support::deadline_clock deadlines_;
+  support::work_times times_;
+
+  std::mutex mutex_;  // guards the next two
+  std::vector<contracts::garbage_ptr> discarded_;
+  bool discards_at_once_ = false;
+  std::atomic<bool> will_tidy_{false};
+
+  caf::actor_system* system_ = nullptr;
+  network::shared_multiplexer* network_ = nullptr;
+  arriving_tensors* arriving_ = nullptr;
+  contracts::peer_actor face_;
+  contracts::membership_actor membership_;
+  contracts::cpu_continuation_actor continuation_;
+  tracing::tracer_actor tracer_;
+  std::optional<devices::transfers> transfers_{std::in_place};
+};
+
+}  // namespace troupe::services

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/duration.hpp>
+#include <caf/error.hpp>
+#include <caf/sec.hpp>
+
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/open_requests.hpp>
+
+namespace troupe::services {
+
+/// A request that fails at its deadline, as `self->request` does; `alarm` is to be called off when the answer is there. Who calls
+/// it off before that has to end the request: its handlers stay otherwise. (CAF keeps a timer for each request until its deadline,
+/// answered or not.) On a system of the caller's, CAF's clock is used: tests turn it.
+template <class Self, class To, class... Parts>
+auto timed_request(Self self, node_services& here, const To& to, std::chrono::milliseconds limit,
+                   support::deadline_clock::alarm& alarm, Parts&&... question) {
+  if (!here.networked()) return self->request(to, caf::duration{limit}, std::forward<Parts>(question)...);
+  auto handle = self->request(to, caf::duration{caf::infinite}, std::forward<Parts>(question)...);
+  alarm = here.deadlines().set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {
+    if (auto strong = weak.lock()) support::end_request(strong, id, caf::make_error(caf::sec::request_timeout));
+  });
+  return handle;
+}
+
+}  // namespace troupe::services

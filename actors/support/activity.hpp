@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::support {
+
+/// What a node does and has done, counted where it happens, on any thread.
+///   AC-1  what is under way (contexts, passes_running, pass_parts, calls_waiting, calls_running) is zero again once it is
+///         over, however it ended.
+struct activity {
+  using count = std::atomic<std::uint64_t>;
+
+  count contexts{0};
+  count contexts_opened{0};
+  count passes_running{0};
+  count passes_completed{0};
+  count passes_failed{0};
+  count pass_parts{0};
+  count calls_made{0};
+  count calls_waiting{0};
+  count calls_failed{0};
+  count calls_run{0};
+  count calls_running{0};
+  count functions_run{0};
+
+  void fill(node_status& status) const noexcept {
+    status.contexts = contexts;
+    status.contexts_opened = contexts_opened;
+    status.passes_running = passes_running;
+    status.passes_completed = passes_completed;
+    status.passes_failed = passes_failed;
+    status.pass_parts = pass_parts;
+    status.calls_made = calls_made;
+    status.calls_waiting = calls_waiting;
+    status.calls_failed = calls_failed;
+    status.calls_run = calls_run;
+    status.calls_running = calls_running;
+    status.functions_run = functions_run;
+  }
+
+  void pass_ended(bool succeeded) noexcept {
+    --passes_running;
+    ++(succeeded ? passes_completed : passes_failed);
+  }
+};
+
+}  // namespace troupe::support

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include <torch/csrc/autograd/anomaly_mode.h>
+
+namespace troupe::support {
+
+/// Anomaly mode on this process for as long as something runs whose caller is in it. libtorch has one switch a process, so
+/// whatever else runs meanwhile is watched too; who had switched it on before finds it on afterwards.
+class anomaly_scope {
+ public:
+  explicit anomaly_scope(bool wanted) {
+    if (!wanted || (guards_ == 0 && torch::autograd::AnomalyMode::is_enabled())) return;
+    ++guards_;
+    guard_.emplace();
+  }
+  ~anomaly_scope() {
+    if (guard_) --guards_;
+  }
+  anomaly_scope(const anomaly_scope&) = delete;
+  anomaly_scope& operator=(const anomaly_scope&) = delete;
+
+ private:
+  static inline std::atomic<int> guards_{0};
+  std::optional<torch::autograd::DetectAnomalyGuard> guard_;
+};
+
+}  // namespace troupe::support

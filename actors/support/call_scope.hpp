@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <troupe/engine/recordings.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::support {
+
+/// What the calling thread works on: the context that its calls join, and where in the context's program that work stands. One
+/// a thread; a nested scope restores the outer one.
+class call_scope {
+ public:
+  /// `calls`: in anomaly mode, those that led here, as text.
+  call_scope(context_id context, program_place place, std::string calls = {})
+      : outer_(current_), context_(context), recording_(engine::recording_from_now(std::move(place))) {
+    recording_.calls = std::move(calls);
+    current_ = this;
+  }
+  ~call_scope() { current_ = outer_; }
+  /// For a scope that ends on another thread than it began on: it stays, empty, where its thread will look for it.
+  static void leave_behind(std::unique_ptr<call_scope> scope) {
+    scope->context_ = {};
+    static_cast<void>(scope.release());
+  }
+  call_scope(const call_scope&) = delete;
+  call_scope& operator=(const call_scope&) = delete;
+
+  static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
+
+  /// The place of what is called now. Each call of it names another.
+  static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
+
+  /// What was recorded in the innermost scope until now.
+  static engine::recording recorded() {
+    auto result = current_ == nullptr ? engine::recording{} : current_->recording_;
+    result.to = engine::recording_from_now({}).from;
+    return result;
+  }
+
+  /// The calls that led here.
+  static const std::string& calls() noexcept {
+    static const std::string none;
+    return current_ == nullptr ? none : current_->recording_.calls;
+  }
+
+  program_place next() {
+    auto result = recording_.place;
+    result.insert(result.end(), {engine::recording_from_now({}).from, ++made_});
+    return result;
+  }
+
+ private:
+  static inline thread_local call_scope* current_ = nullptr;
+  call_scope* outer_;
+  context_id context_;
+  engine::recording recording_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace troupe::support

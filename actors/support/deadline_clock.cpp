@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/support/deadline_clock.hpp>
+
+#include <pthread.h>
+#include <algorithm>
+
+namespace troupe::support {
+
+namespace {
+
+constexpr std::chrono::hours longest{24 * 365 * 30};  // no sum of times overflows
+
+}  // namespace
+
+void deadline_clock::start() {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) start_thread();
+}
+
+void deadline_clock::start_thread() {
+  if (thread_.joinable()) return;
+  thread_ = std::thread([this] { run(); });
+  ::pthread_setname_np(thread_.native_handle(), "troupe.clock");
+}
+
+deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std::function<void()> ring) {
+  const auto due = std::chrono::steady_clock::now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest);
+  std::unique_lock lock(mutex_);
+  const alarm made{due, ++last_};
+  if (stopped_) return made;
+  start_thread();
+  alarms_.emplace(made, std::move(ring));
+  const bool wake = due < wakes_;
+  lock.unlock();
+  if (wake) sooner_.notify_one();
+  return made;
+}
+
+void deadline_clock::call_off(const alarm& which) {
+  std::function<void()> called_off;  // ends without the lock
+  std::lock_guard lock(mutex_);
+  if (const auto found = alarms_.find(which); found != alarms_.end()) {
+    called_off = std::move(found->second);
+    alarms_.erase(found);
+  }
+}
+
+std::size_t deadline_clock::pending() const {
+  std::lock_guard lock(mutex_);
+  return alarms_.size();
+}
+
+void deadline_clock::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  sooner_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  alarms_.clear();
+}
+
+// An alarm that is called off does not wake it: it looks once more when that one would have been due.
+void deadline_clock::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!alarms_.empty() && alarms_.begin()->first.first <= now) {
+      {
+        const auto ring = std::move(alarms_.begin()->second);
+        alarms_.erase(alarms_.begin());
+        lock.unlock();
+        ring();
+      }
+      lock.lock();
+      continue;
+    }
+    wakes_ = alarms_.empty() ? now + longest : alarms_.begin()->first.first;
+    sooner_.wait_until(lock, wakes_);
+  }
+}
+
+}  // namespace troupe::support

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/support/durable_file.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::support {
+
+namespace {
+
+std::string reason_text(int reason) { return std::generic_category().message(reason); }
+
+}  // namespace
+
+void checksum::update(const void* data, std::size_t size) noexcept {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  const auto mix = [this](std::uint64_t word) {
+    state_ = (state_ ^ word) * 0x9fb21c651e98df25ULL;
+    state_ ^= state_ >> 32;
+  };
+  for (; size > 0 && length_ % 8 != 0; --size) {
+    pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
+    if (length_ % 8 == 0) mix(std::exchange(pending_, 0));
+  }
+  for (; size >= 8; size -= 8, bytes += 8, length_ += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    mix(word);
+  }
+  for (; size > 0; --size) pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
+}
+
+std::uint64_t checksum::value() const noexcept {
+  std::uint64_t result = (state_ ^ pending_) * 0x9fb21c651e98df25ULL;
+  result = (result ^ (result >> 32) ^ length_) * 0xd6e8feb86659fd93ULL;
+  return result ^ (result >> 32);
+}
+
+file_digest file_digest::of(const std::string& path) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  if (!file) throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
+  std::vector<char> chunk(std::size_t{1} << 20);
+  file_digest result;
+  checksum sum;
+  while (const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+    sum.update(chunk.data(), got);
+    result.bytes += got;
+  }
+  if (std::ferror(file.get()) != 0) throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
+  result.sum = sum.value();
+  return result;
+}
+
+durable_file::durable_file(std::string path) : path_(std::move(path)), partial_(path_ + ".part") {
+  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw error(errc::function_failed, "can't create '" + path_ + "': " + reason_text(errno));
+}
+
+durable_file::~durable_file() {
+  if (descriptor_ < 0) return;
+  close();
+  ::unlink(partial_.c_str());
+}
+
+void durable_file::write(const void* data, std::size_t size) noexcept {
+  if (failure_ != 0) return;
+  sum_.update(data, size);
+  bytes_ += size;
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor_, next, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      failure_ = written < 0 ? errno : ENOSPC;
+      return;
+    }
+    next += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+file_digest durable_file::commit() {
+  if (failure_ == 0 && ::fsync(descriptor_) != 0) failure_ = errno;
+  if (failure_ != 0) fail("write", failure_);
+  close();
+  if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("rename the finished file to", errno);
+  // The new name itself is safe only once its folder is on the disk.
+  std::string folder = std::filesystem::path(path_).parent_path().string();
+  const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened >= 0) {
+    ::fsync(opened);
+    ::close(opened);
+  }
+  return {bytes_, sum_.value()};
+}
+
+void durable_file::close() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+void durable_file::fail(const char* action, int reason) {
+  close();
+  ::unlink(partial_.c_str());
+  std::string advice = reason == ENOSPC || reason == EDQUOT ? "; make room on the disk or name another folder" : "";
+  throw error(errc::function_failed, std::string("can't ") + action + " '" + path_ + "': " + reason_text(reason) + advice);
+}
+
+}  // namespace troupe::support

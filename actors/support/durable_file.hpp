@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace troupe::support {
+
+/// Sum of a stream of bytes that tells damage, not malice. How the stream is cut into updates does not matter.
+class checksum {
+ public:
+  void update(const void* data, std::size_t size) noexcept;
+  std::uint64_t value() const noexcept;
+
+ private:
+  std::uint64_t state_ = 0x9ae16a3b2f90404fULL;
+  std::uint64_t pending_ = 0;  // bytes of a word that is not whole yet, lowest first
+  std::uint64_t length_ = 0;
+};
+
+/// Size and checksum of a file.
+struct file_digest {
+  std::uint64_t bytes = 0;
+  std::uint64_t sum = 0;
+
+  bool operator==(const file_digest&) const = default;
+
+  /// Of the file at `path`; throws troupe::error with the path and the reason.
+  static file_digest of(const std::string& path);
+};
+
+/// A file that appears under its name whole, or not at all.
+///   DF-1  until commit() has returned, `path` is what it was before.
+///   DF-2  once commit() has returned, the bytes survive a loss of power.
+///   DF-3  nothing is left beside `path`, whether it was committed or not.
+class durable_file {
+ public:
+  /// Opens a file beside `path` to write to; throws troupe::error.
+  explicit durable_file(std::string path);
+  ~durable_file();
+  durable_file(const durable_file&) = delete;
+  durable_file& operator=(const durable_file&) = delete;
+
+  /// Never throws: the first failure is kept for commit(), and what comes after it is dropped.
+  void write(const void* data, std::size_t size) noexcept;
+
+  /// Throws troupe::error with the path and the reason if anything could not be written.
+  file_digest commit();
+
+ private:
+  void close() noexcept;
+  [[noreturn]] void fail(const char* action, int reason);
+
+  std::string path_;
+  std::string partial_;
+  int descriptor_ = -1;
+  int failure_ = 0;
+  std::uint64_t bytes_ = 0;
+  checksum sum_;
+};
+
+}  // namespace troupe::support

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <sstream>
+#include <string>
+
+#include <c10/util/Exception.h>
+
+namespace troupe::support {
+
+/// What an exception says, without the backtrace that libtorch adds to its own.
+inline std::string text_of(const std::exception& reason) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&reason);
+  return torch != nullptr ? torch->what_without_backtrace() : reason.what();
+}
+
+inline std::string text_of(const std::exception_ptr& reason) {
+  try {
+    std::rethrow_exception(reason);
+  } catch (const std::exception& known) {
+    return text_of(known);
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
+/// "0.25 s".
+inline std::string seconds_text(std::chrono::milliseconds time) {
+  std::ostringstream text;
+  text << static_cast<double>(time.count()) / 1e3 << " s";
+  return text.str();
+}
+
+}  // namespace troupe::support

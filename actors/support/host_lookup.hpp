@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <netdb.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace troupe::support {
+
+struct free_addresses {
+  void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
+};
+
+/// The addresses of a host's name, or why it has none.
+struct host_lookup {
+  std::unique_ptr<addrinfo, free_addresses> addresses;
+  std::string problem;     // "the host name '...' has no address (...)"
+  bool temporary = false;  // the look-up may succeed later
+
+  bool failed() const noexcept { return !problem.empty(); }
+};
+
+/// Asks the system, which may ask the network: this may take seconds.
+host_lookup look_up(const std::string& host, std::uint16_t port);
+
+}  // namespace troupe::support

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <troupe/actors/support/counted.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::support {
+
+/// For who asked for tensor `index` of `there`; `expectation` begins the text ("'forward' expected").
+inline error missing_tensor(std::size_t index, std::size_t there, const std::string& expectation) {
+  return {errc::misuse,
+          expectation + " at least " + counted(index + 1, "tensor") + ", got " + (there == 0 ? "none" : std::to_string(there))};
+}
+
+}  // namespace troupe::support

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include <caf/error.hpp>
+#include <caf/message.hpp>
+#include <caf/message_id.hpp>
+
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::support {
+
+/// Ends a request of the actor as if it had been answered with `why`. (CAF keeps the handlers of a request, with all that they
+/// hold, until there is an answer, and a node that went down gives none.)
+template <class Self>
+void end_request(Self self, caf::message_id which, caf::error why) {
+  self->enqueue(nullptr, which, caf::make_message(std::move(why)), nullptr);
+}
+
+/// An actor's requests that are not answered yet, by the node that was asked, so that those to a node that goes down can be ended.
+class open_requests {
+ public:
+  void add(node_id to, caf::message_id which) { open_[to].insert(which); }
+
+  void answered(node_id by, caf::message_id which) {
+    const auto found = open_.find(by);
+    if (found == open_.end()) return;
+    found->second.erase(which);
+    if (found->second.empty()) open_.erase(found);
+  }
+
+  /// Those to that node, which are forgotten.
+  std::set<caf::message_id> take(node_id to) {
+    auto all = open_.extract(to);
+    return all ? std::move(all.mapped()) : std::set<caf::message_id>{};
+  }
+
+  bool empty() const noexcept { return open_.empty(); }
+
+ private:
+  std::unordered_map<node_id, std::set<caf::message_id>> open_;
+};
+
+}  // namespace troupe::support

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <unistd.h>
+#include <utility>
+
+namespace troupe::support {
+
+/// A file descriptor with an owner.
+class owned_descriptor {
+ public:
+  owned_descriptor() = default;
+  explicit owned_descriptor(int number) noexcept : number_(number) {}
+  owned_descriptor(owned_descriptor&& other) noexcept : number_(other.release()) {}
+  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~owned_descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+
+  int get() const noexcept { return number_; }
+  int release() noexcept { return std::exchange(number_, -1); }
+  explicit operator bool() const noexcept { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+}  // namespace troupe::support

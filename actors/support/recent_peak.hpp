@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace troupe::support {
+
+/// The largest of the last uses of a buffer: how much memory the buffer should keep.
+class recent_peak {
+ public:
+  /// At least so many uses count, at most twice as many.
+  static constexpr int window = 32;
+
+  /// Notes a use of so many bytes; returns the peak, this use included.
+  std::size_t add(std::size_t bytes) noexcept {
+    now_ = std::max(now_, bytes);
+    const auto result = std::max(now_, before_);
+    if (++uses_ == window) {
+      before_ = std::exchange(now_, 0);
+      uses_ = 0;
+    }
+    return result;
+  }
+
+ private:
+  std::size_t before_ = 0;  // of the last full window
+  std::size_t now_ = 0;     // of the one that goes on
+  int uses_ = 0;
+};
+
+}  // namespace troupe::support

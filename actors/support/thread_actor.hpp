@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pthread.h>
+#include <memory>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/blocking_actor.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/system_messages.hpp>
+
+namespace troupe::support {
+
+/// An actor with a thread of its own, which handles one message after another until it is told to exit.
+///   TA-1  where the system gives no thread it throws std::system_error, and nothing is left. (CAF counts a detached actor before it
+///         asks for the thread: at its end the system would wait for that actor for ever.)
+///   TA-2  the actor system ends after the thread.
+/// `make_handlers(self)` gives a tuple of handlers, on that thread. A handler may return the answer to its message, and must not throw.
+/// The thread's name has at most 15 characters.
+template <class MakeHandlers>
+caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
+  auto mailbox = std::make_unique<caf::scoped_actor>(system);
+  caf::actor self = *mailbox;
+  auto run = [&system, name, mailbox = std::move(mailbox), self, make_handlers = std::move(make_handlers)]() mutable {
+    ::pthread_setname_np(::pthread_self(), name);  // else it has the name of the thread that spawns it
+    bool over = false;
+    const auto end = [&](const caf::exit_msg&) { over = true; };
+    const auto receive = [&](auto... handlers) { (*mailbox)->do_receive(handlers..., end).until([&] { return over; }); };
+    {
+      const auto make = std::move(make_handlers);  // what it holds goes before the system may end
+      std::apply(receive, make(self));
+    }
+    self = nullptr;
+    mailbox = nullptr;
+    system.dec_detached_threads();
+  };
+  system.inc_detached_threads();
+  try {
+    std::thread(std::move(run)).detach();
+  } catch (...) {
+    system.dec_detached_threads();
+    throw;
+  }
+  return self;
+}
+
+/// The same with one kind of message, a `Job`, which `handle(job, self)` handles.
+template <class Job, class Handle>
+caf::actor spawn_with_thread(caf::actor_system& system, const char* name, Handle handle) {
+  return spawn_handlers_with_thread(system, name, [handle = std::move(handle)](const caf::actor& self) {
+    return std::tuple{[handle, self](Job& job) { handle(job, self); }};
+  });
+}
+
+}  // namespace troupe::support

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace troupe::support {
+
+/// How long each kind of work took lately. Kinds may share an entry. Safe from any thread.
+class work_times {
+ public:
+  static constexpr std::int64_t short_ns = 500'000;
+
+  void note(std::string_view kind, std::int64_t ns) noexcept {
+    auto& mean = means_[place_of(kind)];
+    const auto before = mean.load(std::memory_order_relaxed);
+    mean.store(before == 0 ? ns + 1 : (before + ns) / 2 + 1, std::memory_order_relaxed);
+  }
+  /// Whether the next of that kind is likely to be short. False of what never ran.
+  bool is_short(std::string_view kind) const noexcept {
+    const auto mean = means_[place_of(kind)].load(std::memory_order_relaxed);
+    return mean != 0 && mean < short_ns;
+  }
+
+ private:
+  static constexpr std::size_t places = 256;
+  static std::size_t place_of(std::string_view kind) noexcept { return std::hash<std::string_view>{}(kind) % places; }
+
+  std::array<std::atomic<std::int64_t>, places> means_{};
+};
+
+}  // namespace troupe::support

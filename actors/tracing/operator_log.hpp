@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <troupe/actors/tracing/trace_span.hpp>
+
+namespace troupe::tracing {
+
+/// Spans of one call or burst, from the thread that runs it and from those that bring answers to it. Any thread may add.
+class span_collector {
+ public:
+  static constexpr std::size_t most = 20'000;  // later ones are left out
+
+  void add(trace_span span);
+  std::vector<trace_span> take();
+
+ private:
+  std::mutex mutex_;
+  std::vector<trace_span> spans_;
+};
+using span_collector_ptr = std::shared_ptr<span_collector>;
+
+/// While it lives, what this thread runs is collected: libtorch's operators and autograd functions, and the spans of calls made
+/// here. One a thread; a nested log restores the outer one.
+///   OL-1  with no collector it costs nothing, and hides the outer one.
+class operator_log {
+ public:
+  explicit operator_log(span_collector_ptr into);
+  ~operator_log();
+  operator_log(const operator_log&) = delete;
+  operator_log& operator=(const operator_log&) = delete;
+
+  /// The collector of this thread's innermost log, or null.
+  static span_collector_ptr current();
+
+ private:
+  operator_log* outer_;
+  span_collector_ptr into_;
+  std::uint64_t handle_ = 0;
+};
+
+/// Moves spans of another node onto this one's clock: the first of them, which encloses the others, comes to lie in the middle
+/// of [begin_ns, end_ns], the time that this node waited for them, and none reaches beyond it.
+void place_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int64_t end_ns);
+
+}  // namespace troupe::tracing

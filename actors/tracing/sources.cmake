@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+add_room(tracing
+  chrome_trace.cpp
+  operator_log.cpp
+  trace_span.cpp
+  tracer.cpp)

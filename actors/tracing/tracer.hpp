@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/fwd.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include <troupe/actors/support/atoms.hpp>
+#include <troupe/actors/tracing/trace_span.hpp>
+
+namespace troupe::tracing {
+
+/// Keeps a node's newest spans and hands them out.
+///   TR-1  it holds at most its capacity; older spans give way and are counted.
+///   TR-2  a recorder that is off sends nothing and copies nothing.
+using tracer_actor = caf::typed_actor<caf::reacts_to<trace_span>,
+                                      caf::replies_to<support::collect_atom>::with<trace_log>>;  // oldest first; they stay
+
+/// A bounded memory of spans.
+class span_ring {
+ public:
+  explicit span_ring(std::size_t capacity) : capacity_(capacity == 0 ? 1 : capacity) {}
+  void add(trace_span span);
+  /// The spans, oldest first.
+  trace_log log() const;
+
+ private:
+  std::size_t capacity_;
+  std::size_t oldest_ = 0;
+  std::uint64_t dropped_ = 0;
+  std::vector<trace_span> spans_;
+};
+
+struct tracer_state {
+  static inline const char* name = "tracer";
+  span_ring ring{200'000};
+};
+
+tracer_actor::behavior_type make_tracer(tracer_actor::stateful_pointer<tracer_state> self, std::size_t capacity);
+
+/// On the scheduler; ends by an exit message.
+tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity = 200'000);
+
+/// Records spans from any thread. Copies share one switch. A default one records nothing.
+class trace_recorder {
+ public:
+  trace_recorder() = default;
+  trace_recorder(tracer_actor to, bool enabled);
+
+  bool enabled() const noexcept { return shared_ && shared_->enabled.load(std::memory_order_relaxed); }
+  void enable(bool on) noexcept;
+
+  /// Whether calls and passes of this node bring back what they ran. Goes with `enabled`.
+  bool profiling() const noexcept { return enabled() && shared_->profiling.load(std::memory_order_relaxed); }
+  void profile(bool on) noexcept;
+
+  /// A finished span, steady clock in nanoseconds. The lane is the category where none is named.
+  void record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
+              std::string_view lane = {}) const;
+  void record(trace_span span) const;
+
+ private:
+  struct shared {
+    std::atomic<bool> enabled;
+    std::atomic<bool> profiling{false};
+    tracer_actor to;
+  };
+  std::shared_ptr<shared> shared_;
+};
+
+}  // namespace troupe::tracing
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::tracing::trace_span)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::tracing::trace_log)

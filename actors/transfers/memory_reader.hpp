@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <mutex>
+#include <utility>
+
+#include <troupe/actors/contracts/workers.hpp>
+
+namespace troupe::services {
+
+class node_services;
+
+}  // namespace troupe::services
+
+namespace troupe::transfers {
+
+/// Throws std::system_error where the system gives no thread.
+contracts::memory_reader_actor spawn_memory_reader(services::node_services& here);
+
+/// The memory reader of a node, which starts when it is asked for first. Any thread may use it.
+class lazy_memory_reader {
+ public:
+  explicit lazy_memory_reader(services::node_services& here) : here_(here) {}
+
+  /// Null after stop(). Throws std::system_error where the system gives no thread. Pre: the node has a network.
+  contracts::memory_reader_actor get() {
+    std::lock_guard lock(mutex_);
+    if (!stopped_ && !reader_) reader_ = spawn_memory_reader(here_);
+    return reader_;
+  }
+  /// The node stops: hands out the reader, if there is one, to be ended.
+  contracts::memory_reader_actor stop() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    return std::exchange(reader_, {});
+  }
+
+ private:
+  services::node_services& here_;
+  std::mutex mutex_;  // guards what follows
+  contracts::memory_reader_actor reader_;
+  bool stopped_ = false;
+};
+
+}  // namespace troupe::transfers

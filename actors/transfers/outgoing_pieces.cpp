@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/transfers/outgoing_pieces.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe::transfers {
+
+namespace {
+
+bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr() && a.nbytes() == b.nbytes();
+}
+
+}  // namespace
+
+bool outgoing_pieces::any_large(const std::vector<at::Tensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const auto& each) { return payload_bytes(each) >= large_bytes; });
+}
+
+void outgoing_pieces::add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send) {
+  wire::Tensors unused;
+  travelling_tensors forms;
+  describe_tensors(tensors, unused, forms);
+  ahead.transfers.assign(forms.size(), 0);
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    if (forms[i].nbytes() < large_bytes) continue;
+    for (std::size_t before = 0; before < i; ++before)
+      if (same_elements(forms[before], forms[i])) ahead.transfers[i] = ahead.transfers[before];
+    if (ahead.transfers[i] == 0) queue_.emplace_back(transfer{ahead.from, ahead.transfers[i] = ++last, forms[i]});
+  }
+  queue_.emplace_back(std::move(send));
+}
+
+std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct) {
+  if (queue_.empty()) return std::nullopt;
+  if (auto* send = std::get_if<send_message>(&queue_.front())) {
+    auto result = std::move(*send);
+    queue_.pop_front();
+    return result;
+  }
+  if (under_way_ == window) return std::nullopt;
+  for (auto at = queue_.begin(); at != queue_.end(); ++at) {
+    auto* each = std::get_if<transfer>(&*at);
+    if (each == nullptr || each->how == way::refused || each->all_left()) continue;
+    ++under_way_;
+    if (each->how == way::undecided) each->how = direct ? way::offers : way::pieces;
+    if (each->how == way::offers) return next_offer(*each);
+    auto piece = next_piece(*each);
+    if (each->all_left()) queue_.erase(at);
+    return piece;
+  }
+  return std::nullopt;
+}
+
+tensor_piece outgoing_pieces::next_piece(transfer& of) {
+  const auto total = of.form.nbytes();
+  const auto bytes = std::min<std::uint64_t>(piece_bytes, total - of.offset);
+  const auto offset = std::exchange(of.offset, of.offset + bytes);
+  return {of.from, of.number, total, offset, bytes_of(of.form, offset, bytes)};
+}
+
+tensor_offer outgoing_pieces::next_offer(transfer& of) {
+  const auto total = of.form.nbytes();
+  const auto bytes = std::min<std::uint64_t>(offer_bytes, total - of.offset);
+  const auto offset = std::exchange(of.offset, of.offset + bytes);
+  ++of.offered;
+  const auto address = reinterpret_cast<std::uintptr_t>(of.form.const_data_ptr()) + offset;
+  return {of.from, of.number, total, offset, bytes, address, 0, 0};
+}
+
+void outgoing_pieces::answered(std::uint64_t number, bool taken) {
+  --under_way_;
+  const auto at = std::find_if(queue_.begin(), queue_.end(), [&](const entry& each) {
+    const auto* found = std::get_if<transfer>(&each);
+    return found != nullptr && found->number == number;
+  });
+  if (at == queue_.end()) return;
+  auto& of = std::get<transfer>(*at);
+  if (!taken) of.how = way::refused;
+  if (--of.offered > 0) return;
+  if (of.how == way::refused) {
+    of.how = way::pieces;
+    of.offset = 0;
+  } else if (of.all_left()) {
+    queue_.erase(at);
+  }
+}
+
+}  // namespace troupe::transfers

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include <caf/error.hpp>
+#include <caf/result.hpp>
+#include <caf/unit.hpp>
+
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/transfers/memory_reader.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/foreign_memory.hpp>
+
+/// How a `peer` actor takes large tensors, the other side of ship.hpp: pieces that were read with their message, and those that it
+/// has read out of the memory of the process that offers them (PE-8).
+namespace troupe::transfers {
+
+template <class Self>
+void piece_came(Self self, const tensor_piece& piece) {
+  auto& here = *self->state.here;
+  if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
+}
+
+/// None if that node's memory may be read here.
+inline caf::error why_not_read(services::node_services& here, node_id from) {
+  const auto refused = [&](const char* why) {
+    return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
+  };
+  if (!here.networked() || !here.options().direct_memory) return refused("direct memory is turned off there");
+  if (!here.directory().face(from)) return refused("that is not up here");
+  if (!is_loopback(here.directory().host(from))) return refused("that does not listen on loopback");
+  return {};
+}
+
+template <class Self>
+caf::result<memory_mark> draw_mark(Self self, const request_mark& from) {
+  auto& here = *self->state.here;
+  if (auto why = why_not_read(here, from.from)) return why;
+  const auto* drawn = from.process != this_process() ? self->state.direct.draw(from.from) : nullptr;
+  if (drawn == nullptr) return make_error(errc::refused, "no mark for a node of the same process, or no random numbers");
+  return *drawn;
+}
+
+/// Answered by offer_read.
+template <class Self>
+caf::result<void> read_offer(Self self, const tensor_offer& offer) {
+  auto& here = *self->state.here;
+  if (auto why = why_not_read(here, offer.from)) return why;
+  const auto* given = self->state.direct.drawn(offer.from);
+  if (given == nullptr) return make_error(errc::refused, "an offer from node " + to_string(offer.from) + ", which has no mark");
+  contracts::memory_reader_actor reader;
+  try {
+    reader = self->state.parts->memory_reader.get();
+  } catch (const std::system_error& none) {
+    return make_error(errc::refused, "node '" + here.name() + "' can't start the thread that reads memory: " + none.what());
+  }
+  if (!reader) return make_error(errc::stopping, "node '" + here.name() + "' is stopping");
+  auto promise = self->make_response_promise();
+  self->send(reader, std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, *given, promise, {}}));
+  return promise;
+}
+
+template <class Self>
+void offer_read(Self self, contracts::incoming_offer& job) {
+  auto& here = *self->state.here;
+  const auto from = job.offer.from;
+  if (here.directory().is_down(from)) here.arriving().drop(from);
+  if (job.failure) {
+    job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
+    return;
+  }
+  here.directory().read(from, job.offer.bytes);
+  job.promise.deliver(caf::unit);
+}
+
+}  // namespace troupe::transfers

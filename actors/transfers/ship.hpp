@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <caf/actor_cast.hpp>
+#include <caf/duration.hpp>
+#include <caf/error.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/transfers/outgoing_pieces.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/foreign_memory.hpp>
+
+/// How a `peer` actor sends large tensors ahead of their messages (PE-6): its outgoing_pieces decide what, here it leaves.
+namespace troupe::transfers {
+
+/// Whether a message with these tensors to that node is to leave after them.
+inline bool goes_ahead(services::node_services& here, node_id to, const std::vector<at::Tensor>& tensors) {
+  return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().face(to);
+}
+
+template <class Self>
+void send_pieces(Self self, node_id to);
+
+/// The receiver answers when it has the elements. Of a piece that was refused nothing follows here: who waits for the message is
+/// told when that can't be read.
+template <class Self>
+void send_piece(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_piece piece) {
+  const auto request = self->request(caf::actor_cast<contracts::peer_actor>(face), caf::infinite, std::move(piece));
+  self->state.asked.add(to, request.id());
+  auto taken = [self, to, id = request.id()] {
+    self->state.asked.answered(to, id);
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
+    send_pieces(self, to);
+  };
+  request.then(taken, [taken](const caf::error&) { taken(); });
+}
+
+template <class Self>
+void send_offer(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_offer offer) {
+  const auto number = offer.transfer;
+  self->state.direct.complete(offer, to);
+  const auto request = self->request(caf::actor_cast<contracts::peer_actor>(face), caf::infinite, offer);
+  const auto id = request.id();
+  self->state.asked.add(to, id);
+  auto taken = [self, to, number, id] {
+    self->state.asked.answered(to, id);
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken(number);
+    send_pieces(self, to);
+  };
+  auto refused = [self, to, number, id](const caf::error& why) {
+    self->state.asked.answered(to, id);
+    if (why == errc::refused) self->state.direct.refused(to);
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.refused(number);
+    send_pieces(self, to);
+  };
+  request.then(taken, refused);
+}
+
+/// Sends what may leave for that node now, and goes on whenever it has taken a piece.
+template <class Self>
+void send_pieces(Self self, node_id to) {
+  auto& leaving = self->state.leaving;
+  const auto found = leaving.find(to);
+  const auto face = self->state.here->directory().face(to);
+  if (found == leaving.end() || !face) return;
+  while (auto step = found->second.next(self->state.direct.reads_here(to))) {
+    if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
+      (*send)();
+    else if (auto* offer = std::get_if<tensor_offer>(&*step))
+      send_offer(self, to, face, *offer);
+    else
+      send_piece(self, to, face, std::move(std::get<tensor_piece>(*step)));
+  }
+  if (found->second.empty()) leaving.erase(found);
+}
+
+/// Asks a node on this machine, once, whether it reads large tensors out of this process's memory. Until it has answered they leave
+/// in pieces. Pre: it is up.
+template <class Self>
+void ask_for_mark(Self self, node_id to) {
+  auto& here = *self->state.here;
+  if (!here.options().direct_memory || !self->state.direct.ask(to) || !is_loopback(here.directory().host(to))) return;
+  const auto face = caf::actor_cast<contracts::peer_actor>(here.directory().face(to));
+  const auto request = self->request(face, here.options().deadline, request_mark{here.id(), this_process()});
+  const auto id = request.id();
+  self->state.asked.add(to, id);
+  request.then(
+    [self, to, id](const memory_mark& drawn) {
+      self->state.asked.answered(to, id);
+      self->state.direct.keep(to, drawn);
+    },
+    [self, to, id](const caf::error&) { self->state.asked.answered(to, id); });
+}
+
+/// Sends the large tensors of a message, then calls `send`. Pre: goes_ahead.
+template <class Self>
+void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead,
+          outgoing_pieces::send_message send) {
+  ahead.from = self->state.here->id();
+  ask_for_mark(self, to);
+  self->state.leaving[to].add(tensors, ahead, self->state.last_transfer, std::move(send));
+  send_pieces(self, to);
+}
+
+/// The message that these were for does not leave any more (PE-7).
+inline void call_off(services::node_services& here, node_id to, const sent_ahead& ahead) {
+  const auto face = here.directory().face(to);
+  if (!face) return;
+  for (const auto number : ahead.transfers)
+    if (number != 0) caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), tensor_piece{here.id(), number, 0, 0, {}});
+}
+
+}  // namespace troupe::transfers

@@ -14,7 +14,7 @@
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
-#include <troupe/messages/message_size.hpp>
+#include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
 

@@ -178,7 +178,7 @@ struct optimizer::implementation {
   }
 };
 
-optimizer::optimizer(node& here, objects::optimizer_settings options, std::vector<remote_module> modules, named_tensors local,
+optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local,
                      named_tensors local_buffers)
     : implementation_(
         new implementation{.parts = {here, options, std::move(modules), std::move(local), std::move(local_buffers)}}) {}

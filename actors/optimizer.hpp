@@ -9,26 +9,26 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/actors/context.hpp>
-#include <troupe/actors/objects/optimizer_settings.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/actors/remote_module.hpp>
 
 namespace troupe {
 
 /// Steps parameters where they live: one libtorch optimizer on every node that holds some of them. Not for several threads at
 /// once.
-///   OP-1  a step gives the bits that one libtorch optimizer over all parameters gives; a clipped one too, where the gradients
+///   OM-1  a step gives the bits that one libtorch optimizer over all parameters gives; a clipped one too, where the gradients
 ///         are scaled by min(1, clip / (norm + 1e-6)) with the norm in double, summed in the order modules, then local.
-///   OP-2  gradients that are not finite are refused by a clipped step before anything is changed.
-///   OP-3  a checkpoint that does not fit is refused before any node changes anything.
-///   OP-4  a run that loads a checkpoint goes on with the bits of the run that saved it. For that, a checkpoint has the modules'
+///   OM-2  gradients that are not finite are refused by a clipped step before anything is changed.
+///   OM-3  a checkpoint that does not fit is refused before any node changes anything.
+///   OM-4  a run that loads a checkpoint goes on with the bits of the run that saved it. For that, a checkpoint has the modules'
 ///         buffers and, of each node's process, the state of libtorch's default generator on the CPU.
-///   OP-5  gathered gradients count for one step, which drops them on every node, also when it throws; a gather that fails
+///   OM-5  gathered gradients count for one step, which drops them on every node, also when it throws; a gather that fails
 ///         drops them, too. Their sums are in the order of gather().
 class optimizer {
  public:
   /// Over the parameters of remote modules and, on this node, `local` ones. Checkpoints hold the modules' buffers and
   /// `local_buffers`. Blocks; throws troupe::error.
-  optimizer(node& here, objects::optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {},
+  optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {},
             named_tensors local_buffers = {});
   ~optimizer();
 

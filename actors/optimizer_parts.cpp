@@ -20,7 +20,7 @@ void optimizer_parts::group::take(const call_reply& made) {
     counts.push_back(static_cast<std::size_t>(get<std::int64_t>(made.values, "count." + std::to_string(i))));
 }
 
-optimizer_parts::optimizer_parts(node& here, const objects::optimizer_settings& settings, std::vector<remote_module> modules,
+optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
                                  named_tensors local, named_tensors local_buffers)
     : here_(here), modules_(std::move(modules)) {
   std::vector<std::shared_ptr<module>> own;

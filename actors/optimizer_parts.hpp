@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <troupe/actors/objects/local_optimizer.hpp>
-#include <troupe/actors/objects/optimizer_settings.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/remote_object.hpp>
 
@@ -31,8 +31,8 @@ class optimizer_parts {
   using values_for = std::function<attributes(const group&)>;
 
   /// Makes the parts; throws what the first of them is refused with, and leaves none then.
-  optimizer_parts(node& here, const objects::optimizer_settings& settings, std::vector<remote_module> modules,
-                  named_tensors local, named_tensors local_buffers);
+  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local,
+                  named_tensors local_buffers);
 
   node& here() const noexcept { return here_; }
   objects::local_optimizer& local() noexcept { return *local_; }

@@ -16,9 +16,9 @@ namespace troupe::apps {
 void block_stop_signals();
 
 /// Waits for SIGINT and SIGTERM (blocked by block_stop_signals) on a thread of its own. One at a time in a process.
-///   ST-1  the callback runs once, at the first signal, on that thread; it may take locks and allocate.
-///   ST-2  `wait` returns at a signal that came before it as well as at one that comes later.
-///   ST-3  a signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so that a
+///   SI-1  the callback runs once, at the first signal, on that thread; it may take locks and allocate.
+///   SI-2  `wait` returns at a signal that came before it as well as at one that comes later.
+///   SI-3  a signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so that a
 ///         stop that hangs can be cut short. One that comes sooner is taken for the same wish: wrappers pass on what a terminal
 ///         sent to all.
 class stop_signal {

@@ -3,16 +3,25 @@
 # TroupeTargets.cmake install the targets.
 include(CMakePackageConfigHelpers)
 
-foreach(room IN ITEMS messages engine devices actors)
-  if(EXISTS "${PROJECT_SOURCE_DIR}/${room}/CMakeLists.txt")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/${room}"
-      DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe FILES_MATCHING PATTERN "*.hpp")
+# What programs include, and what these headers reach; nothing else is installed. tests/structure checks that none of it is private
+# to a room.
+set(troupe_public_headers
+  actors/troupe.hpp engine/backward.hpp engine/drop_in/install.hpp messages/caf_error.hpp)
+
+set(headers ${troupe_public_headers})
+set(installed)
+while(headers)
+  list(POP_FRONT headers header)
+  if(NOT header IN_LIST installed AND EXISTS "${PROJECT_SOURCE_DIR}/${header}")
+    list(APPEND installed ${header})
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${folder})
+    file(STRINGS "${PROJECT_SOURCE_DIR}/${header}" includes REGEX "^#include <troupe/")
+    list(TRANSFORM includes REPLACE "^#include <troupe/(.*)>.*" "\\1")
+    list(APPEND headers ${includes})
   endif()
-endforeach()
-if(EXISTS "${PROJECT_SOURCE_DIR}/actors/troupe.hpp")
-  install(FILES "${PROJECT_SOURCE_DIR}/actors/troupe.hpp"
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe)
-endif()
+endwhile()
+install(FILES "${PROJECT_SOURCE_DIR}/actors/troupe.hpp" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe)
 
 set(troupe_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/troupeConfig.cmake.in"

@@ -179,8 +179,6 @@ function(_troupe_generate_protobuf target)
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
   add_custom_target(${target}_generated DEPENDS ${headers})
   add_dependencies(generated ${target}_generated)
-  install(DIRECTORY "${folder}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${room}
-    FILES_MATCHING PATTERN "*.pb.h")
 endfunction()
 
 # troupe_add_program(<name> SOURCES <file>... [DEPENDS <target>...] [PCH <flavour>] [INSTALL]

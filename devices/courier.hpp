@@ -17,10 +17,10 @@ namespace troupe::devices {
 
 /// Sends what is staged once it is there: a thread that waits for the device so that nobody else has to. It starts with the
 /// first parcel.
-///   CR-1  what needs no waiting is sent by the caller, at once, unless an earlier parcel still waits.
-///   CR-2  parcels are sent in the order in which they were posted, each exactly once, on one thread at a time.
-///   CR-3  where the device failed, or the system gives no thread, `send` is told why; it sends nothing then.
-///   CR-4  finish() and the destructor end in time, whatever the device does. The `send` of a parcel that is not there by then,
+///   CE-1  what needs no waiting is sent by the caller, at once, unless an earlier parcel still waits.
+///   CE-2  parcels are sent in the order in which they were posted, each exactly once, on one thread at a time.
+///   CE-3  where the device failed, or the system gives no thread, `send` is told why; it sends nothing then.
+///   CE-4  finish() and the destructor end in time, whatever the device does. The `send` of a parcel that is not there by then,
 ///         or that is posted later, is told that it came too late (troupe::error, stopping).
 /// `send` must not throw. Any thread may post.
 class courier {
@@ -47,7 +47,7 @@ class courier {
 };
 
 /// What a node needs to send tensors of accelerators. It costs nothing until there is one to send.
-///   TR-1  parcels of one device keep their order; those of one device do not wait for another device.
+///   TF-1  parcels of one device keep their order; those of one device do not wait for another device.
 class transfers {
  public:
   staging stage;

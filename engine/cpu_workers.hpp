@@ -12,9 +12,9 @@ namespace troupe::engine {
 
 /// Threads beside the one that runs a pass. The engine has none of its own: who wants functions of one pass to run at once
 /// provides them. Several passes may share one.
-///   CW-1  what is posted runs once, soon, on a thread that runs no pass. It does not throw.
-///   CW-2  a pass never waits for work to begin that it has posted, so that no worker need be free.
-///   CW-3  they belong to the process that made them. A pass with them in a forked child, which lacks the threads, throws.
+///   EW-1  what is posted runs once, soon, on a thread that runs no pass. It does not throw.
+///   EW-2  a pass never waits for work to begin that it has posted, so that no worker need be free.
+///   EW-3  they belong to the process that made them. A pass with them in a forked child, which lacks the threads, throws.
 class cpu_workers {
  public:
   virtual ~cpu_workers() = default;

@@ -8,7 +8,7 @@
 
 #include <c10/util/Exception.h>
 
-#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/recordings.hpp>
 
 namespace troupe::engine {

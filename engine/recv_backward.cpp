@@ -8,13 +8,19 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <troupe/engine/describe.hpp>
+#include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
 
 torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_list&& gradients) {
-  running_pass::emit(*this, std::move(gradients));
+  const auto out = running_pass::leaves_by();
+  TORCH_CHECK(
+    out.to != nullptr, "troupe::recv_backward of message ", describe(message),
+    ": this backward pass does not leave its node, but its graph goes on at another one. Call backward() of the context ",
+    describe(context), " instead");
+  out.to->emit(*this, std::move(gradients), out.more);
   return {};
 }
 

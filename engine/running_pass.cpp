@@ -6,9 +6,8 @@
 #include <c10/util/Exception.h>
 
 #include <troupe/engine/describe.hpp>
-#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/ready_queue.hpp>
-#include <troupe/engine/recv_backward.hpp>
 
 namespace troupe::engine {
 
@@ -53,13 +52,9 @@ bool running_pass::all_of_each_graph_runs() const noexcept {
   return true;
 }
 
-void running_pass::emit(const recv_backward& from, std::vector<at::Tensor> gradients) {
+running_pass::way_out running_pass::leaves_by() noexcept {
   const running_pass* const pass = here.innermost;
-  TORCH_CHECK(
-    pass != nullptr && pass->settings_.emit_to != nullptr, "troupe::recv_backward of message ", describe(from.message),
-    ": this backward pass does not leave its node, but its graph goes on at another one. Call backward() of the context ",
-    describe(from.context), " instead");
-  pass->settings_.emit_to->emit(from, std::move(gradients), !pass->ready_.empty());
+  return pass == nullptr ? way_out{} : way_out{pass->settings_.emit_to, !pass->ready_.empty()};
 }
 
 same_passes::same_passes(running_pass* outer) noexcept : innermost_(here.innermost), depth_(here.depth) {

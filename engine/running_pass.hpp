@@ -13,9 +13,9 @@
 
 namespace troupe::engine {
 
+class outlet;
 class ready_queue;
 struct graph_task_settings;
-struct recv_backward;
 
 /// What a pass gathers apart from gradients. It stays with the graph task between two stretches of work.
 ///   RP-2  callbacks are in the order in which they were queued, also where several threads run functions of the pass. All of
@@ -46,8 +46,13 @@ class running_pass {
   /// How many passes run within each other on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
-  /// Hands gradients to the outlet of this thread's pass. Throws where there is none.
-  static void emit(const recv_backward& from, std::vector<at::Tensor> gradients);
+  /// Where gradients leave the node by, and whether the pass has other functions ready.
+  struct way_out {
+    outlet* to = nullptr;
+    bool more = false;
+  };
+  /// That of this thread's pass. No outlet where the thread runs no pass, or one that does not leave the node.
+  static way_out leaves_by() noexcept;
 
   /// Null where none runs, as during final callbacks.
   torch::autograd::Node* current_function() const noexcept {

@@ -21,18 +21,18 @@ namespace troupe::engine {
 
 /// Keeps libtorch's thread-local state as the thread has it at construction. libtorch sets all of it around each function, which
 /// takes longer than a function of troupe's; the keeper looks for changes instead.
-///   TS-1  restore() looks for changes of these: grad, inference and forward grad mode, multithreading, view replay, whether
+///   TH-1  restore() looks for changes of these: grad, inference and forward grad mode, multithreading, view replay, whether
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
 ///         functorch, observers (record functions). Where one of these has changed, restore() sets all of these back.
-///   TS-2  autocast's types on the CPU and CUDA, which only calls into libtorch tell, are looked at by the destructor alone, and
+///   TH-2  autocast's types on the CPU and CUDA, which only calls into libtorch tell, are looked at by the destructor alone, and
 ///         set back with the rest.
-///   TS-3  where nothing has changed, restore() takes a few nanoseconds and allocates nothing.
-///   TS-4  not looked at, for it would cost too much: autocast's types of other devices, debug info, the handler of warnings,
+///   TH-3  where nothing has changed, restore() takes a few nanoseconds and allocates nothing.
+///   TH-4  not looked at, for it would cost too much: autocast's types of other devices, debug info, the handler of warnings,
 ///         objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors below the
 ///         topmost ones. If nothing else has changed, a change of these stays.
-///   TS-5  where restore() sets the rest back, the containers decide about TS-4: modes, default hooks or the reason that disables
-///         them, layers, observers, group of graph execution. If one of them held something at construction, all of TS-4 but the
-///         handler of warnings is set back too. If all were empty, TS-4 is left alone, but default hooks go.
+///   TH-5  where restore() sets the rest back, the containers decide about TH-4: modes, default hooks or the reason that disables
+///         them, layers, observers, group of graph execution. If one of them held something at construction, all of TH-4 but the
+///         handler of warnings is set back too. If all were empty, TH-4 is left alone, but default hooks go.
 class thread_state_keeper {
  public:
   thread_state_keeper();

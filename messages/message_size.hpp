@@ -2,10 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
-#include <vector>
-
-#include <ATen/core/Tensor.h>
 
 /// How large messages can be: CAF gives the length of one 32 bits.
 namespace troupe {
@@ -15,10 +11,6 @@ inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
 /// The structs of one CAF message have at most so many bytes together: a message of an own actor may hold several. What follows
 /// them takes the rest of what a length of 32 bits can say.
 inline constexpr std::uint64_t max_message_bytes = 0xff000000;
-
-/// Throws troupe::error(unsupported_tensor), the text beginning with `what`, if the tensors, wherever they are, have more bytes
-/// together than one struct may have.
-void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view what);
 
 /// What holds now: max_message_bytes, or what a test set.
 std::uint64_t longest_message() noexcept;

@@ -221,6 +221,19 @@ void check_can_travel(const at::Tensor& tensor, std::string_view what) {
   }
 }
 
+void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view what) {
+  std::uint64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) {
+    const bool counts = tensor.defined() && !tensor.is_nested() && (tensor.is_sparse() || tensor.layout() == at::kStrided);
+    bytes += counts ? payload_bytes(tensor) : 0;  // others are refused one by one
+  }
+  if (bytes > max_payload_bytes) {
+    throw error{errc::unsupported_tensor, std::string{what} + ": the tensors have " + std::to_string(bytes) +
+                                            " bytes together, at most " + std::to_string(max_payload_bytes) +
+                                            " travel in one message; send them in several"};
+  }
+}
+
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::string why = why_it_cannot_travel(tensors[i]);

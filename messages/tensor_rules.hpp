@@ -30,6 +30,10 @@ std::string why_it_cannot_travel(const at::Tensor& tensor);
 /// Call it before sending: CAF drops an error met while it writes a message.
 void check_can_travel(const at::Tensor& tensor, std::string_view what);
 
+/// Throws troupe::error(unsupported_tensor), the text beginning with `what`, if the tensors, wherever they are, have more bytes
+/// together than one struct may have.
+void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view what);
+
 /// check_can_travel for all, each named `what[index]`, and check_sum_travels.
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what);
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/complaint.hpp>
 #include <troupe/messages/messages.hpp>
 
 /// Structs to protobuf headers and back, all but the tensors. Private to this room.
@@ -97,7 +98,6 @@ void to_wire(const memory_mark& x, wire::MemoryMark& to);
 void to_wire(const tensor_offer& x, wire::TensorOffer& to);
 
 /// Takes what a header says; null, or what is wrong with it.
-using complaint = const char*;
 complaint from_wire(const wire::Autograd& from, autograd_message& x);
 complaint from_wire(const wire::Hello& from, hello& x);
 complaint from_wire(const wire::Member& from, member& x);

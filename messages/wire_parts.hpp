@@ -6,8 +6,10 @@
 #include <limits>
 #include <utility>
 
+#include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/complaint.hpp>
+#include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
-#include <troupe/messages/wire.hpp>
 
 /// The parts that several headers have: ids, lists of them, attributes, addresses. `put` fills a header, `take` reads one.
 /// Private to this room.

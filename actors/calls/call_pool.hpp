@@ -11,9 +11,9 @@ namespace troupe::calls {
 
 /// Decides which worker runs which call. `limit` calls compute at once; a call that waits for another call lends its place, so
 /// calls nested through nodes never wait for each other's workers.
-///   CP-1  while a call waits in the queue, `limit` calls are computing.
-///   CP-2  calls start in the order in which they came.
-///   CP-3  surplus() hands out idle workers until `most_idle` are left.
+///   PW-1  while a call waits in the queue, `limit` calls are computing.
+///   PW-2  calls start in the order in which they came.
+///   PW-3  surplus() hands out idle workers until `most_idle` are left.
 template <class Worker, class Call>
 class call_pool {
  public:

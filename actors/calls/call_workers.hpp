@@ -9,7 +9,7 @@
 namespace troupe::calls {
 
 /// The threads of a node that run calls. Any thread may use it.
-///   CW-3  after stop() no worker is made.
+///   WK-1  after stop() no worker is made.
 class call_workers {
  public:
   explicit call_workers(call_surroundings here) : here_(here) {}

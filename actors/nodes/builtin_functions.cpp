@@ -182,7 +182,7 @@ call_reply set_buffers(node_parts& here, call_arguments& arguments) {
 
 call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
   const auto owner = take_owner(arguments.values);
-  objects::optimizer_settings settings{take_text(arguments.values, calls::value_names::type), {}};
+  optimizer_settings settings{take_text(arguments.values, calls::value_names::type), {}};
   std::vector<std::shared_ptr<module>> modules;
   const std::string module_prefix = "module.";
   const std::string option_prefix = "option.";

@@ -12,7 +12,7 @@
 #include <troupe/actors/module.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
-#include <troupe/actors/objects/optimizer_settings.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe::objects {

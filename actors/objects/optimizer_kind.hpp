@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <troupe/actors/objects/optimizer_settings.hpp>
+#include <troupe/actors/optimizer_settings.hpp>
 
 namespace torch::optim {
 class Optimizer;

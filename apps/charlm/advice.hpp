@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "apps/charlm/training.hpp"
+#include "apps/charlm/train_options.hpp"
 
 namespace troupe::apps::charlm {
 

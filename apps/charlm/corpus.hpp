@@ -19,9 +19,9 @@ struct batch {
 
 /// A text cut into blocks of 2,000 characters: every tenth is for validation (of a long text 24 of them, evenly spaced), the
 /// rest for training.
-///   CO-1  no training window touches a validation block.
-///   CO-2  the batch of a step depends on the seed and the step alone, so that a run can continue from any step.
-///   CO-3  a text that has no validation block or no training window throws std::runtime_error, naming what it needs.
+///   CX-1  no training window touches a validation block.
+///   CX-2  the batch of a step depends on the seed and the step alone, so that a run can continue from any step.
+///   CX-3  a text that has no validation block or no training window throws std::runtime_error, naming what it needs.
 class corpus {
  public:
   static constexpr std::size_t block_length = 2000;

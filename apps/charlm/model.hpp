@@ -21,9 +21,9 @@ struct stage_place {
 
 /// One stage of the transformer: tokens [windows, context] of int64 in at the first, hidden [windows, context, width] between
 /// stages, logits [windows, context, vocabulary] out at the last.
-///   ST-1  stages made with one seed have the same parameters however many there are: `count` of them in a row are the whole
+///   SG-1  stages made with one seed have the same parameters however many there are: `count` of them in a row are the whole
 ///         model.
-///   ST-2  an input of another shape or dtype throws std::runtime_error with the shape that was expected.
+///   SG-2  an input of another shape or dtype throws std::runtime_error with the shape that was expected.
 class stage : public torch::nn::Module {
  public:
   stage(const model_shape& shape, stage_place place, std::uint64_t seed);

@@ -25,9 +25,9 @@ struct step_result {
 };
 
 /// A model whose stages live on nodes, trained from this one.
-///   PL-1  the micro-batches of a context move through the stages one behind the other, so that all stages work at once; while
+///   PI-1  the micro-batches of a context move through the stages one behind the other, so that all stages work at once; while
 ///         stages wait at the beginning and the end of one context's passes, they work for another.
-///   PL-2  gradients are summed in the order of the micro-batches, so that they have the bits of a single process.
+///   PI-2  gradients are summed in the order of the micro-batches, so that they have the bits of a single process.
 class pipeline {
  public:
   /// Makes one stage on each of the peers, in order. Blocks; throws troupe::error.

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/charlm/run_state.hpp"
-#include "apps/charlm/training.hpp"
+#include "apps/charlm/train_options.hpp"
 
 namespace troupe::apps::charlm {
 

@@ -11,7 +11,7 @@ namespace troupe::engine {
 /// Tells libtorch's current graph task, which runs our private function, about the functions of the plan: what
 /// get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order() answer, and with the exec info which
 /// gradients libtorch's own functions compute.
-///   TS-1  answers are those of libtorch's engine for the same pass, except that the private function is in them.
+///   DT-1  answers are those of libtorch's engine for the same pass, except that the private function is in them.
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 

@@ -38,8 +38,7 @@ struct model {
   at::Tensor scale = at::ones({2}).requires_grad_();
   std::optional<optimizer> steps;
 
-  explicit model(linear_cluster& where, objects::optimizer_settings settings = {}, int seed = 1, int width = 5)
-      : cluster(where) {
+  explicit model(linear_cluster& where, optimizer_settings settings = {}, int seed = 1, int width = 5) : cluster(where) {
     auto& driver = cluster.driver;
     modules.push_back(driver.peer("stage1").create("linear", layer(6, width, seed)));
     modules.push_back(driver.peer("stage2").create("linear", layer(width, 4, seed + 1)));
@@ -87,7 +86,7 @@ struct single_process {
     (hidden * scale).square().sum().backward();
   }
 
-  /// The norm as the optimizer's contract says it (OP-1); scales the gradients.
+  /// The norm as the optimizer's contract says it (OM-1); scales the gradients.
   double clip(double limit) {
     double total = 0;
     for (const auto& parameter : parameters()) total += parameter.grad().to(at::kDouble).square().sum().item<double>();
@@ -123,7 +122,7 @@ struct normed_cluster {
   torch::nn::BatchNorm1d head{4};
   std::optional<optimizer> steps;
 
-  explicit normed_cluster(const objects::optimizer_settings& settings) {
+  explicit normed_cluster(const optimizer_settings& settings) {
     for (node* one : {&cluster.stage1, &cluster.stage2})
       add_module_type(*one, "normed",
                       [](const attributes& values) { return std::make_shared<normed>(get<std::int64_t>(values, "in")); });
@@ -168,7 +167,7 @@ void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor
 }
 
 struct pairing {
-  objects::optimizer_settings ours;
+  optimizer_settings ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
 };
 std::ostream& operator<<(std::ostream& out, const pairing& of) { return out << of.ours.type; }
@@ -184,13 +183,13 @@ const std::vector<pairing> pairings{
    [](auto p) { return std::make_unique<Adagrad>(p, AdagradOptions(0.05).lr_decay(0.1)); }},
 };
 
-const objects::optimizer_settings adamw{"adamw", {{"lr", 0.01}}};
+const optimizer_settings adamw{"adamw", {{"lr", 0.01}}};
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(optimizers)
 
-BOOST_DATA_TEST_CASE(steps_over_nodes_give_the_bits_of_one_process, data::make(pairings), both) {  // OP-1
+BOOST_DATA_TEST_CASE(steps_over_nodes_give_the_bits_of_one_process, data::make(pairings), both) {  // OM-1
   linear_cluster cluster;
   model spread(cluster, both.ours);
   single_process single;
@@ -204,7 +203,7 @@ BOOST_DATA_TEST_CASE(steps_over_nodes_give_the_bits_of_one_process, data::make(p
   }
 }
 
-BOOST_AUTO_TEST_CASE(clipped_steps_over_nodes_give_the_bits_of_one_process) {  // OP-1
+BOOST_AUTO_TEST_CASE(clipped_steps_over_nodes_give_the_bits_of_one_process) {  // OM-1
   linear_cluster cluster;
   model spread(cluster, adamw);
   single_process single;
@@ -220,7 +219,7 @@ BOOST_AUTO_TEST_CASE(clipped_steps_over_nodes_give_the_bits_of_one_process) {  /
   }
 }
 
-BOOST_AUTO_TEST_CASE(gathered_gradients_of_several_contexts_give_the_bits_of_one_process) {  // OP-5
+BOOST_AUTO_TEST_CASE(gathered_gradients_of_several_contexts_give_the_bits_of_one_process) {  // OM-5
   linear_cluster cluster;
   model spread(cluster, adamw);
   single_process single;
@@ -247,7 +246,7 @@ BOOST_AUTO_TEST_CASE(gathered_gradients_of_several_contexts_give_the_bits_of_one
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_gathered_step_that_throws_drops_what_was_gathered) {  // OP-5
+BOOST_AUTO_TEST_CASE(a_gathered_step_that_throws_drops_what_was_gathered) {  // OM-5
   linear_cluster cluster;
   model spread(cluster, adamw);
   const auto before = spread.parameters();
@@ -309,7 +308,7 @@ BOOST_AUTO_TEST_CASE(parameters_that_the_context_did_not_touch_stay_as_they_are)
   for (std::size_t i = 0; i < after.size(); ++i) BOOST_TEST(at::equal(before[i], after[i]) == (i >= 2));
 }
 
-BOOST_AUTO_TEST_CASE(gradients_that_are_not_finite_are_refused_by_name_before_anything_changes) {  // OP-2
+BOOST_AUTO_TEST_CASE(gradients_that_are_not_finite_are_refused_by_name_before_anything_changes) {  // OM-2
   linear_cluster cluster;
   model spread(cluster, adamw);
   const auto before = spread.parameters();
@@ -364,7 +363,7 @@ BOOST_AUTO_TEST_CASE(an_optimizer_that_goes_is_dropped_on_every_node) {
   BOOST_TEST(cluster.stage2.objects().size() == 0u);
 }
 
-BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, data::make(pairings), both) {  // OP-4
+BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, data::make(pairings), both) {  // OM-4
   temporary_folder folder;
   std::vector<at::Tensor> expected;
   {
@@ -383,9 +382,9 @@ BOOST_DATA_TEST_CASE(another_run_goes_on_from_a_checkpoint_with_the_same_bits, d
   require_same(spread.parameters(), expected);
 }
 
-BOOST_AUTO_TEST_CASE(an_interrupted_run_with_batch_norm_and_dropout_has_the_bits_of_one_that_was_not) {  // OP-4
+BOOST_AUTO_TEST_CASE(an_interrupted_run_with_batch_norm_and_dropout_has_the_bits_of_one_that_was_not) {  // OM-4
   temporary_folder folder;
-  const objects::optimizer_settings settings{"adamw", {{"lr", 0.01}}};
+  const optimizer_settings settings{"adamw", {{"lr", 0.01}}};
   std::vector<at::Tensor> expected;
   {
     normed_cluster whole(settings);
@@ -402,7 +401,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_run_with_batch_norm_and_dropout_has_the_bits
   require_same(resumed.all(), expected);
 }
 
-BOOST_AUTO_TEST_CASE(buffers_that_a_checkpoint_lacks_or_has_beyond_are_refused_before_any_node_changes) {  // OP-3
+BOOST_AUTO_TEST_CASE(buffers_that_a_checkpoint_lacks_or_has_beyond_are_refused_before_any_node_changes) {  // OM-3
   temporary_folder folder;
   normed_cluster whole(adamw);
   whole.step();
@@ -434,7 +433,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_from_before_a_driver_without_parameters_had_a_
   BOOST_TEST(at::equal(block.parameters()[1].second, linear(layer(4, 3, 5)).bias));
 }
 
-BOOST_AUTO_TEST_CASE(a_rate_that_was_set_before_a_load_gives_way_to_the_checkpoints) {  // OP-4
+BOOST_AUTO_TEST_CASE(a_rate_that_was_set_before_a_load_gives_way_to_the_checkpoints) {  // OM-4
   temporary_folder folder;
   std::vector<at::Tensor> expected;
   linear_cluster cluster;
@@ -452,7 +451,7 @@ BOOST_AUTO_TEST_CASE(a_rate_that_was_set_before_a_load_gives_way_to_the_checkpoi
   require_same(spread.parameters(), expected);
 }
 
-BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_before_any_node_changes) {  // OP-3
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_before_any_node_changes) {  // OM-3
   temporary_folder folder;
   linear_cluster cluster;
   model spread(cluster, adamw);
@@ -466,7 +465,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_before_any_node_ch
   require_same(other.parameters(), before);
 }
 
-BOOST_AUTO_TEST_CASE(a_checkpoint_with_one_bad_part_is_refused_before_any_node_changes) {  // OP-3
+BOOST_AUTO_TEST_CASE(a_checkpoint_with_one_bad_part_is_refused_before_any_node_changes) {  // OM-3
   temporary_folder folder;
   linear_cluster cluster;
   model spread(cluster, adamw);
@@ -514,7 +513,7 @@ BOOST_AUTO_TEST_CASE(a_refusal_lists_the_nodes_of_the_checkpoint_and_no_others) 
                       "is of nodes 'driver', 'stage1', and this optimizer is of 'stage2'"));
 }
 
-BOOST_AUTO_TEST_CASE(a_driver_without_parameters_may_have_another_name_and_goes_on_with_the_random_numbers) {  // OP-4
+BOOST_AUTO_TEST_CASE(a_driver_without_parameters_may_have_another_name_and_goes_on_with_the_random_numbers) {  // OM-4
   temporary_folder folder;
   linear_cluster cluster;
   const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
@@ -536,7 +535,7 @@ BOOST_AUTO_TEST_CASE(a_part_with_parameters_is_not_taken_for_that_of_a_driver_wi
   BOOST_TEST(contains(text_of<error>([&] { other.load(folder.path()); }), "'scale' is only in the checkpoint"));
 }
 
-BOOST_AUTO_TEST_CASE(buffers_of_a_driver_that_has_no_part_in_the_checkpoint_are_not_left_out_silently) {  // OP-3
+BOOST_AUTO_TEST_CASE(buffers_of_a_driver_that_has_no_part_in_the_checkpoint_are_not_left_out_silently) {  // OM-3
   temporary_folder folder;
   linear_cluster cluster;
   const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));

@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
   BOOST_TEST(shared.parameters().size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(a_resumed_run_draws_in_every_process_what_one_without_interruption_would) {  // OP-4
+BOOST_AUTO_TEST_CASE(a_resumed_run_draws_in_every_process_what_one_without_interruption_would) {  // OM-4
   troupe::test::temporary_folder folder;
   std::vector<double> expected;
   {

@@ -57,7 +57,7 @@ pid_t first_child_of(program& parent) {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  // LC-1
+BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  // LN-1
   program launch({"launch", file});
   for (auto* node : {"stage1", "stage2", "stage3"}) BOOST_TEST(kill(pid_of(launch, node), 0) == 0);
   auto text = launch.text();
@@ -65,7 +65,7 @@ BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  
   BOOST_TEST(text.find("3 nodes are up; Ctrl-C stops them\n") != std::string::npos, text);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LC-3
+BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LN-3
   for (int number : {SIGINT, SIGTERM}) {
     program launch({"launch", file});
     std::vector<pid_t> pids{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
@@ -75,7 +75,7 @@ BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LC-3
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(a_node_that_is_killed_is_named_and_the_others_end, fixture) {  // LC-2
+BOOST_FIXTURE_TEST_CASE(a_node_that_is_killed_is_named_and_the_others_end, fixture) {  // LN-2
   program launch({"launch", file});
   auto first = pid_of(launch, "stage1");
   auto second = pid_of(launch, "stage2");
@@ -94,7 +94,7 @@ BOOST_FIXTURE_TEST_CASE(no_node_outlives_a_launch_that_is_killed, fixture) {
   for (auto pid : pids) BOOST_TEST(is_gone(pid));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_frozen_node_ends_with_the_others, fixture) {  // LC-3
+BOOST_FIXTURE_TEST_CASE(a_frozen_node_ends_with_the_others, fixture) {  // LN-3
   program launch({"launch", file});
   auto frozen = pid_of(launch, "stage3");
   kill(frozen, SIGSTOP);
@@ -103,7 +103,7 @@ BOOST_FIXTURE_TEST_CASE(a_frozen_node_ends_with_the_others, fixture) {  // LC-3
   BOOST_TEST(is_gone(frozen));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_port_in_use_is_reported_with_the_node, fixture) {  // LC-2
+BOOST_FIXTURE_TEST_CASE(a_port_in_use_is_reported_with_the_node, fixture) {  // LN-2
   loopback_socket taken;
   write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2", "port": )" + taken.port() + "}]}");
   program launch({"launch", file});
@@ -112,14 +112,14 @@ BOOST_FIXTURE_TEST_CASE(a_port_in_use_is_reported_with_the_node, fixture) {  // 
   BOOST_TEST(launch.lines().back().starts_with("troupe: node stage2 (pid "), launch.text());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_node_that_is_not_up_in_time_is_named, fixture) {  // LC-2
+BOOST_FIXTURE_TEST_CASE(a_node_that_is_not_up_in_time_is_named, fixture) {  // LN-2
   program launch({"launch", file, "--deadline-ms", "1"});
   BOOST_TEST(launch.how_it_ends() == "exited with 1");
   BOOST_TEST(launch.lines().back() ==
              "troupe: expected every node to be up by the deadline, but stage1 is not; set a longer one with --deadline-ms");
 }
 
-BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LC-3
+BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LN-3
   program launch({"launch", file});
   auto first = first_child_of(launch);
   launch.signal(SIGINT);

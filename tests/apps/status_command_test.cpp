@@ -35,7 +35,7 @@ void check_status_fails(const std::string& address, const std::string& words) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SU-1
+BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SD-1
   program first({"node", "--name", "stage1"});
   const auto address = address_printed_by(first);
   program second({"node", "--name", "stage2", "--join", address});
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SU-1
   BOOST_TEST(watch.how_it_ends() == "exited with 0");
 }
 
-BOOST_AUTO_TEST_CASE(an_address_without_a_node_is_named_in_one_line) {  // SU-2
+BOOST_AUTO_TEST_CASE(an_address_without_a_node_is_named_in_one_line) {  // SD-2
   loopback_socket mute;
   check_status_fails("127.0.0.1:" + mute.port(), "no answer from 127.0.0.1:" + mute.port() + " within 0.3 s");
   std::string port;

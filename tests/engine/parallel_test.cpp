@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(keep_small_functions_and_the_ends_of_the_graph_on_the_calle
   BOOST_TEST((ends == std::set<std::thread::id>{std::this_thread::get_id()}));
 }
 
-// CW-2
+// EW-2
 BOOST_AUTO_TEST_CASE(end_although_no_worker_is_free) {
   nobody workers;
   const fan first(8);

@@ -100,7 +100,7 @@ trace seen_around(const part& which, const way& run_on) {
 
 }  // namespace
 
-// TS-1
+// TH-1
 BOOST_AUTO_TEST_CASE(what_a_function_changes_and_leaves_behind_reaches_its_hooks_and_not_the_next_function) {
   for (const part& each : parts_seen_at_once()) {
     BOOST_TEST_CONTEXT(each.name) {
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(the_installed_engine_sets_back_what_libtorchs_does) {
   }
 }
 
-// TS-1
+// TH-1
 BOOST_AUTO_TEST_CASE(what_hooks_of_every_kind_leave_behind_ends_with_their_function) {
   const auto run = [](const way& run_on) {
     trace notes;
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(what_hooks_of_every_kind_leave_behind_ends_with_their_funct
   TROUPE_TEST_BOTH_WAYS(run, 10);
 }
 
-// TS-1
+// TH-1
 BOOST_AUTO_TEST_CASE(what_hooks_of_a_lone_root_leave_behind_ends_with_them) {
   const auto run = [](const way& run_on) {
     trace notes;
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(what_hooks_of_a_lone_root_leave_behind_ends_with_them) {
   BOOST_TEST(run(way(true))[1] == "callback: " + as_text(false));
 }
 
-// TS-1
+// TH-1
 BOOST_AUTO_TEST_CASE(a_container_that_holds_something_holds_the_same_afterwards) {
   const auto function_mode = [] { return std::make_shared<c10::SafePyObject>(no_object()); };
   const auto outer = function_mode();
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_container_that_holds_something_holds_the_same_afterwards)
              boost::test_tools::per_element());
 }
 
-// TS-1
+// TH-1
 BOOST_AUTO_TEST_CASE(at_the_end_every_part_is_set_back_whether_containers_are_empty_or_not) {
   const auto of_torch_functions = [] {
     PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(no_object()));
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(at_the_end_every_part_is_set_back_whether_containers_are_em
   }
 }
 
-// TS-2
+// TH-2
 BOOST_AUTO_TEST_CASE(what_calls_alone_tell_is_set_back_with_another_part) {
   for (const part& each : parts()) {
     const unharmed_thread afterwards;
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(what_calls_alone_tell_is_set_back_with_another_part) {
   }
 }
 
-// TS-4, TS-5
+// TH-4, TH-5
 BOOST_AUTO_TEST_CASE(what_is_not_looked_at_is_set_back_with_another_part_only_where_a_container_held_something) {
   const auto type_of_another_device = at::autocast::get_autocast_dtype(at::kXPU);
   for (const bool is_empty : {true, false}) {

@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_runs_trimmed_passes_after_its_parent_had_thr
   BOOST_TEST(status == 0);
 }
 
-// CW-3
+// EW-3
 BOOST_AUTO_TEST_CASE(a_forked_child_is_told_that_the_workers_stayed_behind) {
   no_workers workers;
   const auto x = leaf({1});

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(every_tenth_block_is_for_validation) {
   BOOST_TEST(cut.validation()[1].size() == 2'000u);
 }
 
-BOOST_AUTO_TEST_CASE(no_training_window_touches_a_validation_block) {  // CO-1
+BOOST_AUTO_TEST_CASE(no_training_window_touches_a_validation_block) {  // CX-1
   const auto cut = corpus_of(counted(60'000), 64);
   for (std::int64_t step = 0; step < 50; ++step) {
     const auto windows = cut.training_batch(7, step, 32);
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(no_training_window_touches_a_validation_block) {  // CO-1
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_batch_depends_on_the_seed_and_the_step_alone) {  // CO-2
+BOOST_AUTO_TEST_CASE(a_batch_depends_on_the_seed_and_the_step_alone) {  // CX-2
   const auto cut = corpus_of(counted(41'000), 64);
   const auto once = cut.training_batch(7, 3, 8);
   cut.training_batch(7, 4, 8);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(validation_predicts_each_character_but_the_first_two_once) 
   BOOST_TEST(std::set<std::int64_t>(predicted.begin(), predicted.end()).size() == predicted.size());
 }
 
-BOOST_AUTO_TEST_CASE(a_text_that_is_too_short_is_told_how_long_it_has_to_be) {  // CO-3
+BOOST_AUTO_TEST_CASE(a_text_that_is_too_short_is_told_how_long_it_has_to_be) {  // CX-3
   BOOST_CHECK_EXCEPTION(corpus_of(counted(18'064), 64), std::runtime_error,
                         says({"at least 18065", "a test", "has 18064", "--data"}));
   BOOST_TEST(corpus_of(counted(18'065), 64).validation().size() == 1u);

@@ -28,7 +28,7 @@ at::Tensor tokens(std::int64_t windows) { return at::arange(windows * 8, at::kLo
 
 BOOST_AUTO_TEST_SUITE(model_in_stages)
 
-BOOST_AUTO_TEST_CASE(stages_in_a_row_are_the_whole_model) {  // ST-1
+BOOST_AUTO_TEST_CASE(stages_in_a_row_are_the_whole_model) {  // SG-1
   whole_model one{small, 1, 5};
   const auto expected = one.forward(tokens(3));
   BOOST_TEST((expected.sizes() == at::IntArrayRef{3, 8, 11}));
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
       BOOST_TEST((gradient.defined() && gradient.abs().sum().item<double>() > 0), name);
 }
 
-BOOST_AUTO_TEST_CASE(an_input_that_does_not_fit_is_told_what_would) {  // ST-2
+BOOST_AUTO_TEST_CASE(an_input_that_does_not_fit_is_told_what_would) {  // SG-2
   whole_model model{small, 2, 5};
   BOOST_CHECK_EXCEPTION(model.stages()[0]->forward(at::zeros({2, 9}, at::kLong)), std::runtime_error,
                         says({"stage 1 of 2", "1 to 8", "[2, 9]"}));

@@ -79,7 +79,7 @@ gradient_table table_of(const std::vector<at::Tensor>& parameters, const std::ve
 /// The same optimizer, ours and libtorch's.
 struct pairing {
   const char* name;
-  objects::optimizer_settings ours;
+  optimizer_settings ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> theirs;
 };
 std::ostream& operator<<(std::ostream& out, const pairing& of) { return out << of.name; }
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(a_parameter_of_two_modules_is_stepped_once) {
 }
 
 BOOST_AUTO_TEST_CASE(unknown_optimizers_and_options_are_refused_with_those_there_are) {
-  const auto refusal = [](objects::optimizer_settings settings) {
+  const auto refusal = [](optimizer_settings settings) {
     return text_of<error>([&] { objects::local_optimizer refused(settings, {}, named(leaves(usual))); });
   };
   BOOST_TEST(refusal({"lion", {}}) == "no optimizer is called 'lion'; there are sgd, adam, adamw and adagrad");
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_are_no_leaves_are_refused_by_name) {
                       "two parameters are called 'w'"));
 }
 
-BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_saved, data::make(pairings), both) {  // OP-4
+BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_saved, data::make(pairings), both) {  // OM-4
   temporary_folder folder;
   auto first = leaves(usual);
   objects::local_optimizer saving(both.ours, {}, named(first));
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothing) {  // LO-4
   temporary_folder folder;
-  const auto refusal = [&](const objects::optimizer_settings& settings, const named_tensors& saved) {
+  const auto refusal = [&](const optimizer_settings& settings, const named_tensors& saved) {
     const auto digest = objects::local_optimizer(settings, {}, saved).save(folder / "a.pt", "n", this_save);
     auto mine = leaves({{2, 3}, {3}});
     const auto before = copies(mine);

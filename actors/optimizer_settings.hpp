@@ -5,7 +5,7 @@
 
 #include <troupe/messages/attributes.hpp>
 
-namespace troupe::objects {
+namespace troupe {
 
 /// What an optimizer does on every node: libtorch's own "sgd", "adam", "adamw" or "adagrad", and its options. Unknown names are
 /// refused.
@@ -18,4 +18,4 @@ struct optimizer_settings {
   attributes values;
 };
 
-}  // namespace troupe::objects
+}  // namespace troupe

@@ -11,7 +11,7 @@ using pool = troupe::calls::call_pool<char, int>;  // workers 'A', 'B' ...; call
 
 }  // namespace
 
-// CP-1, CP-2
+// PW-1, PW-2
 BOOST_AUTO_TEST_CASE(calls_start_in_their_order_and_no_more_than_the_limit_compute) {
   pool calls(2);
   for (int call = 1; call <= 4; ++call) calls.add(call);
@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(calls_start_in_their_order_and_no_more_than_the_limit_compu
   BOOST_TEST(calls.waiting() == 1u);
 }
 
-// CP-1: without the lent place, a call that waits for one behind it in the queue would wait for ever.
+// PW-1: without the lent place, a call that waits for one behind it in the queue would wait for ever.
 BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_place_and_takes_it_back_beyond_the_limit) {
   pool calls(1);
   calls.add(1);
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_place_and_takes_it_back_beyond_
   BOOST_TEST(calls.next()->call == 3);
 }
 
-// CP-3
+// PW-3
 BOOST_AUTO_TEST_CASE(idle_workers_beyond_those_that_are_kept_are_let_go) {
   pool calls(1, 2);
   for (int call = 1; call <= 4; ++call) {
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(at_least_as_many_idle_workers_are_kept_as_calls_compute) {
   BOOST_TEST(!calls.surplus());
 }
 
-// CP-1
+// PW-1
 BOOST_AUTO_TEST_CASE(a_call_without_a_worker_takes_no_place) {
   pool calls(1);
   calls.add(1);

@@ -51,8 +51,8 @@ BOOST_AUTO_TEST_CASE(an_object_is_found_until_it_is_dropped_and_may_be_finished_
 BOOST_AUTO_TEST_CASE(an_object_of_the_other_kind_is_refused) {
   objects::object_store store(here, "stage1");
   const auto made = store.add(alice, std::make_shared<noted_module>());
-  const auto optimizer = store.add(
-    alice, std::make_shared<objects::local_optimizer>(objects::optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
+  const auto optimizer =
+    store.add(alice, std::make_shared<objects::local_optimizer>(optimizer_settings{}, std::vector<std::shared_ptr<module>>{}));
   BOOST_TEST((made != optimizer));
   BOOST_TEST(contains(text_of<error>([&] { store.find_optimizer(made); }), "not an optimizer"));
   BOOST_TEST(contains(text_of<error>([&] { store.find_module(optimizer); }), "not a module"));

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks how the sources are laid out: which way includes go, what an installed troupe shows, and the letters of promises.
+
+  structure.py ROOT includes   no include goes up, and units (a header and its source) include each other in no circle
+  structure.py ROOT public     the public headers reach nothing that is private to a room
+  structure.py ROOT promises   the letters of a header's promises are its own
+  structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
+import collections
+import pathlib
+import re
+import sys
+
+FOLDERS = ["messages", "engine", "devices", "actors", "apps"]  # from the bottom up
+
+# Circles that stay, by the include that closes each, with the reason.
+EXCEPTIONS = {
+    ("messages/messages", "messages/inspect"): "whoever knows a message can send it: CAF looks for `inspect` beside each struct",
+    ("engine/graph_task", "engine/graph_task_implementation"): "the second one is the private class of the first",
+}
+
+# Headers of rooms that public templates need.
+SHOWN = {"actors/support/call_scope.hpp", "actors/support/spin_pause.hpp"}
+
+INCLUDE = re.compile(r'^#include (?:<troupe/([\w/.]+)>|"([\w/.]+)")', re.MULTILINE)
+
+
+class Tree:
+    """The sources below `root` by their paths, and what each includes of the others."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.texts = {}
+        for folder in FOLDERS:
+            for path in sorted((self.root / folder).rglob("*.?pp")):
+                self.texts[str(path.relative_to(self.root))] = path.read_text()
+        if not self.texts:
+            sys.exit(f"structure: found no sources below {root}")
+        self.includes = {name: self.included(name, text) for name, text in self.texts.items()}
+        listed = re.search(r"^set\(rooms ([\w ]+)\)", (self.root / "actors/CMakeLists.txt").read_text(), re.MULTILINE)
+        if listed is None:
+            sys.exit("structure: actors/CMakeLists.txt names no rooms; expected a line like 'set(rooms support network)'")
+        self.rooms = listed[1].split()
+        install = self.root / "cmake/TroupeInstall.cmake"
+        listed = re.search(r"^set\(troupe_public_headers([^)]*)\)", install.read_text(), re.MULTILINE) if install.is_file() else None
+        self.public = listed[1].split() if listed else []
+
+    def included(self, name, text):
+        found = []
+        for below_troupe, quoted in INCLUDE.findall(text):
+            wanted = "actors/troupe.hpp" if below_troupe == "troupe.hpp" else below_troupe or quoted
+            if wanted in self.texts or (self.root / wanted).is_file():
+                found.append(wanted)
+        return found
+
+    def units(self):
+        """What each unit includes of the others, with the file that does."""
+        graph = collections.defaultdict(dict)
+        for name, those in self.includes.items():
+            unit = unit_of(name)
+            graph[unit].update({unit_of(each): name for each in those if unit_of(each) != unit and each in self.texts})
+        return graph
+
+    def room_of(self, unit):
+        """The room of a unit of actors/; the public units, at the top of that folder, are rooms of their own."""
+        parts = unit.split("/")
+        return parts[1] if parts[0] == "actors" and len(parts) > 2 else None
+
+
+def unit_of(name):
+    return name.rsplit(".", 1)[0]
+
+
+def circles(graph):
+    """Tarjan's strongly connected components of more than one place."""
+    numbers, lowest, stack, on_stack, found = {}, {}, [], set(), []
+
+    def visit(start):
+        work = [(start, iter(graph.get(start, ())))]
+        numbers[start] = lowest[start] = len(numbers)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            place, rest = work[-1]
+            for other in rest:
+                if other not in numbers:
+                    numbers[other] = lowest[other] = len(numbers)
+                    stack.append(other)
+                    on_stack.add(other)
+                    work.append((other, iter(graph.get(other, ()))))
+                    break
+                if other in on_stack:
+                    lowest[place] = min(lowest[place], numbers[other])
+            else:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[place])
+                if lowest[place] == numbers[place]:
+                    circle = []
+                    while not circle or circle[-1] != place:
+                        circle.append(stack.pop())
+                        on_stack.discard(circle[-1])
+                    if len(circle) > 1:
+                        found.append(sorted(circle))
+
+    for place in list(graph):
+        if place not in numbers:
+            visit(place)
+    return found
+
+
+def check_includes(tree):
+    problems = []
+    graph = tree.units()
+    for unit, those in graph.items():
+        for other, name in those.items():
+            if FOLDERS.index(other.split("/")[0]) > FOLDERS.index(unit.split("/")[0]):
+                problems.append(f"{name} includes {other}, of a folder above its own")
+            here, there = tree.room_of(unit), tree.room_of(other)
+            for room in (here, there):
+                if room is not None and room not in tree.rooms:
+                    problems.append(f"actors/{room} is no room of actors/CMakeLists.txt, which names: {', '.join(tree.rooms)}")
+                    return problems
+            if here and there and tree.rooms.index(there) > tree.rooms.index(here):
+                problems.append(f"{name} includes {other}: the room {there} lies above {here}")
+    without = {unit: {other for other in those if (unit, other) not in EXCEPTIONS} for unit, those in graph.items()}
+    for one, other in EXCEPTIONS:
+        if one in graph and other not in graph[one]:
+            problems.append(f"{one} no longer includes {other}: take the exception out of tests/structure/structure.py")
+    for circle in circles(without):
+        edges = [f"{without_name} -> {other}" for without_name in circle for other in sorted(without[without_name]) if other in circle]
+        problems.append("units include each other in a circle: " + ", ".join(edges))
+    rooms = collections.defaultdict(set)
+    for unit, those in graph.items():
+        for other in those:
+            ends = [tree.room_of(each) or each for each in (unit, other)]
+            if unit.startswith("actors/") and other.startswith("actors/") and ends[0] != ends[1]:
+                rooms[ends[0]].add(ends[1])
+    for circle in circles(rooms):
+        problems.append("rooms and public units of actors/ include each other in a circle: " + ", ".join(circle))
+    return problems
+
+
+def public_headers(tree):
+    """The public headers and those that they reach, with the header that includes each."""
+    reached = {}
+    waiting = [(name, None) for name in tree.public]
+    while waiting:
+        name, by = waiting.pop(0)
+        if name not in reached:
+            reached[name] = by
+            waiting += [(each, name) for each in tree.includes.get(name, ())]
+    return reached
+
+
+def check_public(tree):
+    if not tree.public:
+        return ["cmake/TroupeInstall.cmake names no public headers; expected 'set(troupe_public_headers actors/troupe.hpp ...)'"]
+    problems = []
+    for name, by in public_headers(tree).items():
+        if tree.room_of(unit_of(name)) and name not in SHOWN:
+            problems.append(f"{by}, which is public, includes {name}, which is private to its room")
+        if name not in tree.texts:
+            problems.append(f"expected the public header {name}" + (f", which {by} includes" if by else ""))
+    return problems
+
+
+def check_promises(tree):
+    owners = collections.defaultdict(set)
+    for name, text in tree.texts.items():
+        for letters in re.findall(r"^///   ([A-Z]{2})-\d+ ", text, re.MULTILINE):
+            owners[letters].add(name)
+    return [f"promises {letters}-n stand in {' and '.join(sorted(names))}; give one of them other letters"
+            for letters, names in sorted(owners.items()) if len(names) > 1]
+
+
+def picture(tree):
+    lines, below = collections.Counter(), collections.defaultdict(set)
+    for name, text in tree.texts.items():
+        room = tree.room_of(unit_of(name))
+        place = f"actors/{room}" if room else name.split("/")[0] + ("/protocol" if name.startswith("engine/protocol/") else "")
+        lines[place] += text.count("\n")
+        for other in tree.includes[name]:
+            there = tree.room_of(unit_of(other))
+            below[place].add(f"actors/{there}" if there else other.split("/")[0] + ("/protocol" if other.startswith("engine/protocol/") else ""))
+    order = ["messages", "engine/protocol", "engine", "devices"] + [f"actors/{room}" for room in tree.rooms] + ["actors", "apps"]
+    for place in order:
+        those = [each for each in order if each in below[place] and each != place]
+        print(f"{place:<20} {lines[place]:>6}  {' '.join(each.removeprefix('actors/') for each in those)}")
+    return []
+
+
+def main():
+    checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "picture": picture}
+    if len(sys.argv) != 3 or sys.argv[2] not in checks:
+        sys.exit(__doc__)
+    problems = checks[sys.argv[2]](Tree(sys.argv[1]))
+    for each in problems:
+        print(f"structure: {each}")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -146,7 +146,9 @@ struct propagate_gradients {
   message_id joint;                 // names the send behind the gradients that require grad
   std::vector<bool> requires_grad;  // as long as `gradients`, or empty: none does
   program_place place;              // of the pass; empty unless it creates a graph
-  sent_ahead ahead;                 // of `gradients`
+  // As long as `gradients`, or empty: whole shapes of those that travel without the elements that repeat (see repeated_elements.hpp).
+  std::vector<std::vector<std::int64_t>> shapes;
+  sent_ahead ahead;  // of `gradients`
 };
 
 /// A participant has nothing left to run for now: it hands its purse to the initiator.

@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// What `hello` says. Raised only when older nodes could misread a message; a new field of a header does not do that.
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 
 /// Makes every message type and the error category known to a node's configuration, under names that stay.
 /// Also silences libprotobuf, which would print a line for each bad message; the error says it all.

@@ -136,9 +136,15 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
   to.set_joint_number(x.joint.number);
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
   to.mutable_place()->Add(x.place.begin(), x.place.end());
+  for (const auto& shape : x.shapes) {
+    to.add_shapes()->mutable_sizes()->Add(shape.begin(), shape.end());
+  }
 }
 
 complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x) {
+  if (from.shapes_size() != 0 && from.shapes_size() != from.tensors().kinds_size()) {
+    return "shapes has not as many entries as there are gradients";
+  }
   if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size()) {
     return "requires_grad has not as many entries as there are gradients";
   }
@@ -150,6 +156,10 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   x.joint = {from.joint_number(), {from.joint_node()}};
   x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
   x.place.assign(from.place().begin(), from.place().end());
+  x.shapes.clear();
+  for (const auto& shape : from.shapes()) {
+    x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
+  }
   return take(from.carried(), x.carried);
 }
 

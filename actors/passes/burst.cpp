@@ -15,6 +15,7 @@
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/repeated_elements.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
 namespace troupe::passes {
@@ -42,6 +43,7 @@ class gradient_outlet : public engine::outlet {
     message.pass = work_->pass;
     message.message = from.message;
     if (work_->create_graph) join(message, gradients, to);
+    leave_out_repetition(message, gradients);
     auto staged = transfers_.stage.to_host(std::move(gradients));
     peers_.sent(to, staged.tensors);
     for (const auto& gradient : staged.tensors)
@@ -70,6 +72,16 @@ class gradient_outlet : public engine::outlet {
     if (!send) return;
     for (const auto& gradient : gradients) message.requires_grad.push_back(gradient.defined() && gradient.requires_grad());
     tell_context(std::move(send), to);
+  }
+
+  static void leave_out_repetition(propagate_gradients& message, std::vector<at::Tensor>& gradients) {
+    std::vector<std::vector<std::int64_t>> shapes(gradients.size());
+    bool any = false;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i] = without_repetition(gradients[i], shapes[i]);
+      any = any || !shapes[i].empty();
+    }
+    if (any) message.shapes = std::move(shapes);
   }
 
   // Weight and news that a message carries count as under way while its elements are: it may go later than others.
@@ -106,9 +118,10 @@ class gradient_outlet : public engine::outlet {
 void run_functions(burst& work, engine::graph_task& task) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
-  for (auto& [send, gradients, joint, requires_grad] : work.deliveries) {
+  for (auto& [send, gradients, joint, requires_grad, shapes] : work.deliveries) {
     const auto place = index.at(send);
     devices::place(gradients, graph.vertices[graph.sends[place]].function->next_edges());
+    for (std::size_t i = 0; i < shapes.size(); ++i) gradients[i] = with_repetition(gradients[i], shapes[i]);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;
       gradients = engine::attach_recv(work.context, joint, gradients, requires_grad);

@@ -50,6 +50,7 @@ struct burst {
     std::vector<at::Tensor> gradients;
     message_id joint;  // with create_graph: see propagate_gradients
     std::vector<bool> requires_grad;
+    std::vector<std::vector<std::int64_t>> shapes;  // likewise
   };
 
   kind what = kind::run;

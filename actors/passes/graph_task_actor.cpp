@@ -285,8 +285,8 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
       pass_shell sh(self);
       sh.state.heard_from.insert(message.from);
       if (!sh.state.part->over())
-        sh.state.deliveries.push_back(
-          {message.message, std::move(message.gradients), message.joint, std::move(message.requires_grad)});
+        sh.state.deliveries.push_back({message.message, std::move(message.gradients), message.joint,
+                                       std::move(message.requires_grad), std::move(message.shapes)});
       if (!message.place.empty()) sh.state.terms->place = std::move(message.place);
       auto steps = sh.state.part->gradients(message.message, std::move(message.carried));
       if (steps.failure) sh.state.deliveries.pop_back();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -166,6 +167,25 @@ BOOST_AUTO_TEST_CASE(tensors_and_gradients_of_every_dtype_cross_nodes_bit_for_bi
     }
   }
   BOOST_TEST(with_gradient >= 7U);
+}
+
+BOOST_AUTO_TEST_CASE(of_gradients_whose_elements_repeat_only_one_of_each_travels) {
+  const auto sent = [&] { return a.status().peers.at(0).bytes_sent; };
+  for (const auto& loss : std::vector<std::function<at::Tensor(const at::Tensor&)>>{
+         [](const at::Tensor& y) { return y.sum(); }, [](const at::Tensor& y) { return y.sum(0).square().sum(); },
+         [](const at::Tensor& y) {
+           return (y.sum(1, true) * at::arange(700.).view({700, 1})).sum();
+         }}) {
+    auto x = at::rand({700, 700}).requires_grad_();
+    troupe::context pass(a);
+    const auto y = a.peer("b").call("echo", {x}).get().tensors.at(0);
+    const auto before = sent();
+    pass.backward({loss(y)}).get();
+    BOOST_TEST(sent() - before <= 700U * sizeof(float));
+    auto expected = x.detach().clone().requires_grad_();
+    loss(expected).backward();
+    BOOST_TEST(at::equal(pass.gradient(x), expected.grad()));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(tensors_of_many_pieces_and_their_gradients_cross_nodes_as_small_ones_do) {

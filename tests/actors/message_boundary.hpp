@@ -1,40 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <troupe/messages/repeated_elements.hpp>
 
 namespace troupe::test {
 
 using tensors = std::vector<at::Tensor>;
 
-inline tensors cross(const tensors& from);
+/// A gradient as it is after it has travelled: one element where it repeats one, dense otherwise.
+inline at::Tensor travelled_gradient(const at::Tensor& gradient) {
+  std::vector<std::int64_t> shape;
+  auto stored = without_repetition(gradient.detach(), shape);
+  if (!stored.is_non_overlapping_and_dense()) stored = stored.contiguous();
+  return with_repetition(stored, shape);
+}
+
+template <bool is_gradient>
+tensors cross(const tensors& from);
 
 /// What a message between nodes is in one process: all that requires grad comes out of one function, as it went in. So do its
 /// gradients, where they have a graph.
-struct boundary : torch::autograd::Function<boundary> {
+template <bool is_gradient>
+struct boundary : torch::autograd::Function<boundary<is_gradient>> {
   static tensors forward(torch::autograd::AutogradContext* context, at::TensorList inputs) {
     context->set_materialize_grads(false);
     tensors result;
-    for (const auto& each : inputs) result.push_back(each.clone());
+    for (const auto& each : inputs) result.push_back(is_gradient ? travelled_gradient(each) : each.clone());
     return result;
   }
-  static tensors backward(torch::autograd::AutogradContext*, tensors gradients) {
-    for (auto& each : gradients)
-      if (each.defined() && !each.is_non_overlapping_and_dense()) each = each.contiguous();
-    return cross(gradients);
-  }
+  static tensors backward(torch::autograd::AutogradContext*, tensors gradients) { return cross<true>(gradients); }
 };
 
 /// Tensors as they are after they have travelled.
-inline tensors cross(const tensors& from) {
+template <bool is_gradient = false>
+tensors cross(const tensors& from) {
   tensors with_grad;
   for (const auto& each : from)
     if (each.defined() && each.requires_grad()) with_grad.push_back(each);
   auto result = from;
+  if constexpr (is_gradient)
+    for (auto& each : result)
+      if (each.defined() && !each.requires_grad()) each = travelled_gradient(each);
   if (with_grad.empty()) return result;
-  const auto crossed = boundary::apply(at::TensorList(with_grad));  // a vector would pass as no tensor
+  const auto crossed = boundary<is_gradient>::apply(at::TensorList(with_grad));  // a vector would pass as no tensor
   for (std::size_t i = 0, next = 0; i < from.size(); ++i)
     if (from[i].defined() && from[i].requires_grad()) result[i] = crossed[next++];
   return result;

@@ -311,8 +311,9 @@ BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
   const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
   bool freed = false;
   std::vector<float> elements(2);
-  work->deliveries.push_back({fitting.message, {torch::from_blob(elements.data(), {2}, [&](void*) { freed = true; })}, {}, {}});
-  work->deliveries.push_back({misshapen.message, {torch::ones({3})}, {}, {}});
+  work->deliveries.push_back(
+    {fitting.message, {torch::from_blob(elements.data(), {2}, [&](void*) { freed = true; })}, {}, {}, {}});
+  work->deliveries.push_back({misshapen.message, {torch::ones({3})}, {}, {}, {}});
   troupe::passes::run_burst(*work, there);
   BOOST_REQUIRE(work->failure.has_value());
   BOOST_TEST(std::string(work->failure->what()).find("[3]") != std::string::npos, work->failure->what());

@@ -125,8 +125,8 @@ auto members(is<call_result> auto& x) {
   return std::tie(a, b, c, d);
 }
 auto members(is<propagate_gradients> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, ahead] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes);
 }
 auto members(is<tensor_piece> auto& x) {
   auto& [a, b, c, d, elements] = x;
@@ -225,6 +225,7 @@ void fill(generator& random, T& x) {
     x.devices.resize(random() % 3 == 0 ? x.tensors.size() : 0, c10::Device(c10::kCPU));
   } else if constexpr (std::same_as<T, propagate_gradients>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.gradients.size());
+    x.shapes.resize(random() % 3 == 0 ? 0 : x.gradients.size());
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
   } else if constexpr (std::same_as<T, tensor_piece>) {

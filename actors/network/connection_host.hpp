@@ -5,16 +5,16 @@ namespace troupe::network {
 
 class tcp_scribe;
 
-/// What a connection asks of the event loop that serves it. All of it is the leading network thread's.
+/// What a connection asks of the event loop that serves it. Used by the leader thread only.
 class connection_host {
  public:
   /// Whether connections on this machine go on in shared memory.
   virtual bool shares_memory() const = 0;
-  /// Has the network threads look at the connection's shared memory again and again, as long as there is traffic.
+  /// Makes the network threads poll the connection's shared memory as long as there is traffic.
   virtual void watch(tcp_scribe* connection) = 0;
-  /// Has the connection looked at no longer.
+  /// Ends the polling of the connection.
   virtual void forget(tcp_scribe* connection) = 0;
-  /// Has the connection write and consume what it can, once what is under way is done.
+  /// Makes the connection write and consume what it can, after the current event.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
 
  protected:

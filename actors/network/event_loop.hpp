@@ -6,29 +6,30 @@
 
 namespace troupe::network {
 
-/// What network threads serve: the sockets of a node, and what is posted to its brokers. Who leads calls what follows.
+/// What network threads serve: the sockets of a node, and what is posted to its brokers. The leader thread calls the functions,
+/// except poll_handle().
 class event_loop {
  public:
   virtual ~event_loop() = default;
 
-  /// Becomes readable when there are events. Any thread may ask.
+  /// A descriptor that becomes readable when there are events. Any thread may ask for it.
   virtual int poll_handle() const = 0;
   virtual void handle_events() = 0;
-  /// Those that are there now; false if there were none.
+  /// Handles the posts that are there now; false if there were none.
   virtual bool handle_posts() = 0;
-  /// After one of its connections was looked at.
+  /// Called after one of the loop's connections was polled.
   virtual void settle() = 0;
   virtual void do_idle_work() = 0;
-  /// It has no sockets any more.
+  /// Whether the loop has no sockets any more.
   virtual bool ended() const = 0;
-  /// It will not be served any more.
+  /// Called last: the network threads serve the loop no longer.
   virtual void left() = 0;
 
  private:
   friend class network_threads;
   std::promise<void> gone_;
   bool takes_jobs_ = true;
-  int jobs_ = 0;  // of it that run or wait
+  int jobs_ = 0;  // jobs of this loop that run or wait
   std::atomic<bool> idle_work_due_{false};
 };
 

@@ -17,16 +17,16 @@ class memory_lane {
  public:
   enum class end { opened, joined };
 
-  /// Memory for others to map; nothing if the system has none.
+  /// Memory for the other process to map; an empty descriptor if the system has none.
   static support::owned_descriptor make_memory();
-  /// Maps it; nothing if it is not what make_memory made.
+  /// Maps the memory; null if make_memory did not make it.
   static std::unique_ptr<memory_lane> map(const support::owned_descriptor& memory, end which);
 
   memory_lane(const memory_lane&) = delete;
   memory_lane& operator=(const memory_lane&) = delete;
   ~memory_lane();
 
-  /// Whether the other end has mapped it.
+  /// Whether the other end has mapped the memory.
   bool is_joined() const;
 
   ring_reader incoming;
@@ -39,29 +39,29 @@ class memory_lane {
   layout* shared_;
 };
 
-/// A lane, and what wakes the end that waits for something in it: a byte on this socket, which says nothing else. The socket
-/// ends when the other end does.
+/// A lane, and the socket (`bell`) that wakes the end that waits for bytes in the lane. A byte on the socket only wakes. The
+/// socket closes when the other end closes.
 struct lane_with_bell {
   std::unique_ptr<memory_lane> lane;
   support::owned_descriptor bell;
 };
 
-/// How the two ends of a TCP connection get a lane without a word on it. Who called opens a door: a socket whose name, in the
-/// network namespace, says which connection it is for. Who was called knocks there, with the memory. Where there is no door,
-/// TCP remains.
+/// How the two ends of a TCP connection get a lane without sending a byte on the connection. The calling end opens a door: a
+/// socket whose name, in the network namespace, says which connection it is for. The called end connects to the door and passes
+/// the memory. Where there is no door, the connection stays with TCP.
 ///   LD-1  both ends are on loopback, in one network namespace, and of one user.
-///   LD-2  nothing waits for the other end, and nothing is left behind, however either ends.
+///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
 class lane_door {
  public:
-  /// For the calling end of the connection; nothing if it is not on loopback, or there is no room for more sockets.
+  /// For the calling end of the connection; empty if the connection is not on loopback, or there is no room for more sockets.
   static std::optional<lane_door> open(int connection);
-  /// Takes the lane if the other end was here. To be asked again.
+  /// Takes the lane if the other end has connected to the door. Without a lane, ask again later.
   lane_with_bell answer();
 
-  /// For the end that was called. No lane if there is no door.
+  /// For the called end. The result has no lane if there is no door.
   static lane_with_bell knock(int connection);
 
-  /// In the abstract namespace; empty for what is not on loopback. For tests.
+  /// The door's name in the abstract namespace; empty for a connection that is not on loopback. For tests.
   static std::string name(int connection, bool is_caller);
 
  private:

@@ -8,37 +8,38 @@
 
 namespace troupe::network {
 
-/// What the two sides of a ring tell each other, in memory that both map. Each side trusts its own counter and checks the other's.
+/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the other's.
 struct ring_control {
   static constexpr std::uint64_t not_begun = ~std::uint64_t{0};
 
-  // The writer's:
+  // Written by the writer:
   alignas(64) std::atomic<std::uint64_t> written{0};
-  std::atomic<std::uint64_t> skips_from{0};  // valid once `written` is beyond
+  std::atomic<std::uint64_t> skips_from{0};  // valid once `written` is larger
   std::atomic<std::uint64_t> skips_to{0};
-  std::atomic<std::uint64_t> begins_after{not_begun};  // so many bytes that the connection carried
-  // The reader's:
+  std::atomic<std::uint64_t> begins_after{not_begun};  // how many bytes the connection had carried then
+  // Written by the reader:
   alignas(64) std::atomic<std::uint64_t> read{0};
-  // Of both:
+  // Written by both:
   alignas(64) std::atomic<std::uint32_t> reader_sleeps{1};
   std::atomic<std::uint32_t> writer_waits{0};
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. An empty
-/// ring is written from its begin again: a quiet one keeps to few pages, and few lines of a cache.
-///   RI-1  what was written is read once, in its order.
-///   RI-2  a counter of the other side that can't be is an error; nothing outside the ring is read or written.
-///   RI-3  a side that said that it sleeps, and saw nothing to do after that, is to be woken by the other one, which is told so
-///         once, by what it does next that matters. Who says so stores its flag and then loads the other's counter, the
-///         other one stores that counter and then loads the flag, all four sequentially consistent: one sees what the other did.
-///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection that was.
+/// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. The writer
+/// starts at the beginning of an empty ring again: a quiet ring uses few pages and few cache lines.
+///   RI-1  every byte that was written is read once, in order.
+///   RI-2  an impossible counter of the other side is an error; nothing outside the ring is read or written.
+///   RI-3  a side that has set its sleep flag and then found nothing to do has to be woken by the other side. has_to_wake_...()
+///         says so to the other side once, after its next read or write. The sleeping side stores its flag and then loads the
+///         other side's counter; the other side stores that counter and then loads the flag. All four operations are
+///         sequentially consistent, so at least one side sees the store of the other.
+///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection it began.
 class ring_writer {
  public:
   static constexpr std::size_t capacity = std::size_t{1} << 20;
-  /// So much at once: the reader begins while the rest is written.
+  /// The most that one write takes: the reader starts while the rest is written.
   static constexpr std::size_t most_at_once = std::size_t{64} << 10;
-  /// Who waits for room does so for this much.
+  /// A writer that waits for room waits for this much.
   static constexpr std::size_t enough_room = capacity / 4;
 
   ring_writer(ring_control& shared, char* bytes) : shared_(shared), bytes_(bytes) {}
@@ -46,12 +47,12 @@ class ring_writer {
   void begin(std::uint64_t after);
   bool begun() const { return begun_; }
 
-  /// How much it took, 0 where the ring is full; nothing if the reader's counter can't be.
+  /// How many bytes the ring took, 0 if it is full; empty if the reader's counter is impossible.
   std::optional<std::size_t> write(const char* from, std::size_t bytes);
-  /// Whether the reader is to be woken, after a write.
+  /// After a write: whether the writer has to wake the reader.
   bool has_to_wake_reader();
 
-  /// Says that the writer waits; false if there is no need to.
+  /// Sets the writer's flag; false if there is room now.
   bool may_sleep();
 
  private:
@@ -66,23 +67,23 @@ class ring_writer {
   bool begun_ = false;
 };
 
-/// The other side of it.
+/// The reading side of a ring.
 class ring_reader {
  public:
   ring_reader(ring_control& shared, const char* bytes) : shared_(shared), bytes_(bytes) {}
 
-  /// Whether the writer has begun, after so many bytes of the connection.
+  /// Whether the writer has begun, after `streamed` bytes of the connection.
   bool has_begun_after(std::uint64_t streamed) const;
 
-  /// How much there was; nothing if the writer's counter can't be.
+  /// How many bytes were read; empty if the writer's counter is impossible.
   std::optional<std::size_t> read(char* to, std::size_t bytes);
   bool is_empty() const { return shared_.written.load() == read_; }
-  /// Whether there is something to read, or a sleep to end.
+  /// Whether there are bytes to read, or the reader's sleep flag is set.
   bool has_news() const { return sleeps_ || !is_empty(); }
-  /// Whether the writer is to be woken, after a read.
+  /// After a read: whether the reader has to wake the writer.
   bool has_to_wake_writer();
 
-  /// Says that the reader sleeps; false if something is there.
+  /// Sets the reader's sleep flag; false if there are bytes to read.
   bool may_sleep();
   void wake();
 

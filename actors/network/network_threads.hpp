@@ -21,37 +21,38 @@
 
 namespace troupe::network {
 
-/// The two threads that serve the event loops of all nodes of a process, so that a message between two of these wakes none and what
-/// many nodes do stays on one core. One of the two leads at a time: it waits for events and handles them. What a message asks for,
-/// if that is likely to be short, the thread that read it does itself, once it has stopped leading, and then leads again and sends
-/// what came of it: no other thread is woken between question and answer. The second thread stands by, and leads when the first is
+/// The two threads that serve the event loops of all nodes of a process. A message between two of these nodes wakes no thread, and
+/// the work of many nodes stays on one core. One of the two threads is the leader: it waits for events and handles them. A message
+/// may ask for a job that is likely to be short. The leader then stops leading, runs the job, leads again and sends the result: no
+/// other thread is woken between question and answer. The second thread stands by, and becomes the leader when the first thread is
 /// away for too long.
-///   NT-1  one thread leads at a time, and it alone handles events and what was posted.
-///   NT-2  while none leads, one looks every `tick`, and leads if none did since it looked before; at once, when another thread
-///         posts something or the job waits for a future. What the job posts is for its own thread, when it leads again.
-///   NT-3  jobs run one at a time, on a thread that does not lead; those that still wait behind one when the other thread leads
-///         go elsewhere.
-///   NT-4  who leads sleeps only while no event loop has something to do, and is woken by who notes one then.
-///   NT-5  an event loop that ended is not touched again once what serve() returned is ready.
+///   NT-1  there is at most one leader thread, and it alone handles events and posts.
+///   NT-2  while there is no leader, the thread that stands by looks every `tick`. It becomes the leader if nobody led since it
+///         looked last, or at once when another thread posts something or the job waits for a future. Posts of the job wait for the
+///         job's own thread, until it leads again.
+///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still wait
+///         are sent elsewhere.
+///   NT-4  the leader sleeps only while no event loop has something to do; a thread that notes an event loop wakes it.
+///   NT-5  an event loop that ended is not touched any more once the future of serve() is ready.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
-  /// How long who leads polls before it sleeps, once so many events came closer to each other than that.
+  /// How long the leader polls before it sleeps, once `enough_close_events` events came closer to each other than that.
   static constexpr std::chrono::microseconds awake_for{1000};
   static constexpr int enough_close_events = 8;
   static constexpr std::chrono::microseconds longest_busy{1000};
-  /// So often in a row the sockets are not asked, while there is something in memory.
+  /// How often in a row the leader skips the sockets while there is traffic in shared memory.
   static constexpr int most_unpolled = 8;
-  /// Of what is posted by what was posted, before the sockets have their turn.
+  /// How many rounds of posts, each posted by the round before it, are handled before the sockets have their turn.
   static constexpr int most_rounds = 16;
 
-  /// A short piece of work, and how it is done if this is not the place. What they throw goes to stderr.
+  /// A short piece of work, and what hands it to another thread if it can't run here. Exceptions of both go to stderr.
   struct job {
     std::function<void()> run;
     std::function<void()> send_elsewhere;
   };
 
-  /// Those of this process, while somebody has them.
+  /// The network threads of this process. They live as long as somebody holds the pointer.
   static std::shared_ptr<network_threads> of_process();
 
   network_threads();
@@ -59,22 +60,22 @@ class network_threads {
   network_threads(const network_threads&) = delete;
   network_threads& operator=(const network_threads&) = delete;
 
-  /// Ready when it has ended. Its left() is to wait until this has returned: nobody lets go of a loop that others still bring.
+  /// Serves the loop; the future is ready when the loop has ended. The loop's left() has to wait until serve() has returned.
   std::future<void> serve(event_loop& loop);
-  /// Whether this thread leads.
+  /// Whether the calling thread is the leader.
   bool lead_here() const noexcept;
-  /// Something was posted to it. Pre: it is served.
+  /// Says that something was posted to the loop. Pre: the loop is served.
   void note(event_loop& loop);
 
-  /// Of who leads.
+  /// Used by the leader thread only.
   watched_connections& watched() noexcept { return watched_; }
 
-  /// Runs the job on this thread once it no longer leads. False if this thread can't: nothing happened.
+  /// Runs the job on this thread once the thread has stopped leading. False if this thread can't: the job was not taken.
   bool run_soon(event_loop& of, job work);
-  /// Returns when no job of it runs; from now on none is taken. Not from a job.
+  /// Returns when no job of the loop runs; from now on no job of the loop is taken. Not to be called from a job.
   void finish_jobs(event_loop& of);
 
-  /// Once, when nothing else is due, or after `longest_busy`.
+  /// Has do_idle_work() of the loop called once: when nothing else is due, or after `longest_busy`.
   void ask_for_idle_work(event_loop& of);
 
  private:
@@ -104,21 +105,21 @@ class network_threads {
   void note_event();
   void sleep();
 
-  const pid_t process_;                     // a fork of it has none of the threads
-  const support::owned_descriptor polled_;  // epoll: the loops' handles, and
-  const support::owned_descriptor bell_;    // what wakes who sleeps
+  const pid_t process_;                     // a forked child has none of the threads
+  const support::owned_descriptor polled_;  // epoll: the loops' handles and bell_
+  const support::owned_descriptor bell_;    // wakes the leader when it sleeps
   std::vector<std::thread> threads_;
   std::atomic<bool> led_{false};
   std::atomic<std::uint64_t> times_led_{0};
   std::atomic<bool> over_{false};
   std::atomic<bool> idle_work_due_{false};
 
-  std::mutex notes_mutex_;  // guards
+  std::mutex notes_mutex_;  // guards the next three
   std::vector<event_loop*> loops_;
   std::vector<event_loop*> noted_;
   bool asleep_ = false;
 
-  // Of who leads:
+  // Used by the leader thread only:
   std::vector<event_loop*> own_noted_;
   std::vector<event_loop*> due_;
   watched_connections watched_;
@@ -128,15 +129,15 @@ class network_threads {
   int close_events_ = 0;
   std::chrono::steady_clock::time_point last_idle_;
 
-  std::mutex turn_mutex_;  // guards
+  std::mutex turn_mutex_;  // guards what follows
   std::condition_variable told_;
   std::condition_variable job_ended_;
   std::deque<queued_job> jobs_;
   bool job_runs_ = false;
-  bool job_ran_ = false;  // since one looked
+  bool job_ran_ = false;  // since the last look of the thread that stands by
   bool one_leads_ = false;
   bool one_looks_ = false;
-  bool called_ = false;  // whoever stands by has to lead
+  bool called_ = false;  // the thread that stands by has to lead
 };
 
 }  // namespace troupe::network

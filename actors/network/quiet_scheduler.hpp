@@ -11,9 +11,9 @@
 
 namespace troupe::network {
 
-/// CAF's clock, which every actor that ends asks to cancel its timeouts. That wakes the clock's thread, twice; here only for
-/// actors that have set any. (A small pass ends two actors on each of its nodes.)
-///   QC-1  what an actor set is cancelled with it.
+/// CAF's clock with less waking. Every actor that ends asks the clock to cancel its timeouts, which wakes the clock's thread twice.
+/// This clock passes on only the requests of actors that have set a timeout. (A small pass ends two actors on each of its nodes.)
+///   QC-1  an actor's timeouts are cancelled when the actor ends.
 class quiet_clock final : public caf::detail::thread_safe_actor_clock {
  public:
   using actor = caf::abstract_actor;
@@ -60,7 +60,7 @@ class quiet_clock final : public caf::detail::thread_safe_actor_clock {
   std::unordered_set<actor*> with_timeouts_;
 };
 
-/// CAF's scheduler with one shared queue, and that clock.
+/// CAF's scheduler with one shared queue, and quiet_clock.
 class quiet_scheduler final : public caf::scheduler::coordinator<caf::policy::work_sharing> {
  public:
   using super = caf::scheduler::coordinator<caf::policy::work_sharing>;

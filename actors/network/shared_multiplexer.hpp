@@ -25,37 +25,38 @@ class actor_system;
 
 namespace troupe::network {
 
-/// CAF's multiplexer, served by the network threads of the process instead of one of its own.
-///   SM-1  what is posted is resumed once, by who leads, or released with the multiplexer.
-///   SM-2  what a broker flushed leaves before anything is waited for.
+/// CAF's multiplexer, served by the network threads of the process instead of a thread of its own.
+///   SM-1  a posted resumable (an actor) is resumed once, by the leader thread, or released with the multiplexer.
+///   SM-2  bytes that a broker flushed leave before a thread waits for events.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
   using job = network_threads::job;
 
-  /// That a broker handles before others have their turn.
+  /// The most messages that a broker handles before other brokers have their turn.
   static constexpr std::size_t most_messages = 64;
 
   explicit shared_multiplexer(caf::actor_system* system);
   ~shared_multiplexer() override;
 
   void exec_later(caf::resumable* what) override;
-  /// Returns when it has no sockets any more.
+  /// Returns when the multiplexer has no sockets any more.
   void run() override;
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
   caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
 
-  /// As with the network threads.
+  /// See network_threads.
   bool lead_here() const noexcept { return threads_->lead_here(); }
   bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
   void finish_jobs() { threads_->finish_jobs(*this); }
 
-  /// What to do when nothing else is due or one is busy for long, after each time it was asked for. To be set before that.
+  /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or the threads were busy for long.
+  /// To be called before the first ask_for_idle_work().
   void set_idle_work(std::function<void()> work);
   void ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
 
  private:
   bool shares_memory() const override { return shares_memory_; }
-  // No effect once the network threads no longer serve it.
+  // No effect once the network threads no longer serve this multiplexer.
   void watch(tcp_scribe* connection) override {
     if (threads_->lead_here()) threads_->watched().add(*this, connection);
   }
@@ -79,11 +80,11 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 
-  std::mutex post_mutex_;  // guards
+  std::mutex post_mutex_;  // guards posted_
   std::vector<caf::resumable*> posted_;
-  std::atomic<bool> served_{false};  // becomes another under the lock
+  std::atomic<bool> served_{false};  // changed under the lock only
 
-  // Of who leads:
+  // Used by the leader thread only:
   std::vector<caf::resumable*> own_posted_;
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;

@@ -23,22 +23,23 @@ namespace troupe::network {
 
 class connection_host;
 
-/// A broker's TCP connection. One system call reads a small message, which CAF's own scribe needs three for, and one writes what was
-/// flushed, for which that needs four. As with that, the event loop tells the broker of what came and what failed. CAF's setting
-/// `middleman.max-consecutive-reads` does not matter here.
-/// If the other end is one too, on this machine, either direction goes on in memory that both share (`memory_lane`), at a
+/// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs three
+/// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
+/// `middleman.max-consecutive-reads` has no effect here.
+/// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`memory_lane`), at a
 /// moment when TCP has taken all that was written before. From then on TCP only says when the connection is over.
-///   TS-1  what is flushed leaves in its order: before the multiplexer waits for anything as far as the system takes it, the rest
-///         when it takes more. A connection that the broker closes ends after that.
-///   TS-2  what was read beyond what the broker wanted is consumed first when it wants more. One that was halted gets nothing.
+///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
+///         system takes more. A connection that the broker closes ends after its last byte has left.
+///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker gets
+///         none.
 ///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
-///   TS-4  it lives as long as its broker has it, the event loop has its sockets, it is to catch up, or it is watched.
-///   TS-5  what TCP carried is consumed before what was in shared memory, and that before the broker learns of the end.
-///   TS-6  with a lane it is watched, or the other end is to wake it.
-///   TS-7  memory that a burst took, either way, is freed once many smaller messages have passed.
+///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched.
+///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
+///   TS-6  a scribe with a lane is watched, or the other end has to wake it.
+///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 class tcp_scribe final : public caf::io::scribe {
  public:
-  /// Takes over the connected socket, for as long as `network` serves it, which does what `host` is asked for.
+  /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`.
   tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, caf::io::network::native_socket socket);
 
   void configure_read(caf::io::receive_policy::config config) override;
@@ -52,30 +53,30 @@ class tcp_scribe final : public caf::io::scribe {
   std::string addr() const override;
   std::uint16_t port() const override;
 
-  /// Writes what was flushed, and consumes what was read ahead. The multiplexer's, which was asked for it.
+  /// Writes flushed bytes, and consumes bytes that were read ahead. Called by the multiplexer after catch_up_soon().
   void catch_up();
 
-  /// Has this end, which called the other one, look out for shared memory.
+  /// For the calling end: from now on it looks for the shared memory that the other end offers.
   void expect_lane() { stream_.expect_lane(); }
-  /// Consumes what is in shared memory, and writes what waited for room there. True if there was any. The multiplexer's, which
-  /// watches.
+  /// Consumes bytes from shared memory, and writes bytes that waited for room there. True if there were any. Called when the
+  /// network threads poll.
   bool look() { return stream_.look(); }
-  /// Has the other end wake this one; false if there is something to look at.
+  /// Asks the other end to wake this end; false if there is something to look at now.
   bool may_sleep() { return stream_.may_sleep(); }
-  /// Whether look() may find something. Two loads: the network threads ask it of every connection all the time.
+  /// Whether look() may find something. Costs two loads: the network threads ask every watched connection all the time.
   bool has_news() const { return stream_.has_news(); }
 
  private:
   class stream final : public caf::io::network::event_handler {
    public:
     static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-    // In one event, before others have theirs handled:
+    // Limits of one event, so that other connections have their turn:
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
-    /// Memory for parts, however small they are.
+    /// Memory that is kept for parts of messages, however small the parts are.
     static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
-    /// Who called has the other end's lane after its first words, if ever.
+    /// The calling end has the other end's lane within this many reads, or never.
     static constexpr int reads_until_lane = 16;
 
     stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
@@ -86,9 +87,9 @@ class tcp_scribe final : public caf::io::scribe {
     void removed_from_loop(caf::io::network::operation op) override;
     void graceful_shutdown() override;
 
-    /// Hands over what is there, until the broker wants more than that: true. False if it wants none.
+    /// Hands bytes to the broker until the broker wants more than there are: true. False if the broker wants none.
     bool consume();
-    /// Writes outside of an event. What the system does not take, events do.
+    /// Writes outside of an event. Bytes that the system does not take are written in later events.
     void write_first();
     bool has_ahead() const { return ahead_begin_ < ahead_end_; }
     bool waits() const { return waits_; }
@@ -99,7 +100,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool has_news() const { return waits_for_room_ || lane_->incoming.has_news(); }
 
     caf::io::receive_policy::config wanted;
-    std::vector<char> part;  // of what comes, for the broker
+    std::vector<char> part;  // the next bytes for the broker
     write_queue leaving;
 
    private:
@@ -142,25 +143,25 @@ class tcp_scribe final : public caf::io::scribe {
     tcp_scribe& scribe_;
     caf::intrusive_ptr<tcp_scribe> reader_;
     caf::intrusive_ptr<tcp_scribe> writer_;
-    bool wants_ = false;           // the broker, what comes
-    bool waits_ = false;           // until the system takes more, or
-    bool waits_for_room_ = false;  // the other end takes what is in shared memory
-    bool closes_ = false;          // when all has left
+    bool wants_ = false;           // the broker wants bytes
+    bool waits_ = false;           // until the system takes more
+    bool waits_for_room_ = false;  // until the other end reads shared memory
+    bool closes_ = false;          // once all bytes have left
 
-    std::size_t collected_ = 0;  // in part
+    std::size_t collected_ = 0;  // bytes in part
     std::size_t threshold_ = 1;
-    support::recent_peak peak_;  // of the sizes of parts
+    support::recent_peak peak_;  // sizes of parts
     std::vector<char> ahead_;
     std::size_t ahead_begin_ = 0;
     std::size_t ahead_end_ = 0;
 
     int lane_chances_ = 0;
-    std::optional<lane_door> door_;  // of who called
+    std::optional<lane_door> door_;  // at the calling end
     std::unique_ptr<memory_lane> lane_;
     std::unique_ptr<bell> bell_;
-    std::uint64_t received_ = 0;  // by TCP
+    std::uint64_t received_ = 0;  // bytes by TCP
     std::uint64_t sent_ = 0;
-    std::uint64_t moved_ = 0;  // either way in shared memory
+    std::uint64_t moved_ = 0;  // bytes in shared memory, both directions
     bool reads_memory_ = false;
   };
 

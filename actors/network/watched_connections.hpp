@@ -12,10 +12,10 @@
 
 namespace troupe::network {
 
-/// The connections whose shared memory is looked at again and again, as they have traffic there. Of who leads the network threads.
-///   WC-1  one without traffic for `watched_for`, or that too many others came after, is dropped in its turn, once the other end
-///         is to wake it.
-///   WC-2  what forgets a connection may be part of it: it lives until that has returned.
+/// The connections whose shared memory is polled, because they have traffic there. Used by the leader thread only.
+///   WC-1  connections are checked in turn. One without traffic for `watched_for` is dropped, and any one while there are more
+///         than `most`, but only after it has asked the other end to wake it.
+///   WC-2  forget() may be called by the connection itself: the connection lives until that call has returned.
 class watched_connections {
  public:
   static constexpr std::chrono::milliseconds watched_for{100};
@@ -23,12 +23,12 @@ class watched_connections {
 
   void add(event_loop& loop, tcp_scribe* connection);
   void forget(tcp_scribe* connection);
-  /// No part of them is under way.
+  /// Forgets the connections of that loop. Pre: none of them is on the call stack.
   void forget_all(const event_loop& of);
 
-  /// True if something was there. What ended meanwhile goes to `ended`.
+  /// Polls all connections; true if there were bytes. Adds event loops that ended meanwhile to `ended`.
   bool look(std::vector<event_loop*>& ended);
-  /// Has the other ends wake all; false if there is something to look at.
+  /// Asks all other ends to wake this process; false if there is something to look at now.
   bool may_sleep();
 
  private:
@@ -42,7 +42,7 @@ class watched_connections {
 
   std::vector<watched> all_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;
-  bool has_gaps_ = false;  // of forgotten ones
+  bool has_gaps_ = false;  // entries of forgotten connections
   std::size_t next_ = 0;
 };
 

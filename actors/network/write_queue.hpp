@@ -12,29 +12,29 @@ namespace troupe::network {
 
 /// Bytes that wait to leave by a connection, in blocks.
 ///   WQ-1  bytes leave in the order in which they were added.
-///   WQ-2  a message that is added moves at most `full_block` bytes of those before it, however many wait.
-///   WQ-3  a block that has left is used again while as much leaves; memory that was not needed lately is freed.
+///   WQ-2  adding a message moves at most `full_block` bytes of earlier messages, however many bytes wait.
+///   WQ-3  the block of bytes that have left is used again while as many bytes leave as before; memory that was not needed lately is freed.
 class write_queue {
  public:
-  /// A block of that size gets no more messages.
+  /// A block of this size gets no more messages.
   static constexpr std::size_t full_block = std::size_t{512} << 10;
-  /// So much is kept however little leaves.
+  /// Memory that is kept, however little leaves.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
   /// The block at the end, to add to.
   std::vector<char>& open() noexcept { return open_; }
-  /// Says that the last message is complete: a full block gets no more.
+  /// Says that the last message is complete. A full block then gets no more messages.
   void seal();
 
   bool empty() const noexcept { return waiting() == 0; }
   /// Bytes that have not left.
   std::size_t waiting() const noexcept { return leaving_.size() - left_ + sealed_bytes_ + open_.size(); }
-  /// What leaves next, until something is taken. Pre: not empty.
+  /// The bytes that leave next. Valid until pop(). Pre: not empty.
   std::span<const char> front();
-  /// So many bytes of front() have left.
+  /// Says that the first `bytes` bytes of front() have left.
   void pop(std::size_t bytes);
 
-  /// Memory that is held, in bytes.
+  /// Memory that the queue holds, in bytes.
   std::size_t held() const noexcept;
 
  private:
@@ -45,7 +45,7 @@ class write_queue {
   void shrink();
 
   std::vector<char> leaving_;
-  std::size_t left_ = 0;  // of it
+  std::size_t left_ = 0;  // bytes of leaving_ that have left
   std::deque<std::vector<char>> sealed_;
   std::size_t sealed_bytes_ = 0;
   std::vector<char> open_;

@@ -6,7 +6,7 @@ namespace troupe::nodes {
 struct node_parts;
 
 /// Registers the functions behind remote modules and optimizers ("troupe.create", "troupe.method", "troupe.optimizer.step",
-/// ...). Called once, by the node.
+/// ...). The node calls it once.
 void add_builtin_functions(node_parts& here);
 
 }  // namespace troupe::nodes

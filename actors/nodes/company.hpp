@@ -23,19 +23,19 @@ class shared_multiplexer;
 namespace troupe::nodes {
 
 /// The actors behind a node: starts them, listens, and stops them. Any thread may use it.
-///   CM-1  after stop() no actor of the node lives, or, on a system of the caller's, each has been told to end. It waits for
-///         functions that run, and no longer than `device_patience` for elements that a device has not made.
+///   CM-1  after stop() no actor of the node lives; on a system of the caller's, each actor has been told to end. stop() waits for
+///         functions that run, and at most `device_patience` for elements that a device has not computed yet.
 class company {
  public:
   static constexpr std::chrono::seconds device_patience{1};
 
-  /// With `host` it lives on that system, without a network; nodes there are made known to each other by introduce().
+  /// With `host` the actors live on that system, without a network; introduce() makes the nodes of that system known to each other.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();
   company(const company&) = delete;
   company& operator=(const company&) = delete;
 
-  /// Throws troupe::error (misuse) on a thread that it would have to wait for: of a call, a burst or a continuation.
+  /// Throws troupe::error (misuse) on a thread of a call, a burst or a continuation: stop() would wait for its own thread.
   void stop();
   /// Throws troupe::error (stopping) after stop().
   void check_running() const;
@@ -55,10 +55,10 @@ class company {
   void end_actors();
 
   node_parts parts_;
-  mutable std::mutex mutex_;  // guards
+  mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
   std::optional<network::system_config> config_;
-  std::unique_ptr<caf::actor_system> own_system_;  // its actors have the parts until they end
+  std::unique_ptr<caf::actor_system> own_system_;  // its actors use parts_ until they end
   network::shared_multiplexer* network_ = nullptr;
 };
 

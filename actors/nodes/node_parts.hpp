@@ -27,13 +27,13 @@ class node;
 
 namespace troupe::nodes {
 
-/// Actors of the user's, by name. Any thread may use it.
+/// The user's actors that node::publish made known, by name. Any thread may use it.
 class published_actors {
  public:
   void add(std::string name, caf::strong_actor_ptr actor);
-  /// Null if there is none of that name.
+  /// Null if no actor has this name.
   caf::strong_actor_ptr find(const std::string& name) const;
-  /// The node stops: hands out all of them, to be ended.
+  /// For the node's end: returns and forgets all actors, for the caller to end them.
   std::vector<caf::strong_actor_ptr> stop();
 
  private:
@@ -41,13 +41,13 @@ class published_actors {
   std::map<std::string, caf::strong_actor_ptr> all_;
 };
 
-/// Whom the user has told to be told when a peer goes down. Any thread may use it.
+/// The user's function that is called when a peer goes down. Any thread may use it.
 class peer_down_handler {
  public:
   using handler = std::function<void(const std::string& name, const std::string& reason)>;
 
   void set(handler notify);
-  /// What the handler throws goes to stderr.
+  /// Calls the handler. Its exceptions go to stderr.
   void tell(const contracts::peer_down& news) const;
 
  private:
@@ -55,8 +55,8 @@ class peer_down_handler {
   handler notify_;
 };
 
-/// What the `peer` actor and the public API share of a node. Each part guards itself; any thread may use all of them, from the start of
-/// the node's actors to their end.
+/// The parts of a node that the `peer` actor and the public API share. Each part has its own lock: any thread may use any part, from
+/// the start of the node's actors to their end.
 struct node_parts {
   node_parts(node& handle, settings options, std::function<void()> tidy);
 

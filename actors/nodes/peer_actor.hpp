@@ -23,7 +23,7 @@ struct peer_state {
   ~peer_state();
 
   node_parts* parts = nullptr;
-  services::node_services* here = nullptr;  // of them
+  services::node_services* here = nullptr;  // the services in parts
   contracts::membership_actor membership;
   std::unordered_map<context_id, passes::open_context> contexts;
   passes::released_contexts released{4096};
@@ -31,7 +31,7 @@ struct peer_state {
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
   calls::late_calls late;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
-  support::open_requests asked;  // of pieces, offers and marks
+  support::open_requests asked;  // requests with pieces, offers and for marks
   transfers::direct_memory direct;
   std::uint64_t last_transfer = 0;
 };

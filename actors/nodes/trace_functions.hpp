@@ -5,7 +5,7 @@ namespace troupe::nodes {
 
 struct node_parts;
 
-/// Registers what every node answers about its trace ("troupe.trace", "troupe.spans"). Called once, by the node.
+/// Registers the functions that return a node's trace ("troupe.trace", "troupe.spans"). The node calls it once.
 void add_trace_functions(node_parts& here);
 
 }  // namespace troupe::nodes

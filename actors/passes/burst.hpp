@@ -29,26 +29,25 @@ class node_services;
 
 namespace troupe::passes {
 
-/// A node's state machine in one pass. Made in the control plane, planned and run by the worker that owns it for a burst.
+/// A node's state machine in one pass. The control plane makes it; the worker that owns it for a burst plans and runs it.
 struct pass_task {
-  engine::graph_task_settings settings;  // until the first burst makes the task of it
+  engine::graph_task_settings settings;  // the first burst makes `task` of them
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
   contracts::context_record_ptr record;
-  engine::pass_recorder recorder;          // with create_graph
-  bool anomaly = false;                    // its context's calls were made in anomaly mode
-  std::unique_ptr<engine::outlet> outlet;  // of the worker that has it
+  engine::pass_recorder recorder;          // used with create_graph
+  bool anomaly = false;                    // the context's calls were made in anomaly mode
+  std::unique_ptr<engine::outlet> outlet;  // belongs to the worker that runs the burst
 };
 
-/// A stretch of work on a pass: what to do and, when it comes back, what happened. It moves between its graph_task actor and a
-/// worker.
+/// A stretch of work on a pass: on its way to a worker it says what to do, on its way back to its graph_task actor what happened.
 struct burst {
   enum class kind { run, walk_roots, walk_sends };
   struct delivery {
     message_id send;
     std::vector<at::Tensor> gradients;
-    message_id joint;  // with create_graph: see propagate_gradients
+    message_id joint;  // used with create_graph: see propagate_gradients
     std::vector<bool> requires_grad;
     std::vector<std::vector<std::int64_t>> shapes;  // likewise
   };
@@ -58,22 +57,22 @@ struct burst {
   pass_number pass;
   bool keep_graph = false;
   bool create_graph = false;
-  program_place place;  // with create_graph: of the pass
+  program_place place;  // the pass's place, with create_graph
   purse carried;
   bool settles = false;  // see participant::burst_terms
   std::vector<delivery> deliveries;
-  std::vector<message_id> sends;  // to drop (run), or to walk from (walk_sends)
+  std::vector<message_id> sends;  // sends to drop (run), or to start the walk from (walk_sends)
   std::unique_ptr<pass_task> state;
   std::shared_ptr<std::atomic<bool>> stop;
-  std::shared_ptr<pass_outcome> outcome;  // of a pass that was started here
+  std::shared_ptr<pass_outcome> outcome;  // null unless the pass was started on this node
 
   std::vector<node_id> sent_to;
-  std::uint64_t functions = 0;    // that ran
-  std::vector<message_id> recvs;  // what a walk found
+  std::uint64_t functions = 0;    // how many ran
+  std::vector<message_id> recvs;  // recvs that a walk found
   std::optional<error> failure;
 };
 
-/// Runs a burst on this thread. Never throws: what goes wrong is in `failure`, with the node's name and the function's.
+/// Runs a burst on this thread. Never throws: an error goes to `failure`, with the names of the node and the function.
 void run_burst(burst& work, services::node_services& here);
 
 }  // namespace troupe::passes

@@ -11,7 +11,8 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Runs the burst on this thread and returns it to `owner`. If it was the pass's last, the pass is complete when this returns.
+/// Runs the burst on this thread and returns it to `owner`. After the last burst of a pass, the pass is complete when this function
+/// returns.
 void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner);
 
 }  // namespace troupe::passes

@@ -21,7 +21,7 @@ class node_services;
 
 namespace troupe::passes {
 
-/// The gradients of all completed passes, or why they could not be had.
+/// The gradients of all completed passes, or why they could not be gathered.
 struct gathering {
   contracts::gradients_ptr all;
   caf::error failure;
@@ -34,12 +34,12 @@ struct context_state {
 
   services::node_services* here = nullptr;
   contracts::context_record_ptr record;
-  contracts::gradients_ptr gathered;  // of completed passes; null: none
+  contracts::gradients_ptr gathered;  // gradients of completed passes; null: none
   std::map<pass_number, contracts::graph_task_actor>
-    tasks;  // of the current pass and of those whose gradients are not gathered yet
+    tasks;  // graph tasks of the current pass and of passes whose gradients are not gathered yet
   bool merging = false;
-  support::deadline_clock::alarm expiry;                       // of the step of the merge that is under way
-  caf::error lost;                                             // why gradients of a completed pass are not to be had
+  support::deadline_clock::alarm expiry;                       // deadline of the merge's current step
+  caf::error lost;                                             // why gradients of a completed pass are lost
   std::vector<std::function<void(const gathering&)>> readers;  // wait for the merge
 };
 

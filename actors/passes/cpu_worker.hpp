@@ -15,10 +15,10 @@ namespace troupe::passes {
 using cpu_work_ptr = std::shared_ptr<std::function<void()>>;
 
 /// A compute thread that runs functions of local passes beside the thread that called backward.
-///   CU-1  it runs what it is sent in order, and keeps nothing of it.
+///   CU-1  it runs the work that it is sent in order, and keeps none of it.
 using cpu_worker_actor = caf::typed_actor<caf::reacts_to<cpu_work_ptr>>;
 
-/// Throws std::system_error where the system gives no thread.
+/// Throws std::system_error if the system gives no thread.
 cpu_worker_actor spawn_cpu_worker(caf::actor_system& system);
 
 }  // namespace troupe::passes

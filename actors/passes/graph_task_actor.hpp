@@ -42,14 +42,14 @@ struct graph_task_state {
   std::optional<protocol::participant> part;
   std::optional<protocol::initiator> lead;
   std::vector<burst::delivery> deliveries;  // for the next burst
-  std::vector<message_id> drops;            // likewise
-  std::vector<message_id> walk_sends;       // to start the next walk from
+  std::vector<message_id> drops;            // for the next burst
+  std::vector<message_id> walk_sends;       // where the next walk starts
   std::set<node_id> sent_to;
-  std::set<std::string> heard_from;     // names of nodes that gradients came from
-  std::map<node_id, std::string> down;  // nodes that went down while a burst was away, and how that reads
+  std::set<std::string> heard_from;     // names of nodes that sent gradients
+  std::map<node_id, std::string> down;  // nodes that went down while a burst was away, with the text of the error
   std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
   std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
-  std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the one that is away
+  std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the walk that is away
   std::optional<caf::typed_response_promise<contracts::table_ptr>> take_promise;
   support::deadline_clock::alarm expiry;
   bool closed = false;
@@ -59,7 +59,7 @@ struct graph_task_state {
 template <class Self>
 contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::node_services* here, pass_terms_ptr terms);
 
-/// Spawns it where the node's control actors live.
+/// Spawns the graph task where the node's control actors live.
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms);
 
 }  // namespace troupe::passes

@@ -27,35 +27,36 @@ struct open_context {
   contracts::context_actor actor;
 };
 
-/// The contexts that are open on a node: those it opened itself, and those of other nodes that calls brought. Any thread may use it.
-///   OC-1  a context that was closed is released once, later, by a message to `peer`: when the network thread has nothing else to do,
-///         or within a millisecond.
-///   OC-2  after stop() nothing is added to what is to be released, and no context is left.
+/// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with calls. Any
+/// thread may use it.
+///   OC-1  a closed context is released once, later, by a message to `peer`: when the network thread has nothing else to do, or within
+///         a millisecond.
+///   OC-2  after stop() no context is queued for release, and no context is left.
 class open_contexts {
  public:
   explicit open_contexts(services::node_services& here) : here_(here) {}
 
-  /// Opens a context of this node; `peer` looks it up.
+  /// Opens a context of this node; the `peer` actor finds it by find().
   open_context open();
-  /// `peer` opens contexts of other nodes, and forgets those that are released.
+  /// For the `peer` actor: it adds contexts of other nodes, and forgets released ones.
   void know(const open_context& context);
   void forget(const context_id& id);
 
-  /// An open one; empty if there is none.
+  /// The open context with this id; empty if there is none.
   open_context find(const context_id& id) const;
   std::vector<open_context> all() const;
-  /// What is said of a context that is not open here.
+  /// The error for a context that is not open on this node.
   error unknown(const context_id& id) const;
 
-  /// The user's scope was left.
+  /// The user's scope of the context has ended: queues the context for release.
   void close(const context_id& id);
-  /// Releases those that were closed.
+  /// Releases the closed contexts.
   void release_closed();
 
-  /// Tells the joint's context of it, or has `peer` open the context.
+  /// Adds the joint to its context; if the context is not open, asks the `peer` actor to open it.
   void add(contracts::outgoing_joint_ptr joint);
 
-  /// The node stops: hands out the actors of all contexts that are not released yet, to be ended.
+  /// For the node's end: returns the actors of all contexts that are not released yet, for the caller to end them.
   std::vector<contracts::context_actor> stop();
 
  private:

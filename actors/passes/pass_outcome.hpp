@@ -10,15 +10,15 @@
 
 namespace troupe::passes {
 
-/// How a pass that was started on this node ends is decided once: by the thread whose burst ends with all of the pass's weight
-/// in its purse, that is success, or by the control plane, that is any of the two.
-///   PO-1  after succeed() was true take_over() is false, and the other way round.
+/// Decides once how a pass that was started on this node ends. The thread whose burst ends with all of the pass's weight in its purse
+/// may decide for success. Otherwise the control plane decides, for success or failure.
+///   PO-1  after succeed() has returned true, take_over() returns false, and the other way round.
 class pass_outcome {
  public:
   pass_outcome(contracts::context_record_ptr record, pass_number pass, future<done> result)
       : record_(std::move(record)), pass_(pass), result_(std::move(result)) {}
 
-  /// The burst that this thread ran was the last. True: the context knows; tell() has to follow.
+  /// Says that this thread ran the last burst. True: the context's record knows of the success, and the caller has to call tell().
   bool succeed() {
     auto open = state::open;
     if (!state_.compare_exchange_strong(open, state::succeeded)) return false;
@@ -31,7 +31,7 @@ class pass_outcome {
     return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;
   }
   void tell() { result_.set_value(done{}); }
-  /// The control plane has decided. The context knows before the user does: another pass may start at once.
+  /// Says what the control plane decided. The context's record knows before the user does: the user may start another pass at once.
   void end(bool succeeded) { record_->end(pass_, succeeded); }
 
   future<done>& result() noexcept { return result_; }

@@ -12,9 +12,9 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Starts a pass on the calling thread: the first burst has run when it returns, which so costs no other thread's time before
-/// the first gradients leave. Where gradients of earlier passes have to be gathered first, or the thread may not wait (a
-/// future's continuation), the context's actor starts it. `job.result` tells of all that goes wrong.
+/// Starts a pass on the calling thread. The first burst has run when start_pass() returns, so no other thread has to wake before the
+/// first gradients leave. The context's actor starts the pass instead if gradients of earlier passes have to be gathered first, or if
+/// the thread may not wait (a future's continuation). Every error goes to `job.result`.
 void start_pass(services::node_services& here, const contracts::context_record_ptr& record,
                 const contracts::context_actor& owner, const contracts::backward_job_ptr& job);
 

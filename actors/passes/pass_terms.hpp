@@ -20,38 +20,38 @@
 
 namespace troupe::passes {
 
-/// How a pass is made.
+/// What a graph task has to know about its pass.
 struct pass_terms {
   context_id context;
   pass_number pass;
   bool keep_graph = false;
   bool create_graph = false;
-  program_place place;  // with create_graph: of the pass
+  program_place place;  // the pass's place, with create_graph
   std::unique_ptr<pass_task> task;
-  caf::strong_actor_ptr owner;  // the context actor: told (failed_atom, pass)
+  caf::strong_actor_ptr owner;  // the context actor, which gets (failed_atom, pass)
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
-  // the initiator's:
+  // On the initiator:
   std::shared_ptr<pass_outcome> outcome;      // null on other nodes
-  std::optional<protocol::participant> part;  // the first burst is away already
+  std::optional<protocol::participant> part;  // set if the first burst is away already
   std::set<node_id> participants;             // nodes known to be in the context
   std::chrono::milliseconds deadline{0};
-  support::deadline_clock::alarm expiry;  // set already, with `part`
+  support::deadline_clock::alarm expiry;  // set if `part` is
   bool fast = false;
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
 
-/// What the graph task of a pass on this node needs. `owner`: the context's actor.
+/// The terms of a pass on this node. `owner`: the context's actor.
 pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
                           bool keep_graph, bool create_graph);
 
-/// The same for a pass that a user starts on this node.
+/// The terms of a pass that a user starts on this node.
 pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner,
                           contracts::backward_job& job, context_record::start start);
 
-/// What a second pass is refused with.
+/// The error for a second pass while one runs.
 error pass_is_running();
 
-/// A burst of the pass, which takes the state machine along.
+/// Makes a burst of the pass; the state machine moves into the burst.
 contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried);
 
 }  // namespace troupe::passes

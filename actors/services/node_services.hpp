@@ -42,24 +42,25 @@ class shared_multiplexer;
 
 namespace troupe::services {
 
-/// What every actor of a node may use: who the node is, whom it knows, its clocks, its trace, and the threads that do what an actor
+/// What every actor of a node may use: the node's identity, its peers, its clocks, its trace, and the threads for work that an actor
 /// may not do itself. Any thread may use it, from the start of the node's actors to their end.
 ///   NS-1  numbers of messages grow along every chain of messages (a Lamport clock).
-///   NS-2  what is discarded is freed by another thread than the caller's, or by the same one later.
+///   NS-2  discarded objects are freed by another thread than the caller's, or later by the same thread.
 class node_services {
  public:
-  /// `tidy` is what the network thread does when it was asked to tidy and nothing else is due: see tidy_soon.
+  /// `tidy`: the network thread calls it after tidy_soon(), when nothing else is due.
   node_services(settings options, std::function<void()> tidy);
 
-  /// Where the node's actors live. `network`: the system's multiplexer, null where that is not troupe's. `arriving`: null where the
-  /// system has no network. To be called before the first actor is there.
+  /// Sets the actor system of the node's actors. `network`: the system's multiplexer, null if it is not troupe's. `arriving`: null if
+  /// the system has no network. To be called before the first actor starts.
   void live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving);
-  /// The actors that others send to. To be called by the thread that makes them, before a message from outside can come.
+  /// Sets the actors that other parts send to. To be called by the thread that makes the actors, before a message from another node
+  /// can come.
   void meet(tracing::tracer_actor tracer);
   void meet(contracts::peer_actor face) { face_ = std::move(face); }
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
   void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
-  /// The port is known.
+  /// Sets the port that the node listens at.
   void listens_at(std::uint16_t port) { self_.port = port; }
 
   const settings& options() const noexcept { return options_; }
@@ -88,35 +89,35 @@ class node_services {
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
   void witness(std::uint64_t number) noexcept;
 
-  /// Runs a piece of work of a kind that is short on this thread, after what it does now. False if it should run elsewhere.
+  /// Runs `run` on this thread, after the current work, if work of this kind has been short. False if `run` should run elsewhere.
   bool run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere);
 
-  /// What goes into a message: tensors detached and on the CPU, and the send that leads back to their graph.
+  /// The contents of a message: tensors, detached and on the CPU, and the send that leads back to their graph.
   struct packed {
     autograd_message payload;
     std::shared_ptr<engine::send_backward> send;
-    devices::staged arriving;  // its events say when the elements are there
+    devices::staged arriving;  // its events say when the elements are on the CPU
   };
-  /// Throws troupe::error for a tensor that can't travel, naming it after `what`.
+  /// Throws troupe::error for a tensor that can't travel; the text names the tensor after `what`.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
 
-  /// Frees what may take long to free: on the network thread within a millisecond, or on the compute thread if that took more than
-  /// half a millisecond lately.
+  /// For objects that may take long to free. They are freed on the network thread within a millisecond, or on the compute thread if
+  /// freeing took more than half a millisecond lately.
   void discard(contracts::garbage_ptr what);
-  /// Frees what was discarded. To be called by `tidy`.
+  /// Frees the discarded objects. To be called by `tidy`.
   void free_discarded();
-  /// Has `tidy` called by the network thread when it has nothing else to do, or within a millisecond; at once on a system without a
-  /// network.
+  /// Makes the network thread call `tidy` when it has nothing else to do, or within a millisecond. Without a network `tidy` is called
+  /// at once.
   void tidy_soon();
 
-  /// The node stops: takes what was discarded, and what is discarded from now on is freed at once.
+  /// For the node's end: returns the discarded objects. Objects that are discarded from now on are freed at once.
   std::vector<contracts::garbage_ptr> stop_discarding();
-  /// All actors have ended: no alarm rings any more, nobody is known any more, nothing is recorded.
+  /// To be called when all actors have ended: cancels all alarms, forgets all peers, stops recording.
   void actors_ended();
-  /// The actor system is about to end: no handle of it is held any more, nor are elements waited for. The last thing to ask of it.
+  /// To be called last, before the actor system ends: drops all handles of the system and stops waiting for elements.
   void let_go();
 
-  /// While one lives, the thread runs a call or a burst of the node.
+  /// While an object of this class lives, its thread runs a call or a burst of the node.
   class own_thread {
    public:
     explicit own_thread(const node_services& of) noexcept;

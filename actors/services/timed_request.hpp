@@ -15,9 +15,9 @@
 
 namespace troupe::services {
 
-/// A request that fails at its deadline, as `self->request` does; `alarm` is to be called off when the answer is there. Who calls
-/// it off before that has to end the request: its handlers stay otherwise. (CAF keeps a timer for each request until its deadline,
-/// answered or not.) On a system of the caller's, CAF's clock is used: tests turn it.
+/// A request that fails at its deadline, as `self->request` does. The caller cancels `alarm` when the answer has come. A caller that
+/// cancels it earlier has to end the request too, or the request's handlers stay in memory. (CAF keeps a timer for each request
+/// until its deadline, answered or not.) On a system of the caller's, CAF's clock is used, which tests set.
 template <class Self, class To, class... Parts>
 auto timed_request(Self self, node_services& here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {

@@ -25,10 +25,10 @@ namespace engine {
 class gradient_table;
 }
 
-/// What a pass does about results of calls that nothing uses. Both give the same gradients where all are used.
+/// What a pass does if the loss does not use a result of a call. Both modes give the same gradients where all results are used.
 enum class pass_mode {
-  smart,  // finds them once all else is done, and goes on without them
-  fast,   // counts on there being none in the whole context, earlier passes included: fails once all else is done
+  smart,  // finishes all the same: looks for unused results once all else is done
+  fast,   // fails once all else is done, if any result in the context is unused, earlier passes included
 };
 
 /// How a backward pass runs.
@@ -52,23 +52,22 @@ class context {
 
   context_id id() const noexcept { return id_; }
 
-  /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. What leads
-  /// from the roots to other nodes runs on the calling thread before this returns; later functions of this node on the thread
-  /// that waits in `get()`, or the node's own. Misuse (undefined or non-scalar root without a gradient ...) throws at once;
-  /// what happens in the pass fails the future.
+  /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. The functions
+  /// from the roots to other nodes run on the calling thread before backward() returns. Later functions of this node run on the
+  /// thread that waits in `get()`, or on a thread of the node. Misuse (undefined or non-scalar root without a gradient ...) throws
+  /// at once; errors during the pass fail the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});
 
-  /// A pass that was begun and is not over yet.
+  /// Whether a pass has begun and is not over yet.
   bool running() const;
-  /// Some pass has completed.
+  /// Whether a pass has completed.
   bool has_completed_pass() const;
 
-  /// The gradients gathered on this node so far, by passes that are over: none before one has completed (see
-  /// has_completed_pass). After a pass with create_graph they have a graph, which
-  /// leads over all nodes.
+  /// The gradients that completed passes have gathered on this node; empty before the first pass has completed (see
+  /// has_completed_pass). After a pass with create_graph the gradients have a graph over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
-  /// The gradient of a leaf of this node; undefined if it got none. A value of its own: no later pass changes it.
+  /// The gradient of a leaf of this node; undefined if the leaf got none. No later pass changes the returned tensor.
   at::Tensor gradient(const at::Tensor& leaf) const;
 
   /// The context open on this thread, or none.

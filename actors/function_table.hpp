@@ -22,11 +22,11 @@ namespace engine {
 class gradient_table;
 }
 
-/// What a function that is called from another node is given. Tensors that required grad there have a recv_backward behind them
-/// here.
+/// The arguments of a function that another node calls. Tensors that required grad on the calling node have a recv_backward as
+/// their gradient function here.
 struct call_arguments {
   node& here;
-  object_id target;  // the object it is called on, or none
+  object_id target;  // the object that the function is called on, or none
   attributes values;
   std::vector<at::Tensor> tensors;
   context_id context;                                       // none: outside any context
@@ -37,7 +37,7 @@ struct call_arguments {
   at::Tensor tensor(std::size_t index) const;
 };
 
-/// What it gives back.
+/// The result of a function that another node calls.
 struct call_reply {
   std::vector<at::Tensor> tensors;
   attributes values;
@@ -57,7 +57,7 @@ class function_table {
   /// Registers `run` under `name`; throws troupe::error when the name is taken.
   void add(std::string name, function run);
 
-  /// The function of that name; throws troupe::error (unknown_function) with the names that are there.
+  /// The function with this name; throws troupe::error (unknown_function), which lists the registered names.
   function find(const std::string& name) const;
 
   std::vector<std::string> names() const;

@@ -21,7 +21,7 @@
 
 namespace troupe {
 
-/// Told when the calling thread is about to block on a future and when it goes on, so that a pool can lend its place.
+/// Learns when its thread is about to block on a future and when it goes on, so that a pool can free the thread's worker slot.
 class blocking_observer {
  public:
   virtual ~blocking_observer() = default;
@@ -38,7 +38,7 @@ inline constexpr std::chrono::microseconds awake_for{300};
 
 void report_lost_exception(const char* where, const char* text) noexcept;
 
-/// This thread runs a continuation.
+/// Whether this thread runs a continuation.
 class continuation_scope {
  public:
   continuation_scope() noexcept { ++depth(); }
@@ -61,11 +61,11 @@ class continuation_scope {
 ///   FU-2  `get` ends at its deadline at the latest, if one is given.
 ///   FU-3  a continuation runs exactly once, on the thread that completes the future or that adds it; calls it makes join the
 ///         context that was open where it was added.
-///   FU-4  a continuation cannot wait: it may be on the thread that brings the results. `get` of an incomplete future throws
-///         there.
-///   FU-5  an errand that was taken runs exactly once, on a thread that waits in `get` without an end, before that returns.
-/// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(); what it throws
-/// fails the future. A continuation that throws does not keep the others from running; its text goes to stderr.
+///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
+///         throws in a continuation.
+///   FU-5  an errand that was taken runs exactly once, on a thread that waits in `get` without a deadline, before `get` returns.
+/// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(). An exception of `finish` fails
+/// the future. An exception of a continuation goes to stderr; the other continuations run all the same.
 template <class T>
 class future {
  public:
@@ -103,7 +103,7 @@ class future {
   T get() const {
     wait([](state& s, std::unique_lock<std::mutex>& lock) {
       if (blocking_observer::current() != nullptr) {
-        s.ready.wait(lock, [&] { return s.complete; });  // it lent its place to others: no time for errands
+        s.ready.wait(lock, [&] { return s.complete; });  // the thread freed its worker slot: it runs no errands
         return true;
       }
       run_errands(s, lock);
@@ -112,7 +112,7 @@ class future {
     return finished_value();
   }
 
-  /// Asks a thread that waits in get() to run `errand` meanwhile, which must not throw. False if there is none that could.
+  /// Asks a thread that waits in get() to run `errand` while it waits. `errand` must not throw. False if no such thread waits.
   bool offer(std::function<void()> errand) const {
     {
       std::lock_guard lock(state_->mutex);
@@ -124,7 +124,7 @@ class future {
     return true;
   }
 
-  /// The same; throws troupe::error (deadline_passed) when it does not arrive within `patience`. It may be asked again.
+  /// The value; throws troupe::error (deadline_passed) if it does not arrive within `patience`. The future can be asked again.
   T get(std::chrono::nanoseconds patience) const {
     const auto until = std::chrono::steady_clock::now() + patience;
     const bool arrived = wait([&](state& s, std::unique_lock<std::mutex>& lock) {
@@ -169,7 +169,7 @@ class future {
     return arrived;
   }
 
-  // Until complete and none is left. An errand may itself complete the future.
+  // Runs errands until the future is complete and no errand is left. An errand may itself complete the future.
   static void run_errands(state& s, std::unique_lock<std::mutex>& lock) {
     for (;;) {
       ++s.idle;

@@ -39,7 +39,7 @@ namespace troupe {
 class remote_module;
 struct node_status;
 
-/// Another node (or this one), as seen from here.
+/// Another node of the cluster (or this one), as this node sees it.
 class peer {
  public:
   peer(node& here, std::string name, node_id id) : here_(&here), name_(std::move(name)), id_(id) {}
@@ -48,22 +48,22 @@ class peer {
   node_id id() const noexcept { return id_; }
   node& here() const noexcept { return *here_; }
 
-  /// Runs the registered function there. Inside a troupe::context of the calling thread the call joins that context. The
-  /// elements of the tensors are read after this returns: leave them as they are until the future is complete. A call of this
-  /// very node gets the tensors themselves.
+  /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context. The
+  /// elements of the tensors are read after call() returns: do not change them until the future is complete. A node that calls
+  /// itself gets the same tensors, not copies.
   /// The future fails with troupe::error (peer_down, deadline_passed, unknown_function, function_failed ...).
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
 
-  /// The actor published there under that name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks;
+  /// The actor that the peer published under this name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks;
   /// throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
-  /// What it does right now and has done so far; answered also while all its workers compute. Blocks; throws troupe::error
+  /// What the peer does right now and has done so far; it answers also while all its workers compute. Blocks; throws troupe::error
   /// (peer_down, deadline_passed ...).
   node_status status(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
-  /// Makes a module of the registered type there and owns it. Blocks; throws troupe::error.
+  /// Makes a module of the registered type on the peer and returns a handle that owns it. Blocks; throws troupe::error.
   remote_module create(const std::string& type, attributes values = {}) const;
 
  private:
@@ -86,7 +86,7 @@ class node {
   const std::string& name() const noexcept;
   node_id id() const noexcept;
   const settings& options() const noexcept;
-  /// The port it listens on.
+  /// The port that the node listens on.
   std::uint16_t port() const noexcept;
 
   /// Functions that other nodes may call here.
@@ -104,22 +104,22 @@ class node {
   /// Connects to the node at host:port; returns its name. Blocks up to the deadline; throws troupe::error.
   std::string join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline = {});
 
-  /// The node of that name; waits until it is known, at most until the deadline; throws troupe::error (unknown_peer). A
-  /// continuation (future::then) gets those that are known, as it can't wait.
+  /// The node with this name. Waits until the node is known, at most until the deadline; throws troupe::error (unknown_peer). A
+  /// continuation (future::then) can't wait: it gets only nodes that are known.
   troupe::peer peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline = {});
 
   /// This node as a peer of itself.
   troupe::peer self();
 
-  /// What this node does right now and has done so far: contexts, passes, calls, functions, and what passed between it and each
-  /// peer. `troupe status` shows that of another process.
+  /// What this node does right now and has done so far: contexts, passes, calls, functions, and the traffic with each peer.
+  /// `troupe status` shows the same of another process.
   node_status status() const;
 
   /// Names of the peers that are up.
   std::vector<std::string> peers() const;
 
   /// Calls `notify(name, reason)` when a peer goes down or says farewell, on the thread that brings results: like a continuation
-  /// (future::then) it can't wait. What it throws goes to stderr.
+  /// (future::then) it can't wait. Its exceptions go to stderr.
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
 
   /// Records a finished span (steady clock, nanoseconds) when tracing is on.
@@ -140,7 +140,7 @@ class node {
   void introduce(node& other);
 
   /// Says farewell and stops the actors; the destructor does the same. Calls that wait fail. Idempotent. Throws troupe::error
-  /// (misuse) inside a call or a hook that runs on this node, and in a continuation: it would wait for itself.
+  /// (misuse) inside a call or a hook that runs on this node, and in a continuation: stop() would wait for its own thread.
   void stop();
 
  private:

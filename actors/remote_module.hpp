@@ -18,23 +18,23 @@ namespace troupe {
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make);
 
 /// A module that lives on another node (or this one).
-///   RM-1  it lives as long as one handle does, here or on a node that it was lent to; the last one gone, it is dropped there
-///         without waiting. Handles of a node that went down are gone.
+///   RM-1  the module lives as long as a handle to it, on this node or on a node that it was lent to. When the last handle is gone
+///         the module is dropped, and nobody waits for that. A node that goes down loses its handles.
 ///   RM-2  a handle may outlive the peer and the node.
 class remote_module {
  public:
-  /// Takes the module over: its last handle drops it.
+  /// Becomes a handle of the module. The last handle drops the module.
   remote_module(peer where, object_id id);
 
   /// The module that another node lent to this one. Blocks; throws troupe::error (misuse for a reference that can't be read,
   /// was taken before or is another node's).
   static remote_module take(node& here, const std::string& reference);
-  /// A reference for node `to` to take, once: send it there as a value of a call. Until then it keeps the module alive, as long
-  /// as both nodes are up. Blocks; throws troupe::error.
+  /// A reference that node `to` can take once: send it there as a value of a call. Until it is taken, it keeps the module alive as
+  /// long as both nodes are up. Blocks; throws troupe::error.
   std::string lend(const peer& to) const;
 
-  /// The same module with these parameters alone and all its buffers, for an optimizer or gradients(). Blocks; throws
-  /// troupe::error (misuse) for a name that it does not have.
+  /// The same module with only these parameters and all its buffers, for an optimizer or gradients(). Blocks; throws troupe::error
+  /// (misuse) for a name that the module does not have.
   remote_module select(const std::vector<std::string>& names) const;
 
   const peer& where() const noexcept;
@@ -43,14 +43,15 @@ class remote_module {
   /// Calls a method; joins the context of the calling thread.
   future<call_reply> call(const std::string& method, std::vector<at::Tensor> tensors = {}, attributes values = {}) const;
 
-  /// Copies of its parameters. Blocks; throws troupe::error.
+  /// Copies of the module's parameters. Blocks; throws troupe::error.
   named_tensors parameters() const;
-  /// A parameter by reference, with its value of now: the gradient of what is computed with it goes to the parameter, where it
-  /// lives. Inside a context; outside any it is a copy. Blocks; throws troupe::error (misuse) for a name it does not have.
+  /// A copy of a parameter, with its current value, whose gradient is sent to its owner: the backward pass adds it to the
+  /// parameter's gradient on the module's node. Outside a context it is a plain copy. Blocks; throws troupe::error (misuse) for a
+  /// name that the module does not have.
   at::Tensor parameter(const std::string& name) const;
   /// Overwrites parameters by name; every name, shape and dtype must fit, or nothing is written. Blocks; throws troupe::error.
   void set_parameters(const named_tensors& values) const;
-  /// The same for its buffers.
+  /// Overwrites buffers by name, in the same way.
   named_tensors buffers() const;
   void set_buffers(const named_tensors& values) const;
   /// Copies of the gradients that the context gathered for its parameters, by parameter name; undefined where there is none.

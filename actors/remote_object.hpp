@@ -16,8 +16,8 @@ namespace troupe {
 
 class context;
 
-/// Owns an object on a node, alone or beside others. Its end drops the object there: it neither waits nor throws, and asks
-/// nobody when the node here has stopped (the other one drops what a node that went down owned).
+/// Owns an object on a node, alone or with other owners. The destructor gives this ownership up: it neither waits nor throws. If this
+/// node has stopped the destructor sends nothing: the other node drops objects of a node that went down.
 class remote_object {
  public:
   remote_object(peer where, object_id id);

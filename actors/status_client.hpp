@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// Asks a node what it does, from outside its cluster: it is no peer and nobody hears of it.
-///   SL-1  every question ends by its deadline, whoever listens there.
+/// Asks a node what it does, from outside the cluster: the client is no peer, and the node's peers do not hear of it.
+///   SL-1  every question ends by its deadline, whatever listens at the address.
 class status_client {
  public:
   /// Connects; throws troupe::error: unknown_peer where nobody listens, deadline_passed where nobody answers, refused where it

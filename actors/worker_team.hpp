@@ -17,12 +17,12 @@ namespace troupe {
 class node;
 
 /// Actors that run large functions of local passes beside the calling thread:
-/// `worker_team team(here, 3); backward({loss}, {}, {.workers = &team});`. It has to outlive the passes that use it, and the
-/// node has to outlive it. Any number of threads may use it at once.
-///   WT-1  what was posted has run, or will not run, when the destructor returns; no worker is left.
+/// `worker_team team(here, 3); backward({loss}, {}, {.workers = &team});`. The team has to outlive the passes that use it,
+/// and the node has to outlive the team. Any number of threads may use it at once.
+///   WT-1  when the destructor returns, posted work has run or will not run, and no worker is left.
 class worker_team final : public engine::cpu_workers {
  public:
-  /// Starts `count` threads; throws troupe::error: misuse if that is 0, function_failed where the system gives fewer.
+  /// Starts `count` threads; throws troupe::error: misuse if `count` is 0, function_failed if the system gives fewer threads.
   /// Takes a few hundred microseconds.
   worker_team(node& here, std::size_t count);
   worker_team(caf::actor_system& system, std::size_t count);

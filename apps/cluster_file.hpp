@@ -19,7 +19,7 @@ struct cluster_node {
 
 /// The nodes of a small cluster, in the order in which they start; the others join the first.
 ///   {"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2", "workers": 2, "threads": 2}]}
-///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what stood there.
+///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what the file says.
 ///   CF-2  nothing is guessed: an unknown field is a mistake, and so are two nodes of one name or one address.
 struct cluster_file {
   std::vector<cluster_node> nodes;
@@ -29,7 +29,7 @@ struct cluster_file {
   static cluster_file parse(const std::string& text, const std::string& origin);
 };
 
-/// Throws std::runtime_error, naming `field`, for what can't be a node's name (valid_node_name) or would be read as an option.
+/// Throws std::runtime_error that names `field`, for a text that can't be a node's name (valid_node_name) or that looks like an option.
 void check_node_name(const std::string& name, const std::string& field);
 
 }  // namespace troupe::apps

@@ -12,20 +12,20 @@
 
 namespace troupe::apps {
 
-/// Parses the arguments and runs the subcommand's callback. A callback fails by any exception, or with a status of its own and
-/// no text by CLI::RuntimeError. Returns the exit status.
+/// Parses the arguments and runs the subcommand's callback. A callback fails by any exception; CLI::RuntimeError gives a status and
+/// prints no text. Returns the exit status.
 ///   CL-1  0: done, or help was asked for. 1: it failed. 2: the arguments are wrong.
 ///   CL-2  a failure is one line on stderr, "troupe: <what>"; a wrong argument's names the argument and the --help to read.
 int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;
 
 /// Flushes stdout; the exit status of a program that would end with `status`.
-///   CL-3  output that could not be written makes a failure of a success, with a line on stderr.
+///   CL-3  if output could not be written, a success becomes a failure, with a line on stderr.
 int status_with_output(int status) noexcept;
 
 /// Any exception's text on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& failure);
 
-/// Refuses what is no number from `least` to `most`; help and refusals show the range as `shown`.
+/// Refuses a text that is no number from `least` to `most`; help and errors show the range as `shown`.
 template <class T>
 CLI::Validator within(T least, T most, const std::string& shown) {
   return CLI::Validator(
@@ -40,16 +40,16 @@ CLI::Validator within(T least, T most, const std::string& shown) {
     shown, "");
 }
 
-/// The same, shown as "1 to 64".
+/// A range check that shows the range as "1 to 64".
 template <class T>
 CLI::Validator between(T least, T most) {
   return within(least, most, (std::ostringstream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
 }
 
-/// Refuses what troupe::parse_address refuses, where the option is read.
+/// Refuses a text that troupe::parse_address refuses, when the option is read.
 CLI::Validator host_and_port();
 
-/// Refuses what check_node_name refuses.
+/// Refuses a text that check_node_name refuses.
 CLI::Validator node_name();
 
 }  // namespace troupe::apps

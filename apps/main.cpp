@@ -13,7 +13,8 @@
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app{"Runs the backward pass of libtorch programs as a company of actors, on one machine or across many.", "troupe"};
+  CLI::App app{"Trains one libtorch model across processes: one backward pass computes the gradients on all of them.",
+               "troupe"};
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.require_subcommand(1);
   app.footer("Start with: troupe train --help");
@@ -25,8 +26,8 @@ int run(int argc, char** argv) {
   return troupe::apps::run_command_line(app, argc, argv);
 }
 
-/// What tensors leave is used for the next ones instead of going back to the system, which would zero it again. Of it a process
-/// keeps up to 1 GiB. Larger ones than 32 MiB, the most that can be asked for, go back as before.
+/// Keeps the memory of freed tensors for the next tensors: memory that goes back to the system is zeroed again. A process keeps up to
+/// 1 GiB. The memory of tensors above 32 MiB, the largest threshold that mallopt takes, goes back as before.
 void keep_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -38,6 +39,6 @@ int main(int argc, char** argv) {
   keep_memory();
   troupe::apps::block_stop_signals();
   int status = run(argc, argv);
-  // libtorch's static destructors take a quarter of a second of each process that stops; of ours nothing is left by now.
+  // libtorch's static destructors take a quarter of a second of each process that stops; troupe has nothing left to destroy here.
   _exit(troupe::apps::status_with_output(status));
 }

@@ -7,17 +7,17 @@
 
 namespace troupe::apps {
 
-/// What a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". Who started it reads its address from
-/// there.
+/// The line that a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". The process that started the node
+/// reads the node's address from it.
 struct ready_line {
   std::string name;
   std::string host;
   std::uint16_t port = 0;
 
-  /// As --join takes it.
+  /// The address, in the form that --join takes.
   std::string address() const;
   std::string text() const;
-  /// Empty when the line is none.
+  /// Empty if the line is no ready line.
   static std::optional<ready_line> parse(const std::string& line);
 };
 

@@ -11,16 +11,16 @@
 
 namespace troupe::apps {
 
-/// Blocks SIGINT and SIGTERM on the calling thread and those it makes, and ignores SIGPIPE. Call it first in main, before any
-/// thread exists: a thread without the mask would be ended by the signal.
+/// Blocks SIGINT and SIGTERM on the calling thread and on the threads that it makes, and ignores SIGPIPE. Call it first in main,
+/// before any thread exists: on a thread without the mask a signal would end the process.
 void block_stop_signals();
 
 /// Waits for SIGINT and SIGTERM (blocked by block_stop_signals) on a thread of its own. One at a time in a process.
 ///   SI-1  the callback runs once, at the first signal, on that thread; it may take locks and allocate.
-///   SI-2  `wait` returns at a signal that came before it as well as at one that comes later.
+///   SI-2  `wait` returns for a signal that came before the call as well as for one that comes later.
 ///   SI-3  a signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so that a
-///         stop that hangs can be cut short. One that comes sooner is taken for the same wish: wrappers pass on what a terminal
-///         sent to all.
+///         stop that hangs can be cut short. A second signal that comes sooner is taken for the first one: wrapper programs pass
+///         on a signal that the terminal has sent to all processes.
 class stop_signal {
  public:
   /// `on_signal` gets the signal's number; it must be brief and not throw.
@@ -29,7 +29,7 @@ class stop_signal {
   stop_signal(const stop_signal&) = delete;
   stop_signal& operator=(const stop_signal&) = delete;
 
-  /// A signal came, or request() was called.
+  /// Whether a signal came or request() was called.
   bool requested() const noexcept { return number_.load(std::memory_order_acquire) != 0; }
 
   /// The number of the signal that came first (SIGTERM for request()); 0 before.
@@ -38,7 +38,7 @@ class stop_signal {
   /// Waits for the first signal; returns its number.
   int wait() const;
 
-  /// The same, at most so long; empty when none came.
+  /// Waits for the first signal, at most so long; empty if none came.
   std::optional<int> wait_for(std::chrono::milliseconds timeout) const;
 
   /// Stops as SIGTERM would, from inside the program. The callback runs on the calling thread.

@@ -9,8 +9,8 @@
 
 namespace troupe::calls {
 
-/// Decides which worker runs which call. `limit` calls compute at once; a call that waits for another call lends its place, so
-/// calls nested through nodes never wait for each other's workers.
+/// Decides which worker runs which call. At most `limit` calls compute at once. A call that waits for another call frees its
+/// worker slot while it waits, so calls nested through nodes never wait for each other's workers.
 ///   PW-1  while a call waits in the queue, `limit` calls are computing.
 ///   PW-2  calls start in the order in which they came.
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left.
@@ -20,7 +20,7 @@ class call_pool {
   explicit call_pool(std::size_t limit, std::size_t most_idle = 0)
       : limit_(limit == 0 ? 1 : limit), most_idle_(std::max(limit_, most_idle)) {}
 
-  /// A call and the idle worker for it; no worker: make one.
+  /// A call and the idle worker for it. Without a worker the caller has to make one.
   struct start {
     std::optional<Worker> worker;
     Call call;
@@ -31,7 +31,7 @@ class call_pool {
     --computing_;
     idle_.push_back(std::move(worker));
   }
-  /// A call that was to start did not: there is no worker for it.
+  /// Says that a call from next() did not start: there is no worker for it.
   void not_started() { --computing_; }
   void blocked() { --computing_; }
   void resumed() { ++computing_; }
@@ -49,7 +49,7 @@ class call_pool {
     return result;
   }
 
-  /// An idle worker to let go, if there are more than are kept.
+  /// An idle worker that the caller has to end, if there are more than `most_idle`.
   std::optional<Worker> surplus() {
     if (idle_.size() <= most_idle_) return std::nullopt;
     auto result = std::move(idle_.back());

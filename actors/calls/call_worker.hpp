@@ -18,17 +18,17 @@ class node_services;
 
 namespace troupe::calls {
 
-/// What a call that runs on this node has around it.
+/// What a call needs while it runs on this node.
 struct call_surroundings {
   node& handle;
   function_table& functions;
   services::node_services& services;
 };
 
-/// Has no thread of its own where the node has no network. Throws std::system_error where the system gives none.
+/// The worker has no thread of its own if the node has no network. Throws std::system_error if the system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
-/// Does what the worker does with a call, on this thread and in its place.
+/// Runs a call as the worker does, on the calling thread.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);
 
 }  // namespace troupe::calls

@@ -14,10 +14,10 @@ class call_workers {
  public:
   explicit call_workers(call_surroundings here) : here_(here) {}
 
-  /// Throws troupe::error: function_failed where the system gives no thread, stopping after stop().
+  /// Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
   contracts::call_worker_actor spawn();
   void let_go(const contracts::call_worker_actor& worker);
-  /// The node stops: hands out all workers, to be ended.
+  /// For the node's end: returns all workers, for the caller to end them.
   std::vector<contracts::call_worker_actor> stop();
 
   const call_surroundings& surroundings() const noexcept { return here_; }

@@ -9,13 +9,13 @@
 
 namespace troupe::calls {
 
-/// Calls whose tensors are on their way from a device, and those that wait behind them.
+/// Calls whose tensors are on their way from a device, and calls that wait behind them.
 ///   LC-1  calls on one object leave in the order in which they were made; a call on another object, or on none, waits only for
 ///         its own tensors.
-///   LC-2  a call that ended holds up none.
+///   LC-2  a call that has ended delays no other call.
 class late_calls {
  public:
-  /// Whether the call has to wait; if so, it is in its object's line from now on.
+  /// Whether the call has to wait. If so, the call joins the queue of its object.
   bool hold(const contracts::outgoing_call_ptr& call) {
     const auto object = call->request.target;
     if (!object) return call->late;
@@ -25,14 +25,14 @@ class late_calls {
     return true;
   }
 
-  /// The call's elements are there: what may leave now, in order.
+  /// Says that the call's elements are there; returns the calls that may leave now, in order.
   std::vector<contracts::outgoing_call_ptr> arrived(const contracts::outgoing_call_ptr& call) {
     call->late = false;
     if (call->request.target) return passed(call->request.target);
     return {call};
   }
 
-  /// The call ended: what may leave now, in order.
+  /// Says that the call ended; returns the calls that may leave now, in order.
   std::vector<contracts::outgoing_call_ptr> ended(const contracts::outgoing_call& call) { return passed(call.request.target); }
 
  private:

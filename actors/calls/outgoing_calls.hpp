@@ -25,14 +25,14 @@ class node_services;
 
 namespace troupe::calls {
 
-/// Calls that this node makes: how one begins and how it ends. Between the two it is `peer`'s. Any thread may use it.
-///   OG-1  of finish() and fail() the first one decides how the call ended, and its future is completed by that one alone.
+/// Begins and ends the calls that this node makes. Between begin and end a call belongs to the `peer` actor. Any thread may use it.
+///   OG-1  the first finish() or fail() decides how the call ended; it alone completes the call's future.
 class outgoing_calls {
  public:
   outgoing_calls(services::node_services& here, passes::open_contexts& contexts) : here_(here), contexts_(contexts) {}
 
-  /// Sends it; where elements of its tensors are late, once they are there. Calls whose tensors are there leave before it,
-  /// but for those on the same object.
+  /// Sends the call, as soon as the elements of all its tensors are there. Calls with no late tensors may leave before it, except
+  /// calls on the same object.
   void send(contracts::outgoing_call_ptr job, devices::staged arriving = {});
   void finish(contracts::outgoing_call& job, call_result& result);
   void fail(contracts::outgoing_call& job, const error& reason);

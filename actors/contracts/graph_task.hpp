@@ -24,11 +24,12 @@ using burst_ptr = std::shared_ptr<passes::burst>;
 using table_ptr = std::shared_ptr<engine::gradient_table>;
 
 /// One distributed pass on one node: the engine's state machine between bursts, the node's side of the protocol
-/// (participant) and, on the node that called backward, the pass's (initiator). This is their shell: it unpacks, asks, sends.
-///   GA-1  one burst is away at a time; gradients that arrive meanwhile wait for the next.
+/// (participant) and, on the node that called backward, the pass's (initiator). The actor is their shell: it unpacks messages, asks
+/// the state machines and sends what they answer.
+///   GA-1  at most one burst is away; gradients that arrive meanwhile wait for the next burst.
 ///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.
-///   GA-3  the gradients it hands out are those of all bursts: the last one may still be away when the pass is complete.
-///   GA-4  after an abort its buffers are gone before the answer leaves.
+///   GA-3  the gradients that it hands out are those of all bursts. The last burst may still be away when the pass is complete.
+///   GA-4  after an abort the buffers of the task are freed before the answer leaves.
 using graph_task_actor = caf::typed_actor<
   caf::reacts_to<support::start_atom>,  // the initiator's: the roots are ready
   caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,

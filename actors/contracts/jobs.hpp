@@ -29,16 +29,16 @@ class context_record;
 
 }  // namespace troupe::passes
 
-/// What the actors of one node hand each other by pointer. None of it travels.
+/// Structs that the actors of one node hand each other by pointer. They never leave the process.
 namespace troupe::contracts {
 
 using context_record_ptr = std::shared_ptr<passes::context_record>;
 using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 
-/// Why the elements of a message are not to be had, from a courier's failure.
+/// Why the elements of a message could not be copied, from a courier's failure.
 error not_copied(const std::exception_ptr& failure);
 
-/// A call on its way to another node. Dropped unanswered, it fails.
+/// A call on its way to another node. If it is dropped unanswered, it fails.
 struct outgoing_call {
   node_id to;
   std::string label;  // see label_of
@@ -47,7 +47,7 @@ struct outgoing_call {
   context_record_ptr record;                    // of the context it joins, if any
   std::chrono::milliseconds deadline{0};
   bool late = false;                     // elements of its tensors are still on their way from a device
-  std::optional<error> not_copied;       // why they are not to be had
+  std::optional<error> not_copied;       // why the elements could not be copied
   std::optional<caf::message_id> asked;  // the request that is under way
   support::deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
@@ -57,7 +57,7 @@ struct outgoing_call {
   std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
   future<call_reply> reply;
 
-  /// Whether something fails it at its deadline.
+  /// Whether something fails the call at its deadline.
   bool is_limited() const { return expiry != support::deadline_clock::alarm{}; }
 
   ~outgoing_call() {
@@ -66,7 +66,7 @@ struct outgoing_call {
 };
 using outgoing_call_ptr = std::shared_ptr<outgoing_call>;
 
-/// A call of another node to run here.
+/// A call of another node, to run on this node.
 struct incoming_call {
   call_request request;
   context_record_ptr record;  // of the context it joins, if any
@@ -87,7 +87,7 @@ struct pass_history {
 };
 using pass_history_ptr = std::shared_ptr<const pass_history>;
 
-/// A message of a user's own actor, on its way to another node, and what was recorded before it.
+/// The joint of a message that a user's own actor sends to another node, and what was recorded before the message.
 struct outgoing_joint {
   context_id context;
   node_id to;
@@ -103,7 +103,7 @@ struct outgoing_gradients {
 };
 using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
 
-/// Somebody waits for a context's gradients. Dropped unanswered, it fails.
+/// A request for a context's gradients. If it is dropped unanswered, it fails.
 struct gradients_wish {
   future<gradients_ptr> result;
   ~gradients_wish() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }

@@ -15,21 +15,21 @@
 
 namespace troupe::contracts {
 
-/// The node's published face: takes what other nodes send, routes it to membership, contexts and call workers.
-///   PE-1  a message for a context that is not here starts nothing, but for a call, or a message to an actor, which opens the
+/// The node's face: takes the messages of other nodes and routes them to membership, contexts and call workers.
+///   PE-1  a message for a context that is not open here starts nothing, except a call or a message to an actor, which opens the
 ///         context.
-///   PE-2  a released context is not opened again by a call that was on its way (see released_contexts).
+///   PE-2  a late call does not open a released context again (see released_contexts).
 ///   PE-3  contexts of a node that went down are released here.
 ///   PE-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
 ///         contexts.
-///   PE-5  a call that comes from a node that is down here opens no context: what it left is cleaned up already.
+///   PE-5  a call from a node that is down opens no context: everything of that node is cleaned up already.
 ///   PE-6  a message with large tensors leaves when their pieces have, or when they were read out of this process; others overtake
 ///         it (see outgoing_pieces). One thread hands it and its pieces to CAF's broker, and they are read from one connection in
 ///         that order.
-///   PE-7  of a message that does not leave any more, or whose sender is down, no piece stays with the receiver.
-///   PE-8  a node reads large tensors out of this process only if it said that it can, and its memory is read here only if it is
-///         up, on this machine and another process.
-///   PE-9  of a request to a node that goes down nothing stays, nor of a call that was given up before its answer.
+///   PE-7  no piece stays with the receiver if its message does not leave any more, or if the sender is down.
+///   PE-8  tensors are offered only to a node that said that it can read this process's memory. A node's memory is read only if the
+///         node is up, on this machine and in another process.
+///   PE-9  nothing stays of a request to a node that goes down, or of a call that was given up before its answer.
 using peer_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -38,11 +38,11 @@ using peer_actor = caf::typed_actor<
   caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>, caf::reacts_to<context_joined>,
   caf::replies_to<release_context>::with<context_released>, caf::replies_to<support::status_atom>::with<node_status>,
   caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
-  caf::reacts_to<tensor_piece>,  // read already; the answer lets another one leave
-  caf::reacts_to<tensor_offer>,  // answered once it is read
+  caf::reacts_to<tensor_piece>,  // read already; the answer lets another piece leave
+  caf::reacts_to<tensor_offer>,  // answered once the piece is read
   caf::replies_to<request_mark>::with<memory_mark>,
   // from this node
-  caf::reacts_to<membership_actor>,  // the one it works with, before anything else
+  caf::reacts_to<membership_actor>,  // the node's membership; comes first
   caf::reacts_to<support::close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>,
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,

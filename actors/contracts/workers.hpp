@@ -18,7 +18,7 @@
 /// The actors that compute or copy. Each has a thread of its own where the node has a network.
 namespace troupe::contracts {
 
-/// What is freed away from the control plane: graphs and tensors.
+/// Graphs and tensors to be freed outside of the control plane.
 using garbage_ptr = std::shared_ptr<void>;
 
 /// The node's compute thread for backward passes: runs the bursts of passes and adds gradients up.
@@ -29,9 +29,10 @@ using cpu_continuation_actor = caf::typed_actor<
   caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with both summed
   caf::reacts_to<garbage_ptr>>;
 
-/// A thread that runs one remote call at a time: attaches what came, runs the registered function, attaches what it returns.
-///   CW-1  every call it is given goes back to its owner, with a result or a failure that names node and function.
-///         Where the result's elements are late, it goes when they are there, and the worker is free before.
+/// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and attaches the
+/// result.
+///   CW-1  every call goes back to its owner, with a result or a failure that names node and function. If elements of the result are
+///         late, the call goes back when they are there; the worker is free earlier.
 ///   CW-2  while the call blocks on a future the pool is told, before and after.
 using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 

@@ -30,7 +30,7 @@ struct generate_options {
   charlm::generation_settings how;
 };
 
-/// Where the shell reads it, as it comes. Throws std::runtime_error with the reason when it can't be written.
+/// Writes text to stdout at once. Throws std::runtime_error with the reason if the text can't be written.
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   throw std::runtime_error("expected to write the text to stdout, but: " + std::string(std::strerror(errno)));
@@ -45,7 +45,7 @@ std::u32string characters_of(const std::string& prompt) {
 }
 
 void run_generate(const generate_options& options) {
-  // Nothing is lost by leaving at once, not even while the checkpoint is read.
+  // A signal ends the program at once: nothing is lost, not even while the checkpoint is read.
   const stop_signal stop([](int number) { _exit(128 + number); });
   at::set_num_threads(1);
   auto how = options.how;
@@ -79,10 +79,11 @@ void add_generate_command(CLI::App& app) {
     ->check(between(std::int64_t{0}, std::int64_t{100'000'000}))
     ->capture_default_str();
   command->add_option("--prompt", options->prompt, "Text to continue; a line break where none is given");
-  command->add_option("--temperature", options->how.temperature, "0: always the likeliest character; 1: as the model says")
+  command
+    ->add_option("--temperature", options->how.temperature, "0: always the likeliest character; 1: the model's probabilities")
     ->check(between(0.0, 100.0))
     ->capture_default_str();
-  command->add_option("--seed", options->how.seed, "Seed of what is drawn")
+  command->add_option("--seed", options->how.seed, "Seed of the random draws")
     ->check(within(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
     ->capture_default_str();
   command->footer(generate_examples);

@@ -27,8 +27,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr auto longest_leave = std::chrono::milliseconds(1200);
-constexpr int longest_join_ms =
-  10'000;  // a node that is being started is up sooner, and nobody likes to watch a mistake for longer
+constexpr int longest_join_ms = 10'000;  // a node that is being started is up sooner, and a wrong address should fail soon
 
 struct node_options {
   std::string name = "node";
@@ -60,7 +59,7 @@ struct node_options {
   }
 };
 
-/// Work that was begun may run for long after a node was told to leave; nobody waits for its result any more.
+/// Work may run for a long time after its node was told to leave; nobody waits for the result any more.
 void leave_at_latest_in(std::chrono::milliseconds time) {
   std::thread([time] {
     std::this_thread::sleep_for(time);
@@ -68,7 +67,7 @@ void leave_at_latest_in(std::chrono::milliseconds time) {
   }).detach();
 }
 
-/// Where the node is between its start and its end: a signal that comes while it still joins has nothing to wait for.
+/// The phases of the node's life: a signal that comes while the node still joins has nothing to wait for.
 class stay {
  public:
   void on_signal() {
@@ -136,7 +135,7 @@ void add_node_command(CLI::App& app) {
   command->add_option("--host", options->host, "Address to listen on");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(between(0, 65535));
   command
-    ->add_option("--join", options->join, "Address of a node to join, tried for 5 s, or 10 s where nobody answers; may repeat")
+    ->add_option("--join", options->join, "Address of a node to join, tried for 5 s, or 10 s if nobody answers; may repeat")
     ->check(host_and_port())
     ->type_name("HOST:PORT");
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(between(1, 1024));
@@ -145,14 +144,14 @@ void add_node_command(CLI::App& app) {
     ->check(between(1, 86'400'000));
   command
     ->add_option("--heartbeat-ms", options->heartbeat_ms,
-                 "Milliseconds between two signs of life; a peer that misses 3 is down")
+                 "Milliseconds between two heartbeats; a peer that answers none of 3 is down")
     ->check(between(10, 3'600'000));
-  command->add_option("--until-left", options->until_left, "Leave when the peer of this name is down or has left")
+  command->add_option("--until-left", options->until_left, "Stop when the peer with this name is down or has left")
     ->check(node_name())
     ->type_name("NAME");
-  command->add_flag("--print-port", options->print_port, "Print the port alone when ready");
+  command->add_flag("--print-port", options->print_port, "Print only the port when ready");
   command->add_flag("--no-direct-memory", options->no_direct_memory,
-                    "Send large tensors as messages, instead of having processes of this machine read this one's memory");
+                    "Send large tensors as messages: processes of this machine then do not read this process's memory");
   command->add_flag("--no-shared-memory", options->no_shared_memory,
                     "Exchange messages with processes of this machine by TCP, not in shared memory");
   command->add_flag("--trace", options->trace, "Record spans from the start");

@@ -61,7 +61,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--heads", options.shape.heads, "Attention heads; they divide the width");
   model("--context", options.shape.context, "Characters that the model sees");
   model("--batch", options.how.batch, "Windows of text in a step");
-  model("--micro-batches", options.how.micro_batches, "Parts of a batch that move through the stages one behind the other");
+  model("--micro-batches", options.how.micro_batches, "Parts of a batch that follow each other through the stages");
   model("--contexts", options.how.contexts,
         "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another");
   command.add_option("--learning-rate", options.how.learning_rate, "Highest learning rate of AdamW")

@@ -30,19 +30,19 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 /// Call it once a message, on the thread that computes with them. Throws troupe::error for a device that is not here.
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message);
 
-/// One of these, counted from 0; throws troupe::error (misuse) where fewer came. Also once a message.
+/// One tensor of a message, counted from 0; throws troupe::error (misuse) if fewer came. To be called once a message, too.
 at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index);
 
-/// While it lives, what the thread records and calls belongs to the context of the message that it handles.
-///   JS-1  what is recorded in it has the message's place in the program: sums do not depend on when messages arrive.
+/// While a scope lives, the functions that its thread records and the calls that it makes belong to the context of the message.
+///   JS-1  functions recorded in the scope have the message's place in the program: sums do not depend on when messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
 class joined_scope {
  public:
   joined_scope(node& here, autograd_message message);
 
-  /// As joined_tensors gives them.
+  /// The tensors of the message, as joined_tensors returns them.
   const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
-  /// One of them, counted from 0; throws troupe::error (misuse) where fewer came.
+  /// One tensor of the message, counted from 0; throws troupe::error (misuse) if fewer came.
   at::Tensor tensor(std::size_t index) const;
 
   /// The gradients that the completed passes of the message's context left on this node: for an actor that steps its own
@@ -50,7 +50,7 @@ class joined_scope {
   /// context, and before a pass of it has completed; peer_down ...).
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
-  /// What goes into the answer to whoever sent the message.
+  /// Makes the autograd_message of the answer to the message's sender.
   autograd_message reply(std::vector<at::Tensor> tensors) const;
 
  private:

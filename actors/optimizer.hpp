@@ -22,8 +22,8 @@ namespace troupe {
 ///   OM-3  a checkpoint that does not fit is refused before any node changes anything.
 ///   OM-4  a run that loads a checkpoint goes on with the bits of the run that saved it. For that, a checkpoint has the modules'
 ///         buffers and, of each node's process, the state of libtorch's default generator on the CPU.
-///   OM-5  gathered gradients count for one step, which drops them on every node, also when it throws; a gather that fails
-///         drops them, too. Their sums are in the order of gather().
+///   OM-5  gathered gradients count for one step. The step drops them on every node, also when it throws, and so does a gather that
+///         fails. Their sums are in the order of gather().
 class optimizer {
  public:
   /// Over the parameters of remote modules and, on this node, `local` ones. Checkpoints hold the modules' buffers and
@@ -41,10 +41,10 @@ class optimizer {
   /// have a context and a thread each. The context must be open on this thread, and a pass of it have completed; one thread
   /// gathers at a time. Blocks; throws troupe::error.
   void gather(const context& pass);
-  /// Like the other step, with the gradients gathered since the last one. Throws troupe::error (misuse) if no context was.
+  /// Steps with the gradients that were gathered since the last step. Throws troupe::error (misuse) if none were gathered.
   std::optional<double> step(std::optional<double> clip_norm = {});
 
-  /// The learning rate of every node from the next step on, with which it travels.
+  /// Sets the learning rate of every node from the next step on. That step carries the rate to the nodes.
   void set_learning_rate(double rate);
 
   /// Writes, on each node, its parameters, optimizer state, buffers and random state to `folder`, which all nodes must share, and

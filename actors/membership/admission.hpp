@@ -9,12 +9,12 @@
 /// How nodes get to know each other: the two sides of `hello`. Parts of the membership actor, for any host.
 namespace troupe::membership {
 
-/// Answers a greeting: learns who greets, or says why not. A name that is held is taken from a node that does not answer
-/// (ME-4).
+/// Answers a greeting: admits the node that greets, or refuses it with a reason. A name that is in use is taken from its holder only if
+/// the holder does not answer (ME-4).
 template <class Self>
 void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf::typed_response_promise<welcome> promise);
 
-/// Connects to host:port, greets the node there and everyone it knows; then answers the task's promise.
+/// Connects to host:port, greets the node there and all nodes that it knows, then answers the task's promise.
 template <class Self>
 void join(Self self, const std::shared_ptr<join_task>& task, const std::string& host, std::uint16_t port);
 

@@ -14,12 +14,12 @@
 
 namespace troupe::membership {
 
-/// How far a peer's steady clock is ahead of ours, from the heartbeat that was answered fastest. What an old sample allows
-/// for grows a little with each new one, so that drifting clocks are followed.
+/// How far a peer's steady clock is ahead of ours, from the heartbeat that was answered fastest. The error bound of an old sample grows
+/// a little with each new sample, so that drifting clocks are followed.
 class clock_estimate {
  public:
-  /// One heartbeat: sent and received on our clock, answered on the peer's; nanoseconds. One with times that no clocks show, as a peer
-  /// may say any, does not count.
+  /// One heartbeat: sent and received on our clock, answered on the peer's; nanoseconds. A heartbeat with impossible times
+  /// does not count: a peer may send any.
   void add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept;
   bool known() const noexcept { return known_; }
   std::int64_t offset_ns() const noexcept { return offset_ns_; }
@@ -36,7 +36,7 @@ struct known_peer {
   caf::strong_actor_ptr face;
   std::int64_t seen_ns = 0;  // when it last answered, our clock
   int missed = 0;            // heartbeats in a row without an answer
-  bool answered = true;      // the last one
+  bool answered = true;      // the last heartbeat
   clock_estimate clock;
 };
 
@@ -44,7 +44,8 @@ struct known_peer {
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
-  /// Of a peer from which other bytes come: a minute with the usual heartbeat, in which calls that wait for its answers end too.
+  /// The most heartbeats in a row that a peer may leave unanswered while other bytes come from it: a minute with the usual heartbeat. By
+  /// then calls that wait for its answers have ended too.
   static constexpr int most_misses = 240;
 
   explicit member_table(member self = {}) : self_(std::move(self)) {}
@@ -52,7 +53,8 @@ class member_table {
   const member& self() const noexcept { return self_; }
   void set_port(std::uint16_t port) noexcept { self_.port = port; }
 
-  /// Why this can't be a peer, whoever else is up; empty when it can: no id, no proper name, ours, or one that has gone.
+  /// Why this node can't be a peer, whichever nodes are up: no id, no valid name, our own name or id, or a node that has gone. Empty if
+  /// it can.
   std::string objection(const member& who) const;
 
   /// The living peer that holds the name of `who` and is another node; null when the name is free.
@@ -71,7 +73,7 @@ class member_table {
   /// Why a node has gone, or null.
   const std::string* gone(node_id id) const;
 
-  /// A heartbeat is due: returns the peers that left three in a row unanswered, and counts for the others.
+  /// A heartbeat is due: returns the peers that left three in a row unanswered, and counts this one for the other peers.
   std::vector<node_id> beat();
 
   /// The peers by name.

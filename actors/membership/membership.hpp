@@ -13,7 +13,7 @@ namespace troupe::membership {
 template <class Self>
 contracts::membership_host::behavior_type make_membership(Self self, membership_options options);
 
-/// Starts one in the network thread where the system has one, else on the scheduler. It ends by an exit message only.
+/// Spawns a membership in the network thread if the system has one, else on the scheduler. Only an exit message ends it.
 contracts::membership_host spawn_membership(caf::actor_system& system, membership_options options);
 
 }  // namespace troupe::membership

@@ -57,7 +57,7 @@ void send_heartbeat(Self self, node_id to) {
   const auto* peer = st.table.find(to);
   if (peer == nullptr) return;
   const auto face = caf::actor_cast<caf::actor>(peer->face);
-  // Of a peer whose answers are late any answer is good.
+  // From a peer whose answers are late any answer counts.
   const bool late = peer->missed >= member_table::allowed_misses;
   const auto patience = st.options.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = st.options.clock();
@@ -71,13 +71,13 @@ void send_heartbeat(Self self, node_id to) {
         known->clock.add(sent_ns, seen.answered_ns, known->seen_ns);
       },
       [=](const caf::error& problem) {
-        // Silence is counted by beat(); but who calls us gone will not talk to us again.
+        // beat() counts silence; but a peer that says that we are gone will not talk to us again.
         if (problem == errc::refused)
           take_down(self, to, std::string("it no longer knows this node: ") + to_exception(problem).what());
       });
 }
 
-/// A peer is up: tells the subscribers and whoever searched for it.
+/// A peer is up: tells the subscribers and the requests that searched for it.
 template <class Self>
 void admit(Self self, const member& who, const caf::strong_actor_ptr& face) {
   auto& st = self->state;
@@ -96,7 +96,7 @@ void admit(Self self, const member& who, const caf::strong_actor_ptr& face) {
   send_heartbeat(self, who.id);
 }
 
-/// The living peer that holds the name of `who`. One at the very same address was plainly replaced, and makes room.
+/// The living peer that holds the name of `who`. A peer at the same address has been replaced by `who`, and is taken down.
 template <class Self>
 const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;

@@ -9,10 +9,10 @@
 /// anybody where the system has no network.
 namespace troupe::membership {
 
-/// Ends it, with all that waits to leave on it: both ends find that it is over.
+/// Ends the connection, and drops all bytes that wait to leave: both ends see the end.
 void cut_connection(caf::actor_system& system, const caf::node_id& to);
 
-/// Whether the last bytes came that lately. Bytes that come by shared memory do not count.
+/// Whether bytes came within that time. Bytes that come by shared memory do not count.
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately);
 
 }  // namespace troupe::membership

@@ -17,10 +17,10 @@
 
 namespace troupe::membership {
 
-/// Who is up and where, and what passed between them and this node: written by the node's `peer` actor as news arrives, read by
-/// every thread.
+/// Which nodes are up, their addresses, and the traffic between them and this node. The node's `peer` actor writes it as news arrives;
+/// every thread may read it.
 ///   PD-1  a node is in it from its peer_up to its peer_down and never again; this node is always in it.
-///   PD-2  what passed between this node and one that went down is known for the last 64 of those.
+///   PD-2  the traffic with the last 64 nodes that went down is still known.
 class peer_directory {
  public:
   struct entry {
@@ -35,13 +35,13 @@ class peer_directory {
   /// The node's face; null if it is not up.
   caf::strong_actor_ptr face(node_id id) const;
   caf::strong_actor_ptr face(const std::string& name) const;
-  /// Who has that name and is up.
+  /// The node with this name that is up; empty if there is none.
   std::optional<node_id> find(const std::string& name) const;
-  /// Where it listens; empty if it is not up.
+  /// The host that the node listens on; empty if the node is not up.
   std::string host(node_id id) const;
-  /// Whether it was up and is not any more.
+  /// Whether the node was up and is not any more.
   bool is_down(node_id id) const;
-  /// Its name, also after it went down; its number if it was never up.
+  /// The node's name, also after the node went down; its number if it was never up.
   std::string name(node_id id) const;
   std::vector<member> members() const;
 
@@ -53,7 +53,7 @@ class peer_directory {
   /// Counts elements that were read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
 
-  /// By name, those that are up first; without `self`.
+  /// Sorted by name, nodes that are up first; without `self`.
   std::vector<peer_status> traffic(node_id self) const;
 
  private:

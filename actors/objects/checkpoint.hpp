@@ -16,7 +16,7 @@
 ///   CP-3  a part that is missing, damaged or of another save is refused before anything is read from it.
 namespace troupe::objects {
 
-/// What one node keeps: parameters, for each what the optimizer remembers of it, buffers, and where its random numbers are.
+/// What one node saves: parameters, the optimizer's state of each, buffers, and the state of the random number generator.
 struct checkpoint_part {
   std::string node;
   std::string save;
@@ -43,7 +43,7 @@ struct checkpoint_manifest {
   std::vector<part_entry> parts;
   attributes about;
 
-  /// The part of that node; throws with the nodes there are.
+  /// The part of that node; throws an error that lists the nodes.
   const part_entry& part(const std::string& node) const;
 };
 
@@ -56,7 +56,7 @@ std::string part_file_name(const std::string& node, const std::string& save);
 support::file_digest write_part(const std::string& path, const checkpoint_part& part);
 checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save);
 
-/// Makes it the checkpoint of the folder, then removes the parts of others.
+/// Makes this save the checkpoint of the folder, then removes the parts of other saves.
 void write_manifest(const std::string& folder, const checkpoint_manifest& manifest);
 checkpoint_manifest read_manifest(const std::string& folder);
 

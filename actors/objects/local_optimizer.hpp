@@ -36,13 +36,13 @@ void check_learning_rate(double rate);
 ///         gather().
 class local_optimizer {
  public:
-  /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. One that is there twice is stepped once.
-  /// A checkpoint also has the modules' buffers, called likewise, then `local_buffers`.
+  /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. A parameter that is listed twice is stepped once.
+  /// A checkpoint also has the modules' buffers, named in the same way, then `local_buffers`.
   local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {},
                   named_tensors local_buffers = {});
   ~local_optimizer();
 
-  /// The buffers of now, as a checkpoint names them.
+  /// The current buffers, as a checkpoint names them.
   named_tensors buffers() const;
 
   /// How many parameters each module has, and after those the number of local ones.
@@ -50,7 +50,7 @@ class local_optimizer {
 
   squared_norms norms(const engine::gradient_table& gradients) const;
 
-  /// Steps every parameter that has a gradient with that times `scale`.
+  /// Steps every parameter that has a gradient, with the gradient times `scale`.
   void step(const engine::gradient_table& gradients, double scale = 1);
 
   /// Adds to the gradients that the next gathered step takes.

@@ -26,10 +26,10 @@ class local_optimizer;
 
 using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 
-/// Lets handles on remote objects reach their node as long as it is there.
+/// The link from handles on remote objects to their node, as long as the node lives.
 class node_tether {
  public:
-  /// Runs `use` with the node, which stays meanwhile, or not at all.
+  /// Runs `use` with the node, which lives at least that long; does nothing if the node is gone.
   template <class F>
   void with_node(F&& use) {
     std::lock_guard lock(mutex_);
@@ -51,8 +51,8 @@ class node_tether {
 
 /// Modules and optimizers that live on a node, each on behalf of its owners, and the module types it can make. Safe to use from
 /// any thread.
-///   OS-1  an object is found from add until its last owner dropped it and no loan is open; whoever found it may finish with it
-///         afterwards.
+///   OS-1  an object is found from add until its last owner has dropped it and no loan is open. A caller that has found the object may
+///         go on using it afterwards.
 ///   OS-2  no id is given twice, also not by two runs of a node.
 ///   OS-3  user code (a maker, a destructor) runs without the store's lock.
 ///   OS-4  a loan is taken once, by the node that it is for, and ends with either of its two nodes.
@@ -70,13 +70,13 @@ class object_store {
   object_id add(node_id owner, std::shared_ptr<module> object);
   object_id add(node_id owner, std::shared_ptr<local_optimizer> object);
 
-  /// Throws troupe::error (unknown_function) for one that is not there.
+  /// Throws troupe::error (unknown_function) for an object that is not there.
   std::shared_ptr<module> find_module(object_id id) const;
   std::shared_ptr<local_optimizer> find_optimizer(object_id id) const;
 
-  /// Ends one ownership; says whether the object goes with it.
+  /// Ends one ownership; returns whether the object was dropped.
   bool drop(object_id id, node_id owner);
-  /// Ends the ownerships and loans of a node, one that went down; returns how many objects go with them.
+  /// Ends the ownerships and loans of a node that went down; returns how many objects were dropped.
   std::size_t drop_owned_by(node_id owner);
 
   /// Opens a loan: the object stays for `to`. Returns its ticket; throws troupe::error (unknown_function) for an object that is
@@ -103,7 +103,7 @@ class object_store {
   };
   struct entry {
     object held;
-    std::vector<node_id> owners;  // one that owns it twice is there twice
+    std::vector<node_id> owners;  // a node that owns the object twice is in it twice
     std::vector<loan> loans;
 
     bool is_free() const noexcept { return owners.empty() && loans.empty(); }

@@ -8,7 +8,7 @@ namespace troupe::objects {
 /// The state of libtorch's default generator of random numbers on the CPU, as bytes. A process has one: its nodes share it.
 at::Tensor random_state();
 
-/// Draws go on from there. Throws c10::Error for bytes that are no such state.
+/// Sets the state: later draws go on from it. Throws c10::Error for bytes that are no such state.
 void set_random_state(const at::Tensor& state);
 
 /// Throws c10::Error for bytes that set_random_state would refuse.

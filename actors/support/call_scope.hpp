@@ -11,18 +11,18 @@
 
 namespace troupe::support {
 
-/// What the calling thread works on: the context that its calls join, and where in the context's program that work stands. One
-/// a thread; a nested scope restores the outer one.
+/// What the calling thread works on: the context that its calls join, and the place of that work in the context's program. A thread
+/// has one current scope; the end of a nested scope restores the outer one.
 class call_scope {
  public:
-  /// `calls`: in anomaly mode, those that led here, as text.
+  /// `calls`: in anomaly mode, the calls that led here, as text.
   call_scope(context_id context, program_place place, std::string calls = {})
       : outer_(current_), context_(context), recording_(engine::recording_from_now(std::move(place))) {
     recording_.calls = std::move(calls);
     current_ = this;
   }
   ~call_scope() { current_ = outer_; }
-  /// For a scope that ends on another thread than it began on: it stays, empty, where its thread will look for it.
+  /// For a scope that ends on another thread than it began on: an empty scope stays as the current one of its first thread.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
     scope->context_ = {};
     static_cast<void>(scope.release());
@@ -32,10 +32,10 @@ class call_scope {
 
   static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
 
-  /// The place of what is called now. Each call of it names another.
+  /// The place of the next call. Each use of this function returns another place.
   static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
 
-  /// What was recorded in the innermost scope until now.
+  /// What the innermost scope has recorded so far.
   static engine::recording recorded() {
     auto result = current_ == nullptr ? engine::recording{} : current_->recording_;
     result.to = engine::recording_from_now({}).from;

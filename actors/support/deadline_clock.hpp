@@ -12,15 +12,15 @@
 
 namespace troupe::support {
 
-/// Rings when deadlines pass. Nearly all of them are called off long before: that, and setting one, takes no other thread's
-/// time and leaves nothing behind. (CAF's clock keeps a timer until its time has come: memory of rate by deadline.)
-///   DC-1  an alarm rings once, never before its time, unless it was called off before.
-///   DC-2  an alarm that rang or was called off keeps nothing.
-///   DC-3  alarms ring on a thread of the clock's own; what they do must be short and not throw.
+/// Alarms for deadlines. Nearly all alarms are cancelled long before their time. Setting and cancelling an alarm wakes no other thread
+/// and leaves nothing in memory. (CAF's clock keeps a timer until its time has come: its memory grows with rate times deadline.)
+///   DC-1  an alarm rings once, never before its time, unless it was cancelled before.
+///   DC-2  an alarm that rang or was cancelled holds no memory.
+///   DC-3  alarms ring on a thread of the clock's own; their functions must be short and must not throw.
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;
-  /// Names an alarm; a default one names none.
+  /// The name of an alarm; a default-constructed one names no alarm.
   using alarm = std::pair<time, std::uint64_t>;
 
   deadline_clock() = default;
@@ -28,14 +28,14 @@ class deadline_clock {
   deadline_clock(const deadline_clock&) = delete;
   deadline_clock& operator=(const deadline_clock&) = delete;
 
-  /// Its thread, which otherwise starts with the first alarm. Throws std::system_error where the system gives none.
+  /// Starts the clock's thread, which otherwise starts with the first alarm. Throws std::system_error if the system gives no thread.
   void start();
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
-  /// No effect if it rang already, or rings right now.
+  /// Cancels the alarm. No effect if it rang already, or rings right now.
   void call_off(const alarm& which);
   std::size_t pending() const;
 
-  /// Nothing rings any more. Idempotent.
+  /// From now on no alarm rings. Idempotent.
   void stop();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace troupe::support {
 
-/// Sum of a stream of bytes that tells damage, not malice. How the stream is cut into updates does not matter.
+/// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.
 class checksum {
  public:
   void update(const void* data, std::size_t size) noexcept;
@@ -32,7 +32,7 @@ struct file_digest {
 /// A file that appears under its name whole, or not at all.
 ///   DF-1  until commit() has returned, `path` is what it was before.
 ///   DF-2  once commit() has returned, the bytes survive a loss of power.
-///   DF-3  nothing is left beside `path`, whether it was committed or not.
+///   DF-3  no other file is left beside `path`, whether it was committed or not.
 class durable_file {
  public:
   /// Opens a file beside `path` to write to; throws troupe::error.
@@ -41,7 +41,7 @@ class durable_file {
   durable_file(const durable_file&) = delete;
   durable_file& operator=(const durable_file&) = delete;
 
-  /// Never throws: the first failure is kept for commit(), and what comes after it is dropped.
+  /// Never throws: commit() reports the first failure, and later bytes are dropped.
   void write(const void* data, std::size_t size) noexcept;
 
   /// Throws troupe::error with the path and the reason if anything could not be written.

@@ -20,7 +20,7 @@ void end_request(Self self, caf::message_id which, caf::error why) {
   self->enqueue(nullptr, which, caf::make_message(std::move(why)), nullptr);
 }
 
-/// An actor's requests that are not answered yet, by the node that was asked, so that those to a node that goes down can be ended.
+/// An actor's unanswered requests, by the node that was asked. So requests to a node that goes down can be ended.
 class open_requests {
  public:
   void add(node_id to, caf::message_id which) { open_[to].insert(which); }
@@ -32,7 +32,7 @@ class open_requests {
     if (found->second.empty()) open_.erase(found);
   }
 
-  /// Those to that node, which are forgotten.
+  /// Takes out the requests to that node.
   std::set<caf::message_id> take(node_id to) {
     auto all = open_.extract(to);
     return all ? std::move(all.mapped()) : std::set<caf::message_id>{};

@@ -10,10 +10,10 @@ namespace troupe::support {
 /// The largest of the last uses of a buffer: how much memory the buffer should keep.
 class recent_peak {
  public:
-  /// At least so many uses count, at most twice as many.
+  /// The peak covers at least this many uses, and at most twice as many.
   static constexpr int window = 32;
 
-  /// Notes a use of so many bytes; returns the peak, this use included.
+  /// Notes a use of `bytes` bytes; returns the peak, this use included.
   std::size_t add(std::size_t bytes) noexcept {
     now_ = std::max(now_, bytes);
     const auto result = std::max(now_, before_);

@@ -16,8 +16,8 @@
 namespace troupe::support {
 
 /// An actor with a thread of its own, which handles one message after another until it is told to exit.
-///   TA-1  where the system gives no thread it throws std::system_error, and nothing is left. (CAF counts a detached actor before it
-///         asks for the thread: at its end the system would wait for that actor for ever.)
+///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor before
+///         it asks for the thread: at its end the system would wait for that actor for ever.)
 ///   TA-2  the actor system ends after the thread.
 /// `make_handlers(self)` gives a tuple of handlers, on that thread. A handler may return the answer to its message, and must not throw.
 /// The thread's name has at most 15 characters.
@@ -48,7 +48,7 @@ caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* nam
   return self;
 }
 
-/// The same with one kind of message, a `Job`, which `handle(job, self)` handles.
+/// A thread_actor for one kind of message, a `Job`, which `handle(job, self)` handles.
 template <class Job, class Handle>
 caf::actor spawn_with_thread(caf::actor_system& system, const char* name, Handle handle) {
   return spawn_handlers_with_thread(system, name, [handle = std::move(handle)](const caf::actor& self) {

@@ -20,7 +20,7 @@ class work_times {
     const auto before = mean.load(std::memory_order_relaxed);
     mean.store(before == 0 ? ns + 1 : (before + ns) / 2 + 1, std::memory_order_relaxed);
   }
-  /// Whether the next of that kind is likely to be short. False of what never ran.
+  /// Whether the next work of this kind is likely to be short. False for a kind that never ran.
   bool is_short(std::string_view kind) const noexcept {
     const auto mean = means_[place_of(kind)].load(std::memory_order_relaxed);
     return mean != 0 && mean < short_ns;

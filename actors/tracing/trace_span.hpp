@@ -19,12 +19,12 @@ struct trace_span {
   bool operator==(const trace_span&) const = default;
 };
 
-/// a - b, in nanoseconds. Whatever another node says: a difference that can't be wraps.
+/// a - b, in nanoseconds. Another node may send any times: a difference that overflows wraps around.
 constexpr std::int64_t time_minus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-/// What a node recorded: the newest spans, and how many older ones gave way to them.
+/// What a node recorded: the newest spans, and how many older ones were dropped for them.
 struct trace_log {
   std::vector<trace_span> spans;
   std::uint64_t dropped = 0;

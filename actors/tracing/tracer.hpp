@@ -45,7 +45,7 @@ struct tracer_state {
 
 tracer_actor::behavior_type make_tracer(tracer_actor::stateful_pointer<tracer_state> self, std::size_t capacity);
 
-/// On the scheduler; ends by an exit message.
+/// Spawns a tracer on the scheduler; an exit message ends it.
 tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity = 200'000);
 
 /// Records spans from any thread. Copies share one switch. A default one records nothing.
@@ -57,7 +57,7 @@ class trace_recorder {
   bool enabled() const noexcept { return shared_ && shared_->enabled.load(std::memory_order_relaxed); }
   void enable(bool on) noexcept;
 
-  /// Whether calls and passes of this node bring back what they ran. Goes with `enabled`.
+  /// Whether calls and passes of this node bring back the spans of what they ran. Works only with `enabled`.
   bool profiling() const noexcept { return enabled() && shared_->profiling.load(std::memory_order_relaxed); }
   void profile(bool on) noexcept;
 

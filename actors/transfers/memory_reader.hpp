@@ -14,10 +14,10 @@ class node_services;
 
 namespace troupe::transfers {
 
-/// Throws std::system_error where the system gives no thread.
+/// Throws std::system_error if the system gives no thread.
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here);
 
-/// The memory reader of a node, which starts when it is asked for first. Any thread may use it.
+/// The memory reader of a node, which starts at the first use. Any thread may use it.
 class lazy_memory_reader {
  public:
   explicit lazy_memory_reader(services::node_services& here) : here_(here) {}
@@ -28,7 +28,7 @@ class lazy_memory_reader {
     if (!stopped_ && !reader_) reader_ = spawn_memory_reader(here_);
     return reader_;
   }
-  /// The node stops: hands out the reader, if there is one, to be ended.
+  /// For the node's end: returns the reader, if there is one, for the caller to end it.
   contracts::memory_reader_actor stop() {
     std::lock_guard lock(mutex_);
     stopped_ = true;

@@ -14,40 +14,40 @@
 
 namespace troupe::transfers {
 
-/// Large tensors on their way to one node, ahead of the message that holds them: their elements leave in pieces, or are offered in
-/// pieces to a node that reads them here. Sender and receiver work at the same time then, each on what its cache still holds, and
-/// small messages need not wait.
-///   OP-1  a message follows when the last of its pieces has left, or was taken if it was offered; messages follow in the order in
-///         which they were added.
+/// Large tensors on their way to one node, ahead of the message that holds them. Their elements leave in pieces, or are offered in
+/// pieces to a node that reads them in this process's memory. So sender and receiver work at the same time, each on bytes that its
+/// cache still holds, and small messages need not wait.
+///   OP-1  a message follows when its last piece has left, or, if the pieces were offered, when the last one was taken. Messages
+///         follow in the order in which they were added.
 ///   OP-2  at most `window` pieces are on their way that the receiver has not taken.
-///   OP-3  a tensor that is there twice leaves once.
-///   OP-4  what is offered stays in memory until it is taken or refused, or this is destroyed. A transfer of which a piece is
-///         refused leaves anew, once no offer of it is on its way.
+///   OP-3  a tensor that a message holds twice leaves once.
+///   OP-4  offered elements stay in memory until they are taken or refused, or this object is destroyed. If a piece of a transfer is
+///         refused, the whole transfer leaves again, once no offer of it is on its way.
 class outgoing_pieces {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
   static constexpr int window = 4;
-  /// Parts of tensors with fewer bytes go with their message.
+  /// Smaller parts of tensors go with their message.
   static constexpr std::uint64_t large_bytes = 2 * piece_bytes;
 
-  /// Whether any of these is large.
+  /// Whether any of these tensors is large.
   static bool any_large(const std::vector<at::Tensor>& tensors);
 
   using send_message = std::function<void()>;
-  /// The large parts of the tensors, then `send`. Fills `ahead`, whose sender is set, with numbers from `last` + 1 on.
+  /// Adds the large parts of the tensors; calls `send` after them. Fills `ahead`, whose sender is set, with numbers from `last` + 1 on.
   void add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send);
 
   using step = std::variant<tensor_piece, tensor_offer, send_message>;
-  /// What may leave now: a piece, or a message; nothing until a piece is taken or a message added. `direct`: of transfers that
-  /// begin now pieces are offered. An offer does not say yet where the receiver finds this process.
+  /// The piece or message that may leave now; nothing until a piece is taken or a message is added. `direct`: transfers that begin now
+  /// offer their pieces. The offer does not yet say where the receiver finds this process.
   std::optional<step> next(bool direct = false);
   /// The receiver has taken a piece.
   void taken() { --under_way_; }
   /// The receiver has taken an offered piece of that transfer, or refused it.
   void taken(std::uint64_t transfer) { answered(transfer, true); }
   void refused(std::uint64_t transfer) { answered(transfer, false); }
-  /// All have left and were taken.
+  /// Whether all pieces have left and were taken.
   bool empty() const { return queue_.empty() && under_way_ == 0; }
 
  private:

@@ -16,8 +16,8 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `peer` actor takes large tensors, the other side of ship.hpp: pieces that were read with their message, and those that it
-/// has read out of the memory of the process that offers them (PE-8).
+/// How a `peer` actor takes large tensors, the other side of ship.hpp: pieces that came as messages, and pieces that are read out of
+/// the memory of the process that offers them (PE-8).
 namespace troupe::transfers {
 
 template <class Self>
@@ -26,7 +26,7 @@ void piece_came(Self self, const tensor_piece& piece) {
   if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
 }
 
-/// None if that node's memory may be read here.
+/// Why that node's memory may not be read here; no error if it may.
 inline caf::error why_not_read(services::node_services& here, node_id from) {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
@@ -46,7 +46,7 @@ caf::result<memory_mark> draw_mark(Self self, const request_mark& from) {
   return *drawn;
 }
 
-/// Answered by offer_read.
+/// offer_read answers it.
 template <class Self>
 caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   auto& here = *self->state.here;

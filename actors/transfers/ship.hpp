@@ -17,10 +17,10 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `peer` actor sends large tensors ahead of their messages (PE-6): its outgoing_pieces decide what, here it leaves.
+/// How a `peer` actor sends large tensors ahead of their messages (PE-6): outgoing_pieces decides what leaves, these functions send it.
 namespace troupe::transfers {
 
-/// Whether a message with these tensors to that node is to leave after them.
+/// Whether the large ones of these tensors have to leave before their message.
 inline bool goes_ahead(services::node_services& here, node_id to, const std::vector<at::Tensor>& tensors) {
   return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().face(to);
 }
@@ -28,8 +28,8 @@ inline bool goes_ahead(services::node_services& here, node_id to, const std::vec
 template <class Self>
 void send_pieces(Self self, node_id to);
 
-/// The receiver answers when it has the elements. Of a piece that was refused nothing follows here: who waits for the message is
-/// told when that can't be read.
+/// The receiver answers when it has the elements. Nothing is done about a refused piece here: the request that waits for the message
+/// fails when the receiver can't read the message.
 template <class Self>
 void send_piece(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_piece piece) {
   const auto request = self->request(caf::actor_cast<contracts::peer_actor>(face), caf::infinite, std::move(piece));
@@ -63,7 +63,7 @@ void send_offer(Self self, node_id to, const caf::strong_actor_ptr& face, tensor
   request.then(taken, refused);
 }
 
-/// Sends what may leave for that node now, and goes on whenever it has taken a piece.
+/// Sends what may leave for that node now, and goes on whenever the node has taken a piece.
 template <class Self>
 void send_pieces(Self self, node_id to) {
   auto& leaving = self->state.leaving;
@@ -81,8 +81,8 @@ void send_pieces(Self self, node_id to) {
   if (found->second.empty()) leaving.erase(found);
 }
 
-/// Asks a node on this machine, once, whether it reads large tensors out of this process's memory. Until it has answered they leave
-/// in pieces. Pre: it is up.
+/// Asks a node on this machine, once, whether it reads large tensors out of this process's memory. Until the node has answered,
+/// tensors leave in pieces. Pre: the node is up.
 template <class Self>
 void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;
@@ -109,7 +109,7 @@ void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ah
   send_pieces(self, to);
 }
 
-/// The message that these were for does not leave any more (PE-7).
+/// Drops pieces whose message does not leave any more (PE-7).
 inline void call_off(services::node_services& here, node_id to, const sent_ahead& ahead) {
   const auto face = here.directory().face(to);
   if (!face) return;

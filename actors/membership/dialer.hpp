@@ -21,7 +21,8 @@ namespace troupe::membership {
 ///   DI-2  the middleman is asked only after the other side has begun CAF's handshake on a connection made for that.
 ///   DI-3  many addresses are dialled at once; all attempts end within 20 ms of the dialer's exit (and a name's look-up).
 /// Errors: request_timeout, cannot_connect_to_node, unexpected_message for a program that is no CAF node, and, with a text,
-/// errc::misuse for a host name that has no address, errc::unknown_peer where it could not be looked up now, errc::function_failed without a thread.
+/// errc::misuse for a host name that has no address, errc::unknown_peer if it could not be looked up now, errc::function_failed
+/// if the system gives no thread.
 using dialer_actor =
   caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t, std::int64_t>  // host, port, deadline in ns
                    ::with<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>>;

@@ -12,7 +12,7 @@ constexpr auto capacity = ring_writer::capacity;
 
 std::size_t place_of(std::uint64_t position) { return static_cast<std::size_t>(position % capacity); }
 
-/// True for one of those who ask while the flag is set.
+/// True for exactly one of the callers that ask while the flag is set.
 bool take(std::atomic<std::uint32_t>& flag) { return flag.load() != 0 && flag.exchange(0) != 0; }
 
 }  // namespace

@@ -156,7 +156,7 @@ void network_threads::ask_for_idle_work(event_loop& of) {
   if (wake) wake_sleeper();
 }
 
-/// Has the thread that stands by lead, if none does.
+/// Makes the thread that stands by the leader, if there is no leader.
 void network_threads::wake_other() {
   std::lock_guard lock(turn_mutex_);
   if (one_leads_) return;
@@ -219,7 +219,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   return first;
 }
 
-/// True if nobody seems to lead.
+/// True if there seems to be no leader.
 bool network_threads::stand_by() {
   std::unique_lock lock(turn_mutex_);
   if (over_) return false;
@@ -234,7 +234,7 @@ bool network_threads::stand_by() {
   return called_ || times_led_.load(std::memory_order_relaxed) == seen;
 }
 
-/// The first, and those behind it.
+/// Runs `next` and the jobs that wait behind it.
 void network_threads::run_jobs(std::optional<queued_job> next) {
   const job_scope other_leads_meanwhile(*this);
   while (next) {

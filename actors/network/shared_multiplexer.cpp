@@ -52,10 +52,10 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 }
 
 void shared_multiplexer::run() {
-  thread_id({});  // no thread leads for good: CAF posts what it would do at once
+  thread_id({});  // no thread is the leader for good: so CAF posts work that it would do at once
   std::future<void> gone;
   {
-    std::lock_guard lock(post_mutex_);  // who posts waits, and so does left()
+    std::lock_guard lock(post_mutex_);  // threads that post wait here, and so does left()
     gone = threads_->serve(*this);
     served_ = true;
   }

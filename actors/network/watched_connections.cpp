@@ -54,7 +54,7 @@ bool watched_connections::may_sleep() {
   return std::all_of(all_.begin(), all_.end(), may);
 }
 
-/// One in its turn, and as many as there are too many.
+/// Checks one connection in its turn, or as many as there are above `most`.
 void watched_connections::drop_quiet() {
   const auto now = clock::now();
   for (auto times = all_.size() > most ? all_.size() - most : 1; times > 0 && !all_.empty(); --times) {

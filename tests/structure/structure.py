@@ -5,6 +5,7 @@
   structure.py ROOT includes   no include goes up, and units (a header and its source) include each other in no circle
   structure.py ROOT public     the public headers reach nothing that is private to a room
   structure.py ROOT promises   the letters of a header's promises are its own
+  structure.py ROOT links      links between the pages lead to files and headings that are there
   structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
 import collections
 import pathlib
@@ -174,6 +175,32 @@ def check_promises(tree):
             for letters, names in sorted(owners.items()) if len(names) > 1]
 
 
+def anchors(page):
+    """The names of a page's headings, as links give them."""
+    names = set()
+    for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        names.add(re.sub(r"[^\w\- ]", "", text).replace(" ", "-"))
+    return names
+
+
+def check_links(tree):
+    problems = []
+    pages = sorted(tree.root.glob("*.md")) + sorted(tree.root.glob("docs/*.md"))
+    for page in pages:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, heading = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            if not target.exists():
+                problems.append(f"{page.relative_to(tree.root)} links to {link}, which is not there")
+            elif heading and heading not in anchors(target.read_text()):
+                problems.append(f"{page.relative_to(tree.root)} links to {link}; {target.name} has no such heading")
+    return problems
+
+
 def picture(tree):
     lines, below = collections.Counter(), collections.defaultdict(set)
     for name, text in tree.texts.items():
@@ -191,7 +218,7 @@ def picture(tree):
 
 
 def main():
-    checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "picture": picture}
+    checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "links": check_links, "picture": picture}
     if len(sys.argv) != 3 or sys.argv[2] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[2]](Tree(sys.argv[1]))

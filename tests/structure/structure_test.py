@@ -66,6 +66,15 @@ class Checks(unittest.TestCase):
         tree = self.tree(**{"engine/b.hpp": "///   AB-1  one.\n", "engine/c.hpp": "///   AB-2  two.\n"})
         self.finds(structure.check_promises(tree), "AB-n", "engine/b.hpp", "engine/c.hpp")
 
+    def test_links_to_nowhere_are_found(self):
+        tree = self.tree(**{"README.md": "# A page\n[one](docs/b.md#its-part) [two](#a-page) [web](https://example.org/none)\n",
+                            "docs/b.md": "## Its `part`\n"})
+        self.assertEqual(structure.check_links(tree), [])
+        tree = self.tree(**{"README.md": "[one](docs/none.md)\n"})
+        self.finds(structure.check_links(tree), "README.md", "docs/none.md")
+        tree = self.tree(**{"README.md": "[one](docs/b.md#none)\n", "docs/b.md": "## Part\n"})
+        self.finds(structure.check_links(tree), "b.md", "heading")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* known_options =
   "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --no-direct-memory, "
-  "--no-shared-memory, --trace and --profile";
+  "--no-shared-memory, --network=, --trace and --profile";
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
@@ -68,6 +68,12 @@ bool is_loopback(const std::string& host) {
   return host == "localhost";
 }
 
+network_kind network_named(const std::string& name) {
+  if (name == "troupe") return network_kind::troupe;
+  if (name == "caf") return network_kind::caf;
+  refuse("--network: expected troupe or caf, got '" + name + "'");
+}
+
 void check(const settings& options) {
   if (!valid_node_name(options.name))
     refuse("settings: '" + options.name +
@@ -104,7 +110,8 @@ settings::settings(int argc, char** argv) {
     const std::string value(equals == std::string_view::npos ? std::string_view{} : argument.substr(equals + 1));
     const auto number = [&](std::uint64_t least, std::uint64_t most) { return parse_number(option, value, least, most); };
     const bool valued = option == "--name" || option == "--host" || option == "--port" || option == "--join" ||
-                        option == "--workers" || option == "--deadline-ms" || option == "--heartbeat-ms";
+                        option == "--workers" || option == "--deadline-ms" || option == "--heartbeat-ms" ||
+                        option == "--network";
     if (!valued) refuse("unknown option '" + std::string(argument) + "'; a node takes " + known_options);
     if (value.empty()) refuse(std::string(option) + ": expected a value, as in " + std::string(option) + "=VALUE");
     if (option == "--name")
@@ -115,6 +122,8 @@ settings::settings(int argc, char** argv) {
       port = static_cast<std::uint16_t>(number(0, 65535));
     else if (option == "--join")
       join.push_back(value);
+    else if (option == "--network")
+      network = network_named(value);
     else if (option == "--workers")
       workers = number(1, most_workers);
     else if (option == "--deadline-ms")

@@ -14,27 +14,35 @@ class actor_system_config;
 
 namespace troupe {
 
+/// What carries a node's messages: the network threads, connections and scheduler of troupe, or those of CAF as CAF brings them,
+/// which are slower. Nodes of both kinds work together.
+enum class network_kind { troupe, caf };
+
 /// What a node is started with. Times in milliseconds.
 struct settings {
   std::string name = "node";
-  std::string host = "127.0.0.1";              // address to listen on; loopback unless told otherwise
-  std::uint16_t port = 0;                      // 0: any free port
-  std::vector<std::string> join;               // "host:port" of nodes to join at start
-  std::size_t workers = 1;                     // remote calls that run at once (more when calls block on calls)
-  std::chrono::milliseconds deadline{60'000};  // of calls, passes and lookups that name none
-  std::chrono::milliseconds heartbeat{250};    // between two signs of life; a peer is down after 3 missed ones
-  bool direct_memory = true;                   // large tensors between processes of one machine: out of the other's memory
-  bool shared_memory = true;                   // messages between processes of one machine: not by TCP
-  bool trace = false;                          // record spans from the start
-  bool profile = false;                        // and what calls and passes of this node run, operators included, wherever
+  std::string host = "127.0.0.1";               // address to listen on; loopback unless told otherwise
+  std::uint16_t port = 0;                       // 0: any free port
+  std::vector<std::string> join;                // "host:port" of nodes to join at start
+  std::size_t workers = 1;                      // remote calls that run at once (more when calls block on calls)
+  std::chrono::milliseconds deadline{60'000};   // of calls, passes and lookups that name none
+  std::chrono::milliseconds heartbeat{250};     // between two signs of life; a peer is down after 3 missed ones
+  bool direct_memory = true;                    // large tensors between processes of one machine: out of the other's memory
+  bool shared_memory = true;                    // messages between processes of one machine: not by TCP
+  network_kind network = network_kind::troupe;  // caf: TCP only, and `shared_memory` has no effect
+  bool trace = false;                           // record spans from the start
+  bool profile = false;                         // and what calls and passes of this node run, operators included, wherever
   /// Called with the configuration of the node's actor system, before that starts: to add the message types of your own actors.
   std::function<void(caf::actor_system_config&)> configure;
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--no-direct-memory`, `--no-shared-memory`, `--trace`, `--profile`; throws troupe::error for anything else.
+  /// `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--trace`, `--profile`; throws troupe::error for anything else.
   settings(int argc, char** argv);
 };
+
+/// The kind that `--network` names: "troupe" or "caf". Throws troupe::error (misuse) for anything else.
+network_kind network_named(const std::string& name);
 
 /// Throws troupe::error (misuse) that names the setting, its value and what is expected.
 void check(const settings& options);

@@ -25,9 +25,10 @@ system_config::system_config(const settings& options) {
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
   caf::put(content, "troupe.shared-memory", options.shared_memory);  // shared_multiplexer's
-  load<caf::io::middleman, shared_multiplexer>();
+  const bool own_network = options.network == network_kind::troupe;
+  own_network ? load<caf::io::middleman, shared_multiplexer>() : load<caf::io::middleman>();
   if (options.configure) options.configure(*this);
-  if (caf::get_or(*this, "scheduler.policy", caf::atom("")) == caf::atom("sharing")) load<quiet_scheduler>();
+  if (own_network && caf::get_or(*this, "scheduler.policy", caf::atom("")) == caf::atom("sharing")) load<quiet_scheduler>();
 }
 
 system_config::system_config(for_tests) {

@@ -42,6 +42,7 @@ struct node_options {
   bool print_port = false;
   bool no_direct_memory = false;
   bool no_shared_memory = false;
+  std::string network = "troupe";
   bool trace = false;
 
   settings node_settings() const {
@@ -54,6 +55,7 @@ struct node_options {
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
+    s.network = network_named(network);
     s.trace = trace;
     return s;
   }
@@ -154,6 +156,10 @@ void add_node_command(CLI::App& app) {
                     "Send large tensors as messages: processes of this machine then do not read this process's memory");
   command->add_flag("--no-shared-memory", options->no_shared_memory,
                     "Exchange messages with processes of this machine by TCP, not in shared memory");
+  command
+    ->add_option("--network", options->network,
+                 "What carries messages: troupe's own network threads, or CAF's, which are slower and know no shared memory")
+    ->check(CLI::IsMember({"troupe", "caf"}));
   command->add_flag("--trace", options->trace, "Record spans from the start");
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,8 +13,10 @@
 
 namespace troupe::test {
 
+/// TROUPE_NETWORK chooses the network: "caf", or troupe's own.
 inline settings loopback_settings(std::string name) {
   settings result;
+  if (const auto* network = std::getenv("TROUPE_NETWORK")) result.network = network_named(network);
   result.name = std::move(name);
   result.deadline = std::chrono::seconds(20);
   return result;

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
   const auto options =
     read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535", "--workers=3",
-          "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--trace"});
+          "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--network=caf", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.port == 4000);
@@ -59,6 +59,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST(options.heartbeat.count() == 50);
   BOOST_TEST(!options.direct_memory);
   BOOST_TEST(!options.shared_memory);
+  BOOST_TEST((options.network == troupe::network_kind::caf));
   BOOST_TEST(options.trace);
 }
 

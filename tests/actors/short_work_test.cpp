@@ -55,7 +55,7 @@ struct two_nodes {
 
 BOOST_FIXTURE_TEST_SUITE(short_work, two_nodes)
 
-BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_network) {
+BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_network, *boost::unit_test::label("own_network")) {
   b.functions().add("thread", [](call_arguments&) { return call_reply{{}, {{"name", name_of_this_thread()}}}; });
   const auto name = [&] { return troupe::get<std::string>(a.peer("b").call("thread").get().values, "name"); };
   BOOST_TEST(name() != of_the_network);
@@ -64,7 +64,8 @@ BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_networ
 }
 
 // A tensor that the graph of a released context held.
-BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_once_that_was_short) {
+BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_once_that_was_short,
+                     *boost::unit_test::label("own_network")) {
   b.functions().add("one_more", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + 1}}; });
   const auto x = torch::ones({1}, torch::requires_grad());
   float factor = 2;

@@ -57,7 +57,7 @@ bench-distributed: configure ## Measure distributed passes beside PyTorch's own:
 	@$(build)/bench/distributed_bench $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
-FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp actors/*.*pp
+FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp actors/*.*pp actors/*/*.*pp
 N ?= 20
 SEED ?= 1
 mutate: configure ## Put small faults in and tell which no test notices: make mutate FILES='engine/*.cpp' N=20 SEED=1

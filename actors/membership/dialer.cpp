@@ -23,6 +23,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -39,11 +40,6 @@ class probe {
  public:
   enum class verdict { undecided, node, stranger, nobody };
 
-  probe() = default;
-  probe(const probe&) = delete;
-  probe& operator=(const probe&) = delete;
-  ~probe() { hang_up(); }
-
   void dial(const std::string& host, std::uint16_t port) {
     found_ = support::look_up(host, port);
     next_ = found_.addresses.get();
@@ -58,38 +54,34 @@ class probe {
   }
 
   verdict wait(std::chrono::milliseconds patience) {
-    if (socket_ < 0) return verdict::nobody;
-    pollfd what{socket_, static_cast<short>(connected_ ? POLLIN : POLLOUT), 0};
+    if (!socket_) return verdict::nobody;
+    pollfd what{socket_.get(), static_cast<short>(connected_ ? POLLIN : POLLOUT), 0};
     if (poll(&what, 1, static_cast<int>(patience.count())) <= 0) return verdict::undecided;
     return connected_ ? hear() : connect_done();
   }
 
  private:
-  void hang_up() {
-    if (socket_ >= 0) close(socket_);
-    socket_ = -1;
-  }
-
   void try_next() {
-    hang_up();
-    for (; next_ != nullptr && socket_ < 0; next_ = next_->ai_next) {
-      socket_ = socket(next_->ai_family, next_->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, next_->ai_protocol);
-      if (socket_ >= 0 && connect(socket_, next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) hang_up();
+    socket_ = {};
+    for (; next_ != nullptr && !socket_; next_ = next_->ai_next) {
+      socket_ = support::owned_descriptor(
+        socket(next_->ai_family, next_->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, next_->ai_protocol));
+      if (socket_ && connect(socket_.get(), next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) socket_ = {};
     }
   }
 
   verdict connect_done() {
     int problem = 0;
     socklen_t size = sizeof problem;
-    connected_ = getsockopt(socket_, SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
+    connected_ = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
     if (!connected_) try_next();
-    return socket_ < 0 ? verdict::nobody : verdict::undecided;
+    return !socket_ ? verdict::nobody : verdict::undecided;
   }
 
   // A node speaks first: its handshake begins with the kind of message (0) and two bytes of padding.
   verdict hear() {
     std::array<char, 3> first{};
-    const auto size = recv(socket_, first.data(), first.size(), MSG_PEEK);
+    const auto size = recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return verdict::undecided;
     if (size <= 0) return verdict::nobody;
     return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
@@ -97,7 +89,7 @@ class probe {
 
   support::host_lookup found_;
   addrinfo* next_ = nullptr;
-  int socket_ = -1;
+  support::owned_descriptor socket_;
   bool connected_ = false;
 };
 

@@ -152,7 +152,7 @@ class Suite:
             for part in (quick, concerned[len(quick):]):
                 if part:
                     found.append((test, [case.name for case in part if case.name], sum(case.seconds for case in part)))
-        return sorted(found, key=lambda trial: (trial[0].room != room, trial[0].kind in ("cluster", "timed"), trial[2]))
+        return sorted(found, key=lambda trial: (not f"{room}/".startswith(f"{trial[0].room}/"), trial[0].kind in ("cluster", "timed"), trial[2]))
 
     def notice(self, mutant, room, patience):
         """The first test that fails with the mutant, or None; and whether any runs into it. What would take longer than `patience`,

@@ -64,7 +64,7 @@ node_id node::id() const noexcept { return company_->services().id(); }
 
 const settings& node::options() const noexcept { return company_->services().options(); }
 
-std::uint16_t node::port() const noexcept { return company_->services().self().port; }
+std::uint16_t node::port() const noexcept { return company_->services().port(); }
 
 function_table& node::functions() noexcept { return company_->parts().functions; }
 

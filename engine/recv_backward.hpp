@@ -12,7 +12,7 @@
 namespace troupe::engine {
 
 /// The function on the side that received tensors. Run in a pass, it hands the gradients to the outlet of the graph task that
-/// runs it (see graph_task.hpp); outside one it throws and says that a context's backward is needed.
+/// runs it (see graph_task_settings.hpp); outside one it throws and says that a context's backward is needed.
 struct recv_backward : public torch::autograd::Node {
   recv_backward(context_id context, message_id message) : context(context), message(message) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;

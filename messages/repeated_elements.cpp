@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string>
 
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>
 
 #include <troupe/messages/errors.hpp>
@@ -13,8 +14,9 @@ namespace troupe {
 
 at::Tensor without_repetition(const at::Tensor& tensor, std::vector<std::int64_t>& shape) {
   shape.clear();
-  if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_nested() || tensor.numel() == 0 ||
-      !tensor.has_storage() || tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor()) {
+  if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_nested() || at::isTensorSubclassLike(tensor) ||
+      tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() || !tensor.has_storage() || tensor.numel() == 0 ||
+      tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor()) {
     return tensor;
   }
   std::vector<std::int64_t> stored = tensor.sizes().vec();

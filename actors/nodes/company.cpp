@@ -62,6 +62,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
     start();
   } catch (...) {
     stop();
+    services().let_go();
     throw;
   }
 }
@@ -159,7 +160,7 @@ void company::end_actors() {
                 std::string("its node stopped"))
       .receive([] {}, [](const caf::error&) {});
   const auto& face = services().face();
-  if (const auto port = services().self().port; face && port != 0) services().system().middleman().unpublish(face, port);
+  if (const auto port = services().port(); face && port != 0) services().system().middleman().unpublish(face, port);
   std::vector<caf::actor> all;
   auto end = [&all](const auto& actor) {
     if (actor) all.push_back(caf::actor_cast<caf::actor>(actor));

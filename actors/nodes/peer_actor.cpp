@@ -58,8 +58,8 @@ struct peer_shell {
     if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().face(id.node)) return known;
     known.record = std::make_shared<passes::context_record>(id, here.id(), here.counts());
     known.actor = passes::spawn_context(here, known.record);
+    if (!parts.contexts.know(known)) return {};
     state.contexts.emplace(id, known);
-    parts.contexts.know(known);
     return known;
   }
 

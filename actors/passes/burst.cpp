@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <sstream>
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -115,13 +116,35 @@ class gradient_outlet : public engine::outlet {
   devices::transfers& transfers_;
 };
 
+/// Gives the gradients the shapes that they have with their repeated elements. Another shape than the forward's is refused before
+/// anything computes with it: a few bytes may claim more elements than could be summed up in a year.
+void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<std::int64_t>>& shapes,
+            const torch::autograd::Node& send) {
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (shapes[i].empty()) continue;
+    const auto& edge = i < send.num_outputs() ? send.next_edge(i) : torch::autograd::Edge{};
+    const auto* expected = edge.is_valid() ? &edge.function->input_metadata(edge.input_nr) : nullptr;
+    const auto shape = expected != nullptr && !expected->is_nested_tensor()
+                         ? c10::asIntArrayRefSlowOpt(expected->shape_as_dim_vector())
+                         : std::nullopt;
+    const bool fits = shape && *shape == at::IntArrayRef(shapes[i]);
+    if (!fits) {
+      std::ostringstream text;
+      text << "gradient " << i << " is said to have the shape " << at::IntArrayRef(shapes[i])
+           << ", which is not that of the tensor that was sent";
+      throw error(errc::malformed_message, text.str());
+    }
+    gradients[i] = with_repetition(gradients[i], shapes[i]);
+  }
+}
+
 void run_functions(burst& work, engine::graph_task& task) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
   for (auto& [send, gradients, joint, requires_grad, shapes] : work.deliveries) {
     const auto place = index.at(send);
     devices::place(gradients, graph.vertices[graph.sends[place]].function->next_edges());
-    for (std::size_t i = 0; i < shapes.size(); ++i) gradients[i] = with_repetition(gradients[i], shapes[i]);
+    repeat(gradients, shapes, *graph.vertices[graph.sends[place]].function);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;
       gradients = engine::attach_recv(work.context, joint, gradients, requires_grad);

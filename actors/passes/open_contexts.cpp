@@ -11,16 +11,21 @@
 namespace troupe::passes {
 
 open_context open_contexts::open() {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) throw error(errc::stopping, "node '" + here_.name() + "' has stopped");
+  }
   const context_id id{here_.id(), opened_.fetch_add(1) + 1};
   open_context made{std::make_shared<context_record>(id, here_.id(), here_.counts()), {}};
   made.actor = spawn_context(here_, made.record);
-  know(made);
+  if (!know(made)) throw error(errc::stopping, "node '" + here_.name() + "' has stopped");
   return made;
 }
 
-void open_contexts::know(const open_context& context) {
+bool open_contexts::know(const open_context& context) {
   std::lock_guard lock(mutex_);
-  open_.emplace(context.record->id(), context);
+  if (!stopped_) open_.emplace(context.record->id(), context);
+  return !stopped_;
 }
 
 void open_contexts::forget(const context_id& id) {

@@ -36,10 +36,11 @@ class open_contexts {
  public:
   explicit open_contexts(services::node_services& here) : here_(here) {}
 
-  /// Opens a context of this node; the `peer` actor finds it by find().
+  /// Opens a context of this node; the `peer` actor finds it by find(). Throws troupe::error (stopping) after stop().
   open_context open();
-  /// For the `peer` actor: it adds contexts of other nodes, and forgets released ones.
-  void know(const open_context& context);
+  /// For the `peer` actor: it adds contexts of other nodes, and forgets released ones. False after stop(): the context is not added,
+  /// and the caller drops its handles.
+  bool know(const open_context& context);
   void forget(const context_id& id);
 
   /// The open context with this id; empty if there is none.

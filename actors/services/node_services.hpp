@@ -45,7 +45,8 @@ namespace troupe::services {
 /// What every actor of a node may use: the node's identity, its peers, its clocks, its trace, and the threads for work that an actor
 /// may not do itself. Any thread may use it, from the start of the node's actors to their end.
 ///   NS-1  numbers of messages grow along every chain of messages (a Lamport clock).
-///   NS-2  discarded objects are freed by another thread than the caller's, or later by the same thread.
+///   NS-2  on a node with a network that has not stopped, what is discarded is freed by another thread than the caller's, or by the
+///         same thread later.
 class node_services {
  public:
   /// `tidy`: the network thread calls it after tidy_soon(), when nothing else is due.
@@ -61,10 +62,12 @@ class node_services {
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
   void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
   /// Sets the port that the node listens at.
-  void listens_at(std::uint16_t port) { self_.port = port; }
+  void listens_at(std::uint16_t port) { port_ = port; }
 
   const settings& options() const noexcept { return options_; }
-  const member& self() const noexcept { return self_; }
+  /// Without a port until listens_at.
+  member self() const { return {self_.name, self_.id, self_.host, port_}; }
+  std::uint16_t port() const noexcept { return port_; }
   node_id id() const noexcept { return self_.id; }
   const std::string& name() const noexcept { return self_.name; }
   bool networked() const noexcept { return arriving_ != nullptr; }
@@ -136,7 +139,8 @@ class node_services {
 
   const std::int64_t started_ns_;
   const settings options_;
-  member self_;
+  const member self_;  // without the port
+  std::atomic<std::uint16_t> port_{0};
   const std::function<void()> tidy_;
   support::activity counts_;
   membership::peer_directory directory_;

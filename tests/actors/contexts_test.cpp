@@ -14,6 +14,8 @@
 #include <vector>
 
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/context_actor.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -97,6 +99,19 @@ BOOST_AUTO_TEST_CASE(a_node_that_was_restarted_gives_ids_that_no_context_had) {
   }
   BOOST_TEST(becomes_idle(*d));
   BOOST_TEST(nothing_is_left());
+}
+
+// OC-2
+BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_opens_no_context) {
+  troupe::node late(loopback_settings("late"));
+  late.stop();
+  auto& contexts = troupe::parts_of(late).contexts;
+  BOOST_CHECK_EXCEPTION(contexts.open(), troupe::error, says("node 'late' has stopped"));
+  const troupe::context_id id{troupe::node_id{7}, 1};
+  auto& here = troupe::services_of(late);
+  const auto record = std::make_shared<troupe::passes::context_record>(id, here.id(), here.counts());
+  BOOST_TEST(!contexts.know({record, troupe::passes::spawn_context(here, record)}));
+  BOOST_TEST(contexts.all().empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_scope_that_an_exception_ends_is_released_everywhere) {

@@ -320,6 +320,20 @@ BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
   BOOST_TEST(freed);
 }
 
+BOOST_AUTO_TEST_CASE(a_gradient_that_is_said_to_repeat_into_another_shape_is_refused_before_it_is_summed) {
+  cast play(1);
+  const troupe::context pass(play.node("a"));
+  const auto message = gradients_for(play.call("b", "times_weight", input()), pass.id()).message;
+  const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
+  const auto terms = troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+  const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
+  work->deliveries.push_back({message, {torch::ones({1, 2})}, {}, {}, {{std::int64_t{1} << 57, 2}}});
+  troupe::passes::run_burst(*work, troupe::services_of(play.node("b")));
+  BOOST_REQUIRE(work->failure.has_value());
+  BOOST_TEST(std::string(work->failure->what()).find("is not that of the tensor that was sent") != std::string::npos,
+             work->failure->what());
+}
+
 // GA-2: "a" loses "c" after a drawn number of steps, and its control actors are not told.
 BOOST_AUTO_TEST_CASE(a_pass_that_can_not_tell_a_node_what_to_do_ends_in_every_order) {
   int failed = 0;

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
   c.join("127.0.0.1", b.port());
 }
 
-// CM-2
+// WK-1
 BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
   b.stop();
   BOOST_CHECK_EXCEPTION(troupe::parts_of(b).workers.spawn(), troupe::error, says("node 'b' is stopping"));

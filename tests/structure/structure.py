@@ -8,6 +8,7 @@
   structure.py ROOT links      links between the pages lead to files and headings that are there
   structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
 import collections
+import os
 import pathlib
 import re
 import sys
@@ -23,7 +24,10 @@ EXCEPTIONS = {
 # Headers of rooms that public templates need.
 SHOWN = {"actors/support/call_scope.hpp", "actors/support/spin_pause.hpp"}
 
-INCLUDE = re.compile(r'^#include (?:<troupe/([\w/.]+)>|"([\w/.]+)")', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
+
+# Headers that only their own folder includes.
+PRIVATE = {"messages/wire.hpp", "messages/wire_parts.hpp", "messages/complaint.hpp"}
 
 
 class Tree:
@@ -47,11 +51,16 @@ class Tree:
         self.public = listed[1].split() if listed else []
 
     def included(self, name, text):
+        """The paths of what a source includes of troupe, from the root. What is not there is listed too."""
         found = []
         for below_troupe, quoted in INCLUDE.findall(text):
-            wanted = "actors/troupe.hpp" if below_troupe == "troupe.hpp" else below_troupe or quoted
-            if wanted in self.texts or (self.root / wanted).is_file():
-                found.append(wanted)
+            if quoted.startswith("troupe/"):
+                below_troupe, quoted = quoted.removeprefix("troupe/"), ""
+            if below_troupe:
+                found.append("actors/troupe.hpp" if below_troupe == "troupe.hpp" else below_troupe)
+                continue
+            beside = os.path.normpath(os.path.join(os.path.dirname(name), quoted))
+            found.append(beside if (self.root / beside).is_file() else quoted)
         return found
 
     def units(self):
@@ -113,8 +122,19 @@ def circles(graph):
 def check_includes(tree):
     problems = []
     graph = tree.units()
+    for name, those in tree.includes.items():
+        for other in those:
+            folder = os.path.dirname(other)
+            if other not in tree.texts and "/generated/" not in other:
+                problems.append(f"{name} includes {other}, which is not in {', '.join(FOLDERS)}")
+            elif other in PRIVATE and not name.startswith(folder + "/"):
+                problems.append(f"{name} includes {other}, which is private to {folder}")
+            elif name.startswith("engine/protocol/") and other.startswith("engine/") and not other.startswith("engine/protocol/"):
+                problems.append(f"{name} includes {other}: engine/protocol knows nothing of the rest of engine")
     for unit, those in graph.items():
         for other, name in those.items():
+            if other.split("/")[0] not in FOLDERS:
+                continue
             if FOLDERS.index(other.split("/")[0]) > FOLDERS.index(unit.split("/")[0]):
                 problems.append(f"{name} includes {other}, of a folder above its own")
             here, there = tree.room_of(unit), tree.room_of(other)
@@ -161,7 +181,9 @@ def check_public(tree):
     for name, by in public_headers(tree).items():
         if tree.room_of(unit_of(name)) and name not in SHOWN:
             problems.append(f"{by}, which is public, includes {name}, which is private to its room")
-        if name not in tree.texts:
+        if name in PRIVATE or "/generated/" in name:
+            problems.append(f"{by}, which is public, includes {name}, which is private to its folder")
+        elif name not in tree.texts:
             problems.append(f"expected the public header {name}" + (f", which {by} includes" if by else ""))
     return problems
 
@@ -169,10 +191,19 @@ def check_public(tree):
 def check_promises(tree):
     owners = collections.defaultdict(set)
     for name, text in tree.texts.items():
-        for letters in re.findall(r"^///   ([A-Z]{2})-\d+ ", text, re.MULTILINE):
+        for letters in re.findall(r"^[ \t]*///   ([A-Z]{2})-\d+ ", text, re.MULTILINE):
             owners[letters].add(name)
-    return [f"promises {letters}-n stand in {' and '.join(sorted(names))}; give one of them other letters"
-            for letters, names in sorted(owners.items()) if len(names) > 1]
+    problems = [f"promises {letters}-n stand in {' and '.join(sorted(names))}; give one of them other letters"
+                for letters, names in sorted(owners.items()) if len(names) > 1]
+    made = {promise for text in tree.texts.values() for promise in re.findall(r"^[ \t]*///   ([A-Z]{2}-\d+) ", text, re.MULTILINE)}
+    for path in sorted((tree.root / "tests").rglob("*_test.cpp")):
+        text = path.read_text()
+        made_here = set(re.findall(r"^[ \t]*///   ([A-Z]{2}-\d+) ", text, re.MULTILINE))
+        cited = {each for comment in re.findall(r"// [^\n]*", text) for each in re.findall(r"\b[A-Z]{2}-\d+\b", comment)}
+        for promise in sorted(cited):
+            if promise not in made | made_here and promise.split("-")[0] in owners:
+                problems.append(f"{path.relative_to(tree.root)} cites {promise}, which no header promises")
+    return problems
 
 
 def anchors(page):

@@ -32,13 +32,40 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.includes(**{"engine/b.hpp": "messages/a.hpp", "actors/high/c.cpp": "actors/low/d.hpp", "actors/low/d.hpp": "engine/b.hpp"}), [])
 
     def test_an_include_of_a_folder_above_is_found(self):
-        self.finds(self.includes(**{"messages/b.hpp": "engine/c.hpp", "engine/c.hpp": "none.hpp"}), "messages/b.hpp", "above")
+        self.finds(self.includes(**{"messages/b.hpp": "engine/c.hpp", "engine/c.hpp": "messages/a.hpp"}), "messages/b.hpp", "above")
 
     def test_an_include_of_a_room_above_is_found(self):
-        self.finds(self.includes(**{"actors/low/b.cpp": "actors/high/c.hpp", "actors/high/c.hpp": "none.hpp"}), "actors/low/b.cpp", "high")
+        self.finds(self.includes(**{"actors/low/b.cpp": "actors/high/c.hpp", "actors/high/c.hpp": "messages/a.hpp"}), "actors/low/b.cpp", "high")
 
     def test_a_room_that_is_not_listed_is_found(self):
-        self.finds(self.includes(**{"actors/high/b.cpp": "actors/new/c.hpp", "actors/new/c.hpp": "none.hpp"}), "actors/new", "low, high")
+        self.finds(self.includes(**{"actors/high/b.cpp": "actors/new/c.hpp", "actors/new/c.hpp": "messages/a.hpp"}), "actors/new", "low, high")
+
+    def test_every_way_to_write_an_include_is_seen(self):
+        for line in ('#include "../high/c.hpp"', '#include "troupe/actors/high/c.hpp"', '#  include <troupe/actors/high/c.hpp>',
+                     '#include "actors/high/c.hpp"'):
+            tree = self.tree(**{"actors/low/b.cpp": line + "\n", "actors/high/c.hpp": ""})
+            self.finds(structure.check_includes(tree), "actors/low/b.cpp", "high")
+
+    def test_an_include_that_leaves_the_folders_is_found(self):
+        for line in ('#include "tests/support/c.hpp"', "#include <troupe/actors/none.hpp>"):
+            self.finds(structure.check_includes(self.tree(**{"engine/b.cpp": line + "\n"})), "engine/b.cpp", "not in messages")
+
+    def test_an_include_of_a_private_header_is_found(self):
+        tree = self.tree(**{"engine/b.cpp": "#include <troupe/messages/wire.hpp>\n", "messages/wire.hpp": ""})
+        self.finds(structure.check_includes(tree), "engine/b.cpp", "private to messages")
+
+    def test_an_include_of_the_engine_by_the_protocol_is_found(self):
+        tree = self.tree(**{"engine/protocol/b.cpp": "#include <troupe/engine/c.hpp>\n", "engine/c.hpp": ""})
+        self.finds(structure.check_includes(tree), "engine/protocol/b.cpp")
+
+    def test_a_generated_header_behind_a_public_one_is_found(self):
+        tree = self.tree(**{"cmake/TroupeInstall.cmake": "set(troupe_public_headers actors/troupe.hpp)\n",
+                            "actors/troupe.hpp": "#include <troupe/messages/generated/troupe.pb.h>\n"})
+        self.finds(structure.check_public(tree), "actors/troupe.hpp", "troupe.pb.h")
+
+    def test_a_promise_that_nobody_makes_is_found(self):
+        tree = self.tree(**{"engine/b.hpp": "///   AB-1  one.\n", "tests/engine/b_test.cpp": "// AB-1, AB-2\n"})
+        self.finds(structure.check_promises(tree), "tests/engine/b_test.cpp", "AB-2")
 
     def test_a_circle_of_units_is_found_also_by_way_of_sources(self):
         tree = self.tree(**{"engine/b.cpp": "#include <troupe/engine/c.hpp>\n", "engine/b.hpp": "", "engine/c.hpp": "#include <troupe/engine/b.hpp>\n"})

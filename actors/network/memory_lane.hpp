@@ -53,7 +53,7 @@ struct lane_with_bell {
 ///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
 class lane_door {
  public:
-  /// For the calling end of the connection; empty if the connection is not on loopback, or there is no room for more sockets.
+  /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or there is no room for more sockets.
   static std::optional<lane_door> open(int connection);
   /// Takes the lane if the other end has connected to the door. Without a lane, ask again later.
   lane_with_bell answer();

@@ -37,7 +37,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 class ring_writer {
  public:
   static constexpr std::size_t capacity = std::size_t{1} << 20;
-  /// The most that one write takes: the reader starts while the rest is written.
+  /// The most bytes that one write copies, so that the reader can start while the rest is copied.
   static constexpr std::size_t most_at_once = std::size_t{64} << 10;
   /// A writer that waits for room waits for this much.
   static constexpr std::size_t enough_room = capacity / 4;

@@ -148,7 +148,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool waits_for_room_ = false;  // until the other end reads shared memory
     bool closes_ = false;          // once all bytes have left
 
-    std::size_t collected_ = 0;  // bytes in part
+    std::size_t collected_ = 0;  // bytes of the current part that have been read
     std::size_t threshold_ = 1;
     support::recent_peak peak_;  // sizes of parts
     std::vector<char> ahead_;

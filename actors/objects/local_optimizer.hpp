@@ -53,7 +53,7 @@ class local_optimizer {
   /// Steps every parameter that has a gradient, with the gradient times `scale`.
   void step(const engine::gradient_table& gradients, double scale = 1);
 
-  /// Adds to the gradients that the next gathered step takes.
+  /// Adds these gradients to the sum that the next gathered_step() uses.
   void gather(const engine::gradient_table& gradients);
   squared_norms gathered_norms() const;
   void gathered_step(double scale = 1);

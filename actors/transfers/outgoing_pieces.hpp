@@ -35,7 +35,8 @@ class outgoing_pieces {
   static bool any_large(const std::vector<at::Tensor>& tensors);
 
   using send_message = std::function<void()>;
-  /// Adds the large parts of the tensors; calls `send` after them. Fills `ahead`, whose sender is set, with numbers from `last` + 1 on.
+  /// Queues the large parts of the tensors, and `send` behind them. Each large part gets a transfer number, from `last` + 1 on; `ahead`
+  /// then holds the numbers. Pre: the sender of `ahead` is set.
   void add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send);
 
   using step = std::variant<tensor_piece, tensor_offer, send_message>;

@@ -245,8 +245,10 @@ BOOST_AUTO_TEST_CASE(an_object_whose_owner_went_down_while_its_call_waited_is_dr
 }
 
 BOOST_AUTO_TEST_CASE(a_tensor_that_did_not_come_is_told_with_how_many_did) {
-  b.functions().add(
-    "sum", [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensor(0) + arguments.tensor(1)}}; });
+  b.functions().add("sum", [](troupe::call_arguments& arguments) {
+    const auto first = arguments.tensor(0);  // the operands of + have no order
+    return troupe::call_reply{{first + arguments.tensor(1)}};
+  });
   const auto refusal = [&](std::vector<at::Tensor> tensors) {
     return text_of([&] { a.peer("b").call("sum", std::move(tensors)).get(); });
   };

@@ -11,10 +11,6 @@
 namespace troupe::passes {
 
 open_context open_contexts::open() {
-  {
-    std::lock_guard lock(mutex_);
-    if (stopped_) throw error(errc::stopping, "node '" + here_.name() + "' has stopped");
-  }
   const context_id id{here_.id(), opened_.fetch_add(1) + 1};
   open_context made{std::make_shared<context_record>(id, here_.id(), here_.counts()), {}};
   made.actor = spawn_context(here_, made.record);

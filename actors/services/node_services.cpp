@@ -95,12 +95,13 @@ void node_services::tidy_soon() {
 }
 
 void node_services::free_discarded() {
-  auto garbage = std::make_shared<std::vector<contracts::garbage_ptr>>();
+  std::vector<contracts::garbage_ptr> all;
   {
     std::lock_guard lock(mutex_);
-    garbage->swap(discarded_);
+    all.swap(discarded_);
   }
-  if (garbage->empty()) return;
+  if (all.empty()) return;
+  auto garbage = std::make_shared<std::vector<contracts::garbage_ptr>>(std::move(all));
   if (network_ == nullptr) return caf::anon_send(continuation_, contracts::garbage_ptr{garbage});
   auto free_it = [this, garbage] { free_garbage(*garbage); };
   auto free_elsewhere = [this, free_it] {

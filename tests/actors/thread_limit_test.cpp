@@ -9,14 +9,13 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <iterator>
 #include <string>
 
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
 #include "actors/process_cluster.hpp"
+#include "support/thread_count.hpp"
 
 namespace {
 
@@ -24,6 +23,7 @@ using troupe::test::becomes_idle;
 using troupe::test::becomes_true;
 using troupe::test::loopback_settings;
 using troupe::test::says;
+using troupe::test::threads_of;
 
 constexpr std::int64_t deep = 2000;
 constexpr rlim_t most_threads = 60;
@@ -59,11 +59,6 @@ struct shared_nursery {
   static inline troupe::test::nursery* processes = nullptr;
 };
 
-std::size_t threads_of(pid_t process) {
-  const std::filesystem::directory_iterator all("/proc/" + std::to_string(process) + "/task");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
-
 /// A driver and one other process.
 struct pair : troupe::test::process_cluster {
   explicit pair(const std::string& name) : process_cluster(*shared_nursery::processes, loopback_settings("driver"), {name}) {
@@ -95,10 +90,10 @@ BOOST_AUTO_TEST_CASE(two_thousand_nested_calls_leave_no_threads) {
   constexpr std::size_t kept = 16;
   pair cluster("free");
   cluster.nest(2);
-  const auto before_here = threads_of(getpid());
+  const auto before_here = threads_of();
   const auto before_there = cluster.threads_there();
   cluster.nest(deep);
-  BOOST_TEST(becomes_true([&] { return threads_of(getpid()) <= before_here + kept; }), threads_of(getpid()) << " threads here");
+  BOOST_TEST(becomes_true([&] { return threads_of() <= before_here + kept; }), threads_of() << " threads here");
   BOOST_TEST(becomes_true([&] { return cluster.threads_there() <= before_there + kept; }), cluster.threads_there()
                                                                                              << " threads there");
 }

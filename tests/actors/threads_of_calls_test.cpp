@@ -5,9 +5,7 @@
 #include <torch/torch.h>
 
 #include <chrono>
-#include <filesystem>
 #include <future>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +22,7 @@
 
 #include "actors/loopback_nodes.hpp"
 #include "support/no_more_threads.hpp"
+#include "support/thread_count.hpp"
 
 using namespace std::chrono_literals;
 
@@ -34,11 +33,7 @@ using troupe::test::becomes_true;
 using troupe::test::loopback_settings;
 using troupe::test::no_more_threads;
 using troupe::test::says;
-
-std::size_t threads_of_process() {
-  const std::filesystem::directory_iterator all("/proc/self/task");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
+using troupe::test::threads_of;
 
 struct nodes_that_nest {
   nodes_that_nest() {
@@ -89,10 +84,10 @@ BOOST_FIXTURE_TEST_SUITE(threads_of_calls, nodes_that_nest)
 BOOST_AUTO_TEST_CASE(threads_of_calls_that_were_nested_deeply_are_let_go) {
   down(2).get();
   constexpr std::size_t kept = 2 * 16;  // by two nodes
-  const auto before = threads_of_process();
+  const auto before = threads_of();
   down(300).get();
-  BOOST_TEST(becomes_true([&] { return threads_of_process() <= before + kept; }),
-             before << " threads before, " << threads_of_process() << " after");
+  BOOST_TEST(becomes_true([&] { return threads_of() <= before + kept; }),
+             before << " threads before, " << threads_of() << " after");
   down(100).get();
   BOOST_TEST(becomes_idle(a));
   BOOST_TEST(becomes_idle(b));

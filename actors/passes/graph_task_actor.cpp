@@ -80,7 +80,7 @@ struct pass_shell {
     else if (auto face = here.directory().face(terms.context.node)) {
       here.directory().sent(terms.context.node);
       caf::anon_send(caf::actor_cast<contracts::peer_actor>(face),
-                     std::move(what));  // who sends by name becomes a proxy over there
+                     std::move(what));  // a named sender would become a proxy at the other node
     }
   }
 

@@ -29,7 +29,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   terms->part.emplace(here.id(), std::move(sends));
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
-  // Known before anything leaves: what comes back finds it.
+  // The context knows the graph task before a message leaves, so that an answer finds the task.
   auto task = spawn_graph_task(here, terms);
   if (here.networked()) terms->expiry = set_deadline(here, task, job->deadline);
   record->hand_over(number, caf::actor_cast<caf::strong_actor_ptr>(task));

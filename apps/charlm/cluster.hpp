@@ -16,7 +16,7 @@ namespace troupe::apps::charlm {
 
 /// The nodes that hold the stages: processes started here, or those of a cluster file that run already.
 ///   SN-1  no process that was started outlives this object.
-///   SN-2  what came of a stage is told by its name, and for a process of ours by its number and how it ended.
+///   SN-2  a lost stage is reported with its name; a process that this program started, also with its number and how it ended.
 class stage_nodes {
  public:
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error, naming the node, if

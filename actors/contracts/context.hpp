@@ -9,9 +9,8 @@
 #include <caf/typed_actor.hpp>
 
 #include <troupe/actors/contracts/jobs.hpp>
-#include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/support/atoms.hpp>
-#include <troupe/messages/messages.hpp>
+#include <troupe/messages/ids.hpp>
 
 namespace troupe::contracts {
 
@@ -30,36 +29,22 @@ struct backward_job {
 };
 using backward_job_ptr = std::shared_ptr<backward_job>;
 
-/// A distributed autograd context on one node: its sends, the nodes that calls from here reached, the gathered gradients, and the
-/// current pass.
+/// Gathers the gradients of a distributed autograd context on one node, and starts the passes that have to wait for them. What
+/// threads and other actors ask for is in the context's record; messages of passes go from `peer` to the pass's graph task.
 ///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Every call
 ///         carries the numbers of failed passes: a node that heard of no abort drops the gradients of such a pass. If gradients
 ///         can't be added up, every later request for gradients fails; they are never left out in silence.
 ///   CO-2  one pass runs at a time; a second one is refused while it does.
-///   CO-3  every call in the context ends: with its answer, its deadline, the news that the peer is down, or the release. (The
-///         `peer` actor ends it.)
-///   CO-4  messages of a pass that ended or was aborted on this node start nothing.
 ///   CO-5  after the release no send, gradient or graph task of the context is left.
-///   CO-6  when a peer goes down, or is cut off from the node that opened the context, the other nodes that hold a part of the context
-///         tell that node. So parts that only the lost peer knew of are released too.
 ///   CO-7  a request for gradients that waits at the release fails, also that of a call that is about to run.
 ///   CO-8  no later pass changes gradients that the context has handed out.
-using context_actor = caf::typed_actor<
-  // from this node
-  caf::reacts_to<backward_job_ptr>,                          // a pass that has to wait for gradients of earlier passes
-  caf::replies_to<support::take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
-  caf::reacts_to<gradients_wish_ptr>,                        // likewise, as a future
-  caf::replies_to<pass_history_ptr>::with<gradients_ptr>,    // likewise, with this history of passes
-  caf::reacts_to<incoming_call_ptr>,                         // gets the gradients, then goes to `peer` to run
-  caf::reacts_to<support::failed_atom, pass_number>,         // the graph task: a pass started here has failed
-  caf::reacts_to<peer_down>,
-  caf::reacts_to<support::close_atom>,  // the user's scope has ended: release on all nodes
-  // from other nodes, by way of `peer`
-  caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
-  caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
-  caf::reacts_to<context_joined>, caf::replies_to<release_context>::with<context_released>>;
+using context_actor =
+  caf::typed_actor<caf::reacts_to<backward_job_ptr>,  // a pass that has to wait for gradients of earlier passes
+                   caf::replies_to<support::take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
+                   caf::reacts_to<gradients_wish_ptr>,                        // likewise, as a future
+                   caf::replies_to<pass_history_ptr>::with<gradients_ptr>,    // likewise, with this history of passes
+                   caf::reacts_to<support::close_atom>>;  // the context is released on this node: release it on its peers
 
 }  // namespace troupe::contracts
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::backward_job_ptr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::pass_number)

@@ -30,6 +30,10 @@ namespace troupe::contracts {
 ///   PE-8  tensors are offered only to a node that said that it can read this process's memory. A node's memory is read only if the
 ///         node is up, on this machine and in another process.
 ///   PE-9  nothing stays of a request to a node that goes down, or of a call that was given up before its answer.
+///   PE-10 every call in a context ends: with its answer, its deadline, the news that the peer is down, or the release.
+///   PE-11 messages of a pass that ended or was aborted on this node start nothing.
+///   PE-12 when a peer goes down, or is cut off from the node that opened a context, the other nodes that hold a part of the context tell
+///         that node. So parts that only the lost peer knew of are released too.
 using peer_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -46,7 +50,7 @@ using peer_actor = caf::typed_actor<
   caf::reacts_to<support::close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>,
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
-  caf::reacts_to<incoming_call_ptr>,   // to run (owner: somebody else) or done (owner: none)
+  caf::reacts_to<incoming_call_ptr>,   // done by a worker
   caf::reacts_to<incoming_offer_ptr>,  // read
   caf::reacts_to<support::free_atom, call_worker_actor>, caf::reacts_to<support::blocked_atom>,
   caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;

@@ -1,44 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstdint>
-#include <unordered_map>
-#include <unordered_set>
-
-#include <troupe/actors/calls/call_pool.hpp>
-#include <troupe/actors/calls/late_calls.hpp>
 #include <troupe/actors/contracts/peer.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
-#include <troupe/actors/passes/released_contexts.hpp>
-#include <troupe/actors/support/open_requests.hpp>
-#include <troupe/actors/transfers/direct_memory.hpp>
-#include <troupe/actors/transfers/outgoing_pieces.hpp>
 
 namespace troupe::nodes {
 
-struct peer_state {
-  static inline const char* name = "peer";
+struct node_parts;
 
-  peer_state() : pool(1) {}
-  ~peer_state();
-
-  node_parts* parts = nullptr;
-  services::node_services* here = nullptr;  // the services in parts
-  contracts::membership_actor membership;
-  std::unordered_map<context_id, passes::open_context> contexts;
-  passes::released_contexts released{4096};
-  std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // not answered yet
-  calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
-  calls::late_calls late;
-  std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
-  support::open_requests asked;  // requests with pieces, offers and for marks
-  transfers::direct_memory direct;
-  std::uint64_t last_transfer = 0;
-};
-
-template <class Self>
-contracts::peer_actor::behavior_type make_peer(Self self, node_parts* parts);
-
+/// Spawns the node's `peer` actor: a broker in the network thread, or an event-based actor where the node has no network.
 contracts::peer_actor spawn_peer(node_parts& parts);
 
 }  // namespace troupe::nodes

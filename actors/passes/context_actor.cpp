@@ -9,6 +9,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/peer.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
@@ -30,10 +31,7 @@ struct context_shell {
   context_state& state;
   services::node_services& here;
 
-  explicit context_shell(Self s) : self(s), state(s->state), here(*s->state.here) {
-    for (auto& [number, task] : state.record->take_over())
-      state.tasks.emplace(number, caf::actor_cast<contracts::graph_task_actor>(std::move(task)));
-  }
+  explicit context_shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
 
   /// Calls `next` with the gradients of all completed passes, at once if they are gathered already.
   void with_gradients(std::function<void(const gathering&)> next) {
@@ -43,16 +41,12 @@ struct context_shell {
 
   /// Takes the gradients of the oldest completed pass that still has them, then of the next one, then answers the readers.
   void gather() {
-    auto oldest = state.tasks.begin();
-    if (state.lost || oldest == state.tasks.end() || state.record->completed() < oldest->first) {
-      state.merging = false;
-      if (state.tasks.empty()) state.record->gathered();
+    auto task = state.lost ? contracts::graph_task_actor{} : state.record->next_to_gather();
+    state.merging = task != nullptr;
+    if (!task) {
       for (auto& next : std::exchange(state.readers, {})) next({state.gathered, state.lost});
       return;
     }
-    state.merging = true;
-    auto task = oldest->second;
-    state.tasks.erase(oldest);
     auto go_on = [s = self, task](const contracts::table_ptr& table) {
       s->send(task, support::close_atom::value);
       context_shell(s).merge(table);
@@ -88,11 +82,6 @@ struct context_shell {
     gather();
   }
 
-  void learn(pass_number completed, const std::vector<pass_number>& failed) {
-    for (const pass_number number : failed) forget(number);
-    state.record->complete(completed);
-  }
-
   caf::typed_response_promise<contracts::gradients_ptr> promise_gradients() {
     auto promise = self->template make_response_promise<caf::typed_response_promise<contracts::gradients_ptr>>();
     with_gradients([promise](const gathering& gathered) mutable {
@@ -101,23 +90,15 @@ struct context_shell {
     return promise;
   }
 
-  /// Gives a call the gradients before it runs.
-  void prepare(contracts::incoming_call_ptr job) {
-    learn(job->request.completed, job->request.failed);
-    with_gradients([s = self, job](const gathering& gathered) {
-      if (gathered.failure) {
-        job->failure = to_exception(gathered.failure);
-        job->owner = nullptr;
-      }
-      job->gradients = gathered.all;
-      s->send(context_shell(s).here.face(), job);
-    });
+  caf::typed_response_promise<contracts::gradients_ptr> promise_gradients_after(const contracts::pass_history& known) {
+    for (const auto& task : state.record->learn(known.completed, known.failed)) self->send(task, support::close_atom::value);
+    return promise_gradients();
   }
 
-  /// Pass `number` failed: what it left on this node counts nowhere.
-  void forget(pass_number number) {
-    state.record->fail(number);
-    if (auto task = state.tasks.extract(number)) self->send(task.mapped(), support::close_atom::value);
+  void fulfil(contracts::gradients_wish_ptr wish) {
+    with_gradients([wish = std::move(wish)](const gathering& gathered) {
+      gathered.failure ? wish->result.set_error(to_exception(gathered.failure)) : wish->result.set_value(gathered.all);
+    });
   }
 
   void backward(const contracts::backward_job_ptr& job) {
@@ -127,32 +108,10 @@ struct context_shell {
       auto start = sh.state.record->begin(false);
       if (!start) return job->result.set_error(pass_is_running());
       const auto number = start->number;
-      auto terms = make_terms(sh.state.record, caf::actor_cast<caf::strong_actor_ptr>(s), *job, std::move(*start));
-      auto task = spawn_graph_task(sh.here, std::move(terms));
-      sh.state.tasks.emplace(number, task);
+      auto task = spawn_graph_task(sh.here, make_terms(sh.state.record, *job, std::move(*start)));
+      sh.state.record->set_task(number, task);
       s->send(task, support::start_atom::value);
     });
-  }
-
-  /// The graph task for a message of pass `number` from another node, made if the pass is new here; null if it is over here.
-  contracts::graph_task_actor task_of(pass_number number, bool keep_graph, bool create_graph) {
-    if (auto start = state.record->follow(number)) {
-      auto owner = caf::actor_cast<caf::strong_actor_ptr>(self);
-      auto terms = make_terms(state.record, std::move(owner), std::move(*start), keep_graph, create_graph);
-      state.tasks.emplace(number, spawn_graph_task(here, std::move(terms)));
-    }
-    return known_task(number);
-  }
-
-  contracts::graph_task_actor known_task(pass_number number) {
-    auto found = state.tasks.find(number);
-    return found == state.tasks.end() ? contracts::graph_task_actor{} : found->second;
-  }
-
-  /// Tells the node that opened the context that this one holds a part of it.
-  void announce() {
-    if (auto face = here.directory().face(state.record->id().node))
-      caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), context_joined{state.record->id(), here.id()});
   }
 
   void release() {
@@ -166,9 +125,10 @@ struct context_shell {
         caf::anon_send(face, release_context{id});
     const auto why = make_error(errc::unknown_context, "node '" + here.name() + "' has released " + to_string(id));
     for (auto& next : std::exchange(state.readers, {})) next({nullptr, why});
-    for (auto& [number, task] : std::exchange(state.tasks, {})) self->send(task, support::close_atom::value);
+    auto remains = state.record->release();
+    for (const auto& task : remains.tasks) self->send(task, support::close_atom::value);
     using rest = std::pair<std::vector<engine::send_source>, contracts::gradients_ptr>;
-    here.discard(std::make_shared<rest>(state.record->release(), std::move(state.gathered)));
+    here.discard(std::make_shared<rest>(std::move(remains.sends), std::move(state.gathered)));
     self->quit();
   }
 };
@@ -189,62 +149,9 @@ contracts::context_actor::behavior_type make_context(Self self, services::node_s
   return {
     [=](contracts::backward_job_ptr& job) { context_shell(self).backward(job); },
     [=](support::take_atom) { return context_shell(self).promise_gradients(); },
-    [=](const contracts::pass_history_ptr& known) {
-      context_shell(self).learn(known->completed, known->failed);
-      return context_shell(self).promise_gradients();
-    },
-    [=](contracts::gradients_wish_ptr& wish) {
-      context_shell(self).with_gradients([wish](const gathering& gathered) {
-        gathered.failure ? wish->result.set_error(to_exception(gathered.failure)) : wish->result.set_value(gathered.all);
-      });
-    },
-    [=](contracts::incoming_call_ptr& job) { context_shell(self).prepare(std::move(job)); },
-    [=](support::failed_atom, pass_number number) { context_shell(self).forget(number); },
-    [=](contracts::peer_down& news) {
-      context_shell sh(self);
-      sh.state.record->left(news.who.id);
-      for (const auto& [number, task] : sh.state.tasks) self->send(task, news);
-      if (sh.state.record->id().node != sh.here.id()) sh.announce();
-    },
+    [=](contracts::gradients_wish_ptr& wish) { context_shell(self).fulfil(std::move(wish)); },
+    [=](const contracts::pass_history_ptr& known) { return context_shell(self).promise_gradients_after(*known); },
     [=](support::close_atom) { context_shell(self).release(); },
-    [=](propagate_gradients& message) {
-      if (auto task = context_shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
-        self->send(task, std::move(message));
-    },
-    [=](participant_quiet& message) {
-      if (auto task = context_shell(self).known_task(message.pass)) self->send(task, std::move(message));
-    },
-    [=](participant_failed& message) {
-      if (auto task = context_shell(self).known_task(message.pass)) self->send(task, std::move(message));
-    },
-    [=](discover& message) -> caf::result<discovered> {
-      if (auto task = context_shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
-        return self->delegate(task, std::move(message));
-      return make_error(errc::pass_aborted, "the pass is over on this node");
-    },
-    [=](prune& message) {
-      if (auto task = context_shell(self).task_of(message.pass, message.keep_graph, message.create_graph))
-        self->send(task, std::move(message));
-    },
-    [=](abort_pass& message) -> caf::result<pass_aborted> {
-      context_shell sh(self);
-      sh.state.record->skip(message.pass);
-      if (auto task = sh.state.tasks.extract(message.pass)) return self->delegate(task.mapped(), std::move(message));
-      return pass_aborted{message.context, message.pass, sh.here.id(), {}};
-    },
-    [=](const context_joined& news) {
-      context_shell sh(self);
-      if (sh.state.record->id().node != sh.here.id())
-        sh.announce();
-      else if (sh.here.directory().face(news.from))
-        sh.state.record->joined({news.from});
-    },
-    [=](release_context& message) -> context_released {
-      context_shell sh(self);
-      context_released answer{message.context, sh.here.id()};
-      sh.release();
-      return answer;
-    },
   };
 }
 

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <vector>
 
 #include <caf/error.hpp>
 
 #include <troupe/actors/contracts/context.hpp>
-#include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 
@@ -35,8 +33,6 @@ struct context_state {
   services::node_services* here = nullptr;
   contracts::context_record_ptr record;
   contracts::gradients_ptr gathered;  // gradients of completed passes; null: none
-  std::map<pass_number, contracts::graph_task_actor>
-    tasks;  // graph tasks of the current pass and of passes whose gradients are not gathered yet
   bool merging = false;
   support::deadline_clock::alarm expiry;                       // deadline of the merge's current step
   caf::error lost;                                             // why gradients of a completed pass are lost

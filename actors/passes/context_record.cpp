@@ -38,72 +38,95 @@ std::vector<node_id> context_record::peers() const {
   return {peers_.begin(), peers_.end()};
 }
 
-bool context_record::take_news(const call_request& request) {
+std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {
   std::lock_guard lock(mutex_);
-  profiled_ = profiled_ || request.span != 0;
-  if (has_gradients_ || !request.failed.empty()) return false;
-  completed_ = std::max(completed_, request.completed);
-  return true;
+  std::vector<contracts::graph_task_actor> lost;
+  for (const pass_number number : failed) {
+    failed_.insert(number);
+    if (auto task = take_task(number)) lost.push_back(std::move(task));
+  }
+  completed_ = std::max(completed_, completed);
+  return lost;
+}
+
+void context_record::profile() {
+  std::lock_guard lock(mutex_);
+  profiled_ = true;
+}
+
+bool context_record::has_gradients() const {
+  std::lock_guard lock(mutex_);
+  return has_gradients_;
 }
 
 std::optional<context_record::start> context_record::begin(bool at_once) {
   std::lock_guard lock(mutex_);
-  if (running_ != pass_number{} || released_ || (at_once && ungathered_)) return std::nullopt;
+  if (running_ != pass_number{} || released_ || (at_once && (gathering_ || !tasks_.empty()))) return std::nullopt;
   running_ = current_ = {current_.value + 1};
   ++counts_.passes_running;
-  has_gradients_ = ungathered_ = true;
+  has_gradients_ = true;
   return start{current_, sends_, peers_, recordings_};
 }
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
   std::lock_guard lock(mutex_);
-  if (number <= current_) return std::nullopt;
+  if (released_ || number <= current_) return std::nullopt;
   current_ = number;
-  has_gradients_ = ungathered_ = true;
+  has_gradients_ = true;
   return start{current_, sends_, {}, {}};
 }
 
-void context_record::hand_over(pass_number number, caf::strong_actor_ptr task) {
+bool context_record::set_task(pass_number number, contracts::graph_task_actor task) {
   std::lock_guard lock(mutex_);
-  handed_over_.emplace_back(number, std::move(task));
+  if (!released_) tasks_.emplace(number, std::move(task));
+  return !released_;
 }
 
-std::vector<std::pair<pass_number, caf::strong_actor_ptr>> context_record::take_over() {
+contracts::graph_task_actor context_record::task_of(pass_number number) const {
   std::lock_guard lock(mutex_);
-  return std::exchange(handed_over_, {});
+  const auto found = tasks_.find(number);
+  return found == tasks_.end() ? contracts::graph_task_actor{} : found->second;
+}
+
+std::vector<contracts::graph_task_actor> context_record::tasks() const {
+  std::lock_guard lock(mutex_);
+  std::vector<contracts::graph_task_actor> result;
+  for (const auto& [number, task] : tasks_) result.push_back(task);
+  return result;
+}
+
+contracts::graph_task_actor context_record::take_task(pass_number number) {
+  auto found = tasks_.extract(number);
+  return found ? std::move(found.mapped()) : contracts::graph_task_actor{};
 }
 
 void context_record::end(pass_number number, bool succeeded) {
+  contracts::graph_task_actor lost;  // freed after the lock
   std::lock_guard lock(mutex_);
   if (running_ == number) {
     running_ = {};
     counts_.pass_ended(succeeded);
   }
-  if (succeeded)
+  if (succeeded) {
     completed_ = std::max(completed_, number);
-  else
-    failed_.insert(number);
-}
-
-void context_record::fail(pass_number number) {
-  std::lock_guard lock(mutex_);
+    return;
+  }
   failed_.insert(number);
+  lost = take_task(number);
 }
 
-void context_record::skip(pass_number number) {
+contracts::graph_task_actor context_record::skip(pass_number number) {
   std::lock_guard lock(mutex_);
   current_ = std::max(current_, number);
   failed_.insert(number);
+  return take_task(number);
 }
 
-void context_record::complete(pass_number number) {
+contracts::graph_task_actor context_record::next_to_gather() {
   std::lock_guard lock(mutex_);
-  completed_ = std::max(completed_, number);
-}
-
-void context_record::gathered() {
-  std::lock_guard lock(mutex_);
-  ungathered_ = false;
+  const auto oldest = tasks_.begin();
+  gathering_ = oldest != tasks_.end() && oldest->first <= completed_;
+  return gathering_ ? take_task(oldest->first) : contracts::graph_task_actor{};
 }
 
 bool context_record::profiled() const {
@@ -126,11 +149,13 @@ bool context_record::running() const {
   return running_ != pass_number{};
 }
 
-std::vector<engine::send_source> context_record::release() {
+context_record::remains context_record::release() {
   std::lock_guard lock(mutex_);
   if (!std::exchange(released_, true)) --counts_.contexts;
   if (std::exchange(running_, {}) != pass_number{}) counts_.pass_ended(false);
-  return std::exchange(sends_, {});
+  remains result{std::exchange(sends_, {}), {}};
+  for (auto& [number, task] : std::exchange(tasks_, {})) result.tasks.push_back(std::move(task));
+  return result;
 }
 
 }  // namespace troupe::passes

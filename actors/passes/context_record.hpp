@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
-#include <caf/actor_control_block.hpp>
-
+#include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -18,10 +16,12 @@
 
 namespace troupe::passes {
 
-/// What a node knows of a context. The context's actor uses it, and so do the threads that call, answer and start passes: these
-/// threads need not ask the actor. Any thread may use it.
+/// What a node knows of a context: the sends, the nodes that joined the context by calls from this node, and the passes. Any thread
+/// may use it. The states of a pass are drawn in docs/design.md.
 ///   CR-1  at most one pass that was started on this node runs at a time.
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
+///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the gradients of
+///         the pass are gathered, the pass has failed, or the context is released.
 class context_record {
  public:
   /// `counts`: where the record counts itself until its release, and the passes that are started on this node.
@@ -42,9 +42,12 @@ class context_record {
   void left(node_id who);
   std::vector<node_id> peers() const;
 
-  /// Takes what a caller knows about passes. False if the context's actor has to act first: passes have failed or left gradients
-  /// here.
-  bool take_news(const call_request& request);
+  /// Takes what another node knows about passes. Returns the graph tasks of the failed passes, for the caller to close.
+  std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
+  /// A caller asks for spans.
+  void profile();
+  /// Whether some pass may have left gradients on this node.
+  bool has_gradients() const;
 
   struct start {
     pass_number number;
@@ -57,17 +60,18 @@ class context_record {
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Empty unless the pass is newer than all others.
   std::optional<start> follow(pass_number number);
-  /// Hands over the graph task of a pass that was started on this node; the context's actor gets it by take_over().
-  void hand_over(pass_number number, caf::strong_actor_ptr task);
-  std::vector<std::pair<pass_number, caf::strong_actor_ptr>> take_over();
-  /// The pass has ended: it no longer runs, and counts as completed or failed.
+  /// Adds the graph task of a pass that was begun or followed. False after the release: the caller closes the task.
+  bool set_task(pass_number number, contracts::graph_task_actor task);
+  /// The graph task of the pass; null if there is none.
+  contracts::graph_task_actor task_of(pass_number number) const;
+  std::vector<contracts::graph_task_actor> tasks() const;
+  /// The pass, which was started on this node, no longer runs, and counts as completed or failed. Drops the task of a failed pass.
   void end(pass_number number, bool succeeded);
-  void fail(pass_number number);
-  /// The pass failed on another node: it is not started on this node any more.
-  void skip(pass_number number);
-  void complete(pass_number number);
-  /// All gradients of completed passes are gathered.
-  void gathered();
+  /// The pass failed on another node, and is not followed any more. Returns its graph task, if there is one.
+  contracts::graph_task_actor skip(pass_number number);
+  /// Takes out the graph task of the oldest completed pass, for the caller to gather the gradients. Null: all gradients of completed
+  /// passes are gathered.
+  contracts::graph_task_actor next_to_gather();
 
   /// Whether a caller asked for spans.
   bool profiled() const;
@@ -76,10 +80,17 @@ class context_record {
   /// What calls and passes have recorded on this node so far.
   std::vector<engine::recording> recordings() const;
 
-  /// Returns the sends, for the caller to free on a thread that may take its time. From now on nothing is added.
-  std::vector<engine::send_source> release();
+  /// What the context held. The caller closes the tasks, and frees the sends on a thread that may take its time.
+  struct remains {
+    std::vector<engine::send_source> sends;
+    std::vector<contracts::graph_task_actor> tasks;
+  };
+  /// From now on nothing is added.
+  remains release();
 
  private:
+  contracts::graph_task_actor take_task(pass_number number);
+
   const context_id id_;
   const node_id here_;
   support::activity& counts_;
@@ -91,9 +102,10 @@ class context_record {
   std::set<pass_number> failed_;               // passes known to have failed, here or on the node that began them
   pass_number current_;                        // the last pass that this node began or heard of
   pass_number running_;                        // the running pass that was started here; 0: none
-  std::vector<std::pair<pass_number, caf::strong_actor_ptr>> handed_over_;
-  bool has_gradients_ = false;  // some pass left gradients here
-  bool ungathered_ = false;     // some graph task of a pass still has them
+  // Graph tasks of the current pass and of passes whose gradients are not gathered yet.
+  std::map<pass_number, contracts::graph_task_actor> tasks_;
+  bool has_gradients_ = false;
+  bool gathering_ = false;  // the gradients of a task that was taken out are not added up yet
   bool profiled_ = false;
   bool released_ = false;
 };

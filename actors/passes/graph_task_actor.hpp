@@ -2,23 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <caf/actor_control_block.hpp>
-#include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/contracts/graph_task.hpp>
-#include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
-#include <troupe/engine/protocol/initiator.hpp>
-#include <troupe/engine/protocol/participant.hpp>
-#include <troupe/messages/messages.hpp>
 
 namespace troupe::services {
 
@@ -31,33 +18,6 @@ namespace troupe::passes {
 /// Tells the task when the pass's deadline has passed.
 support::deadline_clock::alarm set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
                                             std::chrono::milliseconds deadline);
-
-struct graph_task_state {
-  static inline const char* name = "graph_task";
-
-  ~graph_task_state();
-
-  services::node_services* here = nullptr;
-  pass_terms_ptr terms;
-  std::optional<protocol::participant> part;
-  std::optional<protocol::initiator> lead;
-  std::vector<burst::delivery> deliveries;  // for the next burst
-  std::vector<message_id> drops;            // for the next burst
-  std::vector<message_id> walk_sends;       // where the next walk starts
-  std::set<node_id> sent_to;
-  std::set<std::string> heard_from;     // names of nodes that sent gradients
-  std::map<node_id, std::string> down;  // nodes that went down while a burst was away, with the text of the error
-  std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
-  std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
-  std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the walk that is away
-  std::optional<caf::typed_response_promise<contracts::table_ptr>> take_promise;
-  support::deadline_clock::alarm expiry;
-  bool closed = false;
-};
-
-/// Behaviour for any host: a broker in the network thread, or an event-based actor.
-template <class Self>
-contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::node_services* here, pass_terms_ptr terms);
 
 /// Spawns the graph task where the node's control actors live.
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms);

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/passes/burst_runner.hpp>
@@ -23,17 +22,26 @@ void start_pass(services::node_services& here, const contracts::context_record_p
     return caf::anon_send(owner, job);
   }
   const auto number = start->number;
-  auto terms = make_terms(record, caf::actor_cast<caf::strong_actor_ptr>(owner), *job, std::move(*start));
+  auto terms = make_terms(record, *job, std::move(*start));
   std::set<message_id> sends;
   for (const auto& [send, index] : terms->task->send_index) sends.insert(send);
   terms->part.emplace(here.id(), std::move(sends));
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
-  // The context knows the graph task before a message leaves, so that an answer finds the task.
+  // The record knows the graph task before a message leaves, so that an answer finds the task.
   auto task = spawn_graph_task(here, terms);
   if (here.networked()) terms->expiry = set_deadline(here, task, job->deadline);
-  record->hand_over(number, caf::actor_cast<caf::strong_actor_ptr>(task));
+  if (!record->set_task(number, task)) caf::anon_send(task, support::close_atom::value);  // the context was released meanwhile
   run_and_return(here, std::move(work), task);
+}
+
+contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
+                                      pass_number number, bool keep_graph, bool create_graph) {
+  auto start = record->follow(number);
+  if (!start) return record->task_of(number);
+  auto task = spawn_graph_task(here, make_terms(record, std::move(*start), keep_graph, create_graph));
+  record->set_task(number, task);
+  return task;
 }
 
 }  // namespace troupe::passes

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 
 namespace troupe::services {
@@ -17,5 +18,10 @@ namespace troupe::passes {
 /// the thread may not wait (a future's continuation). Every error goes to `job.result`.
 void start_pass(services::node_services& here, const contracts::context_record_ptr& record,
                 const contracts::context_actor& owner, const contracts::backward_job_ptr& job);
+
+/// The graph task for a message of a pass that another node started. Makes the graph task if the pass is new on this node; null if the
+/// pass is over on this node.
+contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
+                                      pass_number number, bool keep_graph, bool create_graph);
 
 }  // namespace troupe::passes

@@ -9,14 +9,13 @@ error pass_is_running() {
   return error(errc::misuse, "a backward pass of this context is still running: wait for its future before starting another");
 }
 
-pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
-                          bool keep_graph, bool create_graph) {
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_record::start start, bool keep_graph,
+                          bool create_graph) {
   auto terms = std::make_shared<pass_terms>();
   terms->context = record->id();
   terms->pass = start.number;
   terms->keep_graph = keep_graph;
   terms->create_graph = create_graph;
-  terms->owner = std::move(owner);
   terms->task = std::make_unique<pass_task>();
   terms->task->record = record;
   for (std::size_t i = 0; i < start.sends.size(); ++i) terms->task->send_index.emplace(start.sends[i].function->message, i);
@@ -28,12 +27,12 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::stro
   return terms;
 }
 
-pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner,
-                          contracts::backward_job& job, context_record::start start) {
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, contracts::backward_job& job,
+                          context_record::start start) {
   const auto number = start.number;
   auto peers = std::move(start.peers);
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
-  auto terms = make_terms(record, std::move(owner), std::move(start), job.keep_graph, job.create_graph);
+  auto terms = make_terms(record, std::move(start), job.keep_graph, job.create_graph);
   if (job.create_graph) terms->place = std::move(job.place);
   auto& settings = terms->task->settings;
   settings.roots = std::move(job.roots);

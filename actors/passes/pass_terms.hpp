@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include <caf/actor_control_block.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <troupe/actors/contracts/context.hpp>
@@ -28,7 +27,6 @@ struct pass_terms {
   bool create_graph = false;
   program_place place;  // the pass's place, with create_graph
   std::unique_ptr<pass_task> task;
-  caf::strong_actor_ptr owner;  // the context actor, which gets (failed_atom, pass)
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
   // On the initiator:
   std::shared_ptr<pass_outcome> outcome;      // null on other nodes
@@ -40,13 +38,13 @@ struct pass_terms {
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
 
-/// The terms of a pass on this node. `owner`: the context's actor.
-pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner, context_record::start start,
-                          bool keep_graph, bool create_graph);
+/// The terms of a pass on this node.
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_record::start start, bool keep_graph,
+                          bool create_graph);
 
 /// The terms of a pass that a user starts on this node.
-pass_terms_ptr make_terms(const contracts::context_record_ptr& record, caf::strong_actor_ptr owner,
-                          contracts::backward_job& job, context_record::start start);
+pass_terms_ptr make_terms(const contracts::context_record_ptr& record, contracts::backward_job& job,
+                          context_record::start start);
 
 /// The error for a second pass while one runs.
 error pass_is_running();

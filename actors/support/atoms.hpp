@@ -16,7 +16,6 @@ using take_atom = caf::atom_constant<caf::atom("take")>;
 using start_atom = caf::atom_constant<caf::atom("start")>;
 using done_atom = caf::atom_constant<caf::atom("done")>;
 using close_atom = caf::atom_constant<caf::atom("close")>;
-using failed_atom = caf::atom_constant<caf::atom("failed")>;
 using free_atom = caf::atom_constant<caf::atom("free")>;
 using arrived_atom = caf::atom_constant<caf::atom("arrived")>;
 using blocked_atom = caf::atom_constant<caf::atom("blocked")>;

@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
   }
 }
 
-// CO-4: the pass was aborted on "b" before anything of it came, or is over there.
+// PE-11: the pass was aborted on "b" before anything of it came, or is over there.
 BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
   for (const bool aborted : {false, true}) {
     cast play(1);
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_
     const troupe::context pass(play.node("a"));
     auto& here = troupe::services_of(play.node("a"));
     const auto record = troupe::parts_of(play.node("a")).contexts.find(pass.id()).record;
-    auto terms = troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+    auto terms = troupe::passes::make_terms(record, record->follow({1}).value(), false, false);
     const auto x = input();
     terms->task->settings.roots = {torch::autograd::impl::gradient_edge((3 * x).sum())};
     terms->task->settings.root_gradients = {torch::ones({})};
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
   const auto misshapen = gradients_for(play.call("b", "times_weight", input()), pass.id());
   auto& there = troupe::services_of(play.node("b"));
   const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
-  const auto terms = troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+  const auto terms = troupe::passes::make_terms(record, record->follow({1}).value(), false, false);
   const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
   bool freed = false;
   std::vector<float> elements(2);
@@ -336,7 +336,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_said_to_repeat_into_another_shape_is_ref
   const troupe::context pass(play.node("a"));
   const auto message = gradients_for(play.call("b", "times_weight", input()), pass.id()).message;
   const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
-  const auto terms = troupe::passes::make_terms(record, nullptr, record->follow({1}).value(), false, false);
+  const auto terms = troupe::passes::make_terms(record, record->follow({1}).value(), false, false);
   const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
   work->deliveries.push_back({message, {torch::ones({1, 2})}, {}, {}, {{std::int64_t{1} << 57, 2}}});
   troupe::passes::run_burst(*work, troupe::services_of(play.node("b")));
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   BOOST_TEST(cut_short < orders);
 }
 
-// CO-3, PE-3: a peer goes down after a drawn number of steps.
+// PE-3, PE-10: a peer goes down after a drawn number of steps.
 BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   int failed = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -483,7 +483,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   BOOST_TEST(failed < orders);
 }
 
-// CO-6, PE-4: "b" calls "c" and dies, or is cut off from "a", after a drawn number of steps; the scope is left before or after.
+// PE-4, PE-12: "b" calls "c" and dies, or is cut off from "a", after a drawn number of steps; the scope is left before or after.
 BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_same) {
   int unknown = 0;
   for (int seed = 0; seed < orders; ++seed) {

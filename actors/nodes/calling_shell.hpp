@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <caf/send.hpp>
+
+#include <troupe/actors/nodes/peer_shell.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/services/timed_request.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/transfers/ship.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::nodes {
+
+inline constexpr std::chrono::milliseconds shortest_limit{1};
+
+/// The handlers of the `peer` actor for calls and gradients that leave this node, and for the answers of calls.
+template <class Self>
+struct calling_shell : peer_shell<Self> {
+  using base = peer_shell<Self>;
+  using base::base, base::face_of, base::here, base::me, base::parts, base::self, base::state;
+
+  void call(const contracts::outgoing_call_ptr& job) {
+    const auto& context = job->request.payload.context;
+    if (context && !parts.contexts.find(context).actor) return parts.calls.fail(*job, parts.contexts.unknown(context));
+    if (!face_of(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
+    state.calls[context].insert(job);
+    state.late.hold(job) ? limit(job) : leave(job);
+  }
+
+  void deadline_passed(const contracts::outgoing_call_ptr& job) {
+    if (ended(job)) fail(job, error(errc::deadline_passed, "its tensors did not leave in time"));
+  }
+
+  /// The elements of the call's tensors are there, or are not to be had.
+  void arrived(const contracts::outgoing_call_ptr& job) {
+    const auto ready = state.late.arrived(job);
+    if (job->not_copied && ended(job)) fail(job, *job->not_copied);
+    leave(ready);
+  }
+
+  void gradients_leave(const contracts::outgoing_gradients_ptr& what) {
+    auto send = [s = self, what] {
+      if (const auto face = calling_shell(s).face_of(what->to)) caf::anon_send(face, std::move(what->message));
+    };
+    auto& message = what->message;
+    transfers::goes_ahead(here, what->to, message.gradients)
+      ? transfers::ship(self, what->to, message.gradients, message.ahead, send)
+      : send();
+  }
+
+  void context_closed(const context_id& id) {
+    if (auto lost = state.calls.extract(id))
+      fail_all(lost.mapped(), error(errc::unknown_context, "its context was released before it was answered"));
+  }
+
+  void went_down(const contracts::peer_down& news) {
+    std::unordered_set<contracts::outgoing_call_ptr> lost;
+    for (const auto& [context, calls] : state.calls)
+      for (const auto& job : calls)
+        if (job->to == news.who.id) lost.insert(job);
+    for (const auto& job : lost) ended(job);
+    fail_all(lost, error(errc::peer_down, "it went down (" + news.reason + ")"));
+  }
+
+ private:
+  /// Fails the call at its deadline, if it has not left by then.
+  void limit(const contracts::outgoing_call_ptr& job) {
+    job->expiry = here.deadlines().set(job->deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
+      if (auto strong = weak.lock())
+        caf::anon_send(caf::actor_cast<contracts::peer_actor>(strong), support::deadline_atom::value, job);
+    });
+  }
+
+  void leave(const std::vector<contracts::outgoing_call_ptr>& ready) {
+    for (const auto& job : ready)
+      if (is_open(job)) leave(job);
+  }
+
+  void leave(const contracts::outgoing_call_ptr& job) {
+    auto& payload = job->request.payload;
+    if (!transfers::goes_ahead(here, job->to, payload.tensors)) return request(job);
+    if (!job->is_limited()) limit(job);
+    transfers::ship(self, job->to, payload.tensors, payload.ahead, [s = self, job] {
+      calling_shell sh(s);
+      job->ended ? transfers::call_off(sh.here, job->to, job->request.payload.ahead) : sh.request(job);
+    });
+  }
+
+  void request(const contracts::outgoing_call_ptr& job) {
+    auto face = face_of(job->to);
+    if (!face) return;  // its peer_down is on its way, and fails the call
+    auto limit = job->deadline;
+    if (job->is_limited()) {
+      here.deadlines().call_off(job->expiry);
+      limit -=
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(support::steady_ns() - job->begin_ns));
+    }
+    const auto question = services::timed_request(self, here, face, std::max(limit, shortest_limit), job->expiry, job->request);
+    job->asked = question.id();
+    question.then([s = self, job](call_result& result) { calling_shell(s).answered(job, result); },
+                  [s = self, job](const caf::error& reason) { calling_shell(s).not_answered(job, reason); });
+    job->request.payload.tensors.clear();
+  }
+
+  void answered(const contracts::outgoing_call_ptr& job, call_result& result) {
+    job->asked = std::nullopt;
+    if (!ended(job)) return;
+    if (job->record) job->record->joined(result.participants);
+    parts.calls.finish(*job, result);
+  }
+
+  void not_answered(const contracts::outgoing_call_ptr& job, const caf::error& reason) {
+    job->asked = std::nullopt;
+    if (ended(job)) fail(job, to_exception(reason));
+  }
+
+  bool is_open(const contracts::outgoing_call_ptr& job) const {
+    const auto found = state.calls.find(job->request.payload.context);
+    return found != state.calls.end() && found->second.contains(job);
+  }
+
+  /// Takes the call out of the open calls. False if the call had ended already.
+  bool ended(const contracts::outgoing_call_ptr& job) {
+    here.deadlines().call_off(job->expiry);
+    auto found = state.calls.find(job->request.payload.context);
+    if (found == state.calls.end() || found->second.erase(job) == 0) return false;
+    if (found->second.empty()) state.calls.erase(found);
+    return true;
+  }
+
+  /// Pre: the call is no longer among the open calls.
+  void fail(const contracts::outgoing_call_ptr& job, const error& reason) {
+    here.deadlines().call_off(job->expiry);
+    parts.calls.fail(*job, reason);
+    if (const auto question = std::exchange(job->asked, std::nullopt))
+      support::end_request(self, *question, make_error(reason.code(), reason.what()));
+    leave(state.late.ended(*job));
+  }
+
+  void fail_all(const std::unordered_set<contracts::outgoing_call_ptr>& calls, const error& reason) {
+    for (const auto& job : calls) fail(job, reason);
+  }
+};
+
+template <class Self>
+calling_shell(Self) -> calling_shell<Self>;
+
+}  // namespace troupe::nodes

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <caf/actor_cast.hpp>
+#include <caf/error.hpp>
+
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/peer_state.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::nodes {
+
+/// What the handlers of the `peer` actor share. A shell is made for each message; its state is the actor's.
+template <class Self>
+struct peer_shell {
+  Self self;
+  peer_state& state;
+  node_parts& parts;
+  services::node_services& here;
+
+  explicit peer_shell(Self s) : self(s), state(s->state), parts(*s->state.parts), here(*s->state.here) {}
+
+  contracts::peer_actor me() const { return contracts::peer_actor{self}; }
+
+  /// The actor of another node that takes this node's messages; null if that node is down or unknown.
+  contracts::peer_actor face_of(node_id who) const {
+    return caf::actor_cast<contracts::peer_actor>(here.directory().face(who));
+  }
+
+  caf::error no_context(const context_id& id) const {
+    const auto why = parts.contexts.unknown(id);
+    return make_error(why.code(), why.what());
+  }
+};
+
+template <class Self>
+peer_shell(Self) -> peer_shell<Self>;
+
+}  // namespace troupe::nodes

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <caf/result.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/nodes/calling_shell.hpp>
+#include <troupe/actors/passes/context_actor.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/pass_start.hpp>
+
+namespace troupe::nodes {
+
+/// The handlers of the `peer` actor that open and release contexts, and that bring the messages of passes to graph tasks.
+template <class Self>
+struct routing_shell : peer_shell<Self> {
+  using base = peer_shell<Self>;
+  using base::base, base::face_of, base::here, base::parts, base::self, base::state;
+
+  /// The open context; opens a context of another node that came with a message of node `by`.
+  passes::open_context find_or_open(const context_id& id, node_id by) {
+    auto known = parts.contexts.find(id);
+    if (!known.actor && by.value != 0 && !here.directory().face(by)) return known;  // PE-5
+    if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().face(id.node)) return known;
+    known.record = std::make_shared<passes::context_record>(id, here.id(), here.counts());
+    known.actor = passes::spawn_context(here, known.record);
+    return parts.contexts.know(known) ? known : passes::open_context{};
+  }
+
+  void add(contracts::outgoing_joint& joint) {
+    if (auto context = find_or_open(joint.context, joint.to); context.record)
+      context.record->add(std::move(joint.send), joint.to, std::move(joint.recordings));
+  }
+
+  void gradients(propagate_gradients& message) {
+    here.directory().received(message.from, message.gradients);
+    to_pass(message);
+  }
+
+  void leave_out(prune& message) {
+    here.directory().received(message.context.node);
+    to_pass(message);
+  }
+
+  /// A message to the initiator: it starts nothing here.
+  template <class Report>
+  void report(Report& message) {
+    here.directory().received(message.from);
+    const auto context = parts.contexts.find(message.context);
+    if (!context.record) return say_unknown(message, {});
+    if (auto task = context.record->task_of(message.pass)) self->send(task, std::move(message));
+  }
+
+  caf::result<discovered> walk(discover& question) {
+    here.directory().received(question.context.node);
+    const auto context = parts.contexts.find(question.context);
+    if (!context.record) return base::no_context(question.context);
+    if (auto task = join_pass(context, question)) return self->delegate(task, std::move(question));
+    return make_error(errc::pass_aborted, "the pass is over on this node");
+  }
+
+  caf::result<pass_aborted> abort(abort_pass& message) {
+    here.directory().received(message.context.node);
+    if (const auto context = parts.contexts.find(message.context); context.record)
+      if (auto task = context.record->skip(message.pass)) return self->delegate(task, std::move(message));
+    return pass_aborted{message.context, message.pass, here.id(), {}};
+  }
+
+  /// A node may hold a part of a context of this node that this node does not know of: the node that called it there went down.
+  /// Or a node that is cut off from the context's node asks this node to say that it holds a part.
+  void joined(const context_joined& news) {
+    const auto context = parts.contexts.find(news.context);
+    const bool is_up = here.directory().face(news.from) != nullptr;
+    if (news.context.node != here.id()) {
+      if (context.record) announce(news.context);
+    } else if (is_up && context.record) {
+      context.record->joined({news.from});
+    } else if (is_up) {
+      caf::anon_send(face_of(news.from), release_context{news.context});
+    }
+  }
+
+  context_released release(const release_context& message) {
+    if (auto context = close(message.context)) self->send(context, support::close_atom::value);
+    return {message.context, here.id()};
+  }
+
+  void release(const context_id& id, const contracts::context_actor& actor) {
+    close(id);
+    self->send(actor, support::close_atom::value);
+  }
+
+  void went_down(const contracts::peer_down& news) {
+    for (const auto& [record, actor] : parts.contexts.all()) {
+      const auto id = record->id();
+      record->left(news.who.id);
+      for (const auto& task : record->tasks()) self->send(task, news);
+      if (id.node != here.id()) announce(id);
+      if (id.node == news.who.id) release(id, actor);
+    }
+    state.released.forget(news.who.id);
+  }
+
+ private:
+  template <class Message>
+  contracts::graph_task_actor join_pass(const passes::open_context& context, const Message& message) {
+    return passes::join_pass(here, context.record, message.pass, message.keep_graph, message.create_graph);
+  }
+
+  /// Starts the pass on this node if the pass is new here.
+  template <class Message>
+  void to_pass(Message& message) {
+    const auto context = parts.contexts.find(message.context);
+    if (!context.record) {
+      if constexpr (std::is_same_v<Message, propagate_gradients>)
+        return say_unknown(message, message.from);
+      else
+        return say_unknown(message, {});
+    }
+    if (auto task = join_pass(context, message)) self->send(task, std::move(message));
+  }
+
+  /// Tells the initiator that the context is not open on this node; where this node alone takes the initiator for down, tells the sender,
+  /// which can tell the initiator.
+  template <class Message>
+  void say_unknown(const Message& message, const std::string& sender) {
+    if (message.context.node == here.id()) return;
+    auto face = here.directory().face(message.context.node);
+    if (!face && !sender.empty()) face = here.directory().face(sender);
+    if (!face) return;
+    self->send(caf::actor_cast<contracts::peer_actor>(face),
+               participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
+                                  parts.contexts.unknown(message.context).what()});
+  }
+
+  /// Tells the node that opened the context that this node holds a part of it.
+  void announce(const context_id& id) {
+    if (auto face = face_of(id.node)) caf::anon_send(face, context_joined{id, here.id()});
+  }
+
+  /// Forgets the context and remembers that it was released.
+  contracts::context_actor close(const context_id& id) {
+    auto known = parts.contexts.find(id).actor;
+    parts.contexts.forget(id);
+    if (id.node != here.id()) state.released.add(id);  // a context of this node is opened once, by this node
+    calling_shell(self).context_closed(id);
+    return known;
+  }
+};
+
+template <class Self>
+routing_shell(Self) -> routing_shell<Self>;
+
+}  // namespace troupe::nodes

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <caf/duration.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/calls/call_worker.hpp>
+#include <troupe/actors/nodes/routing_shell.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+
+namespace troupe::nodes {
+
+// Nodes of one cluster get to know each other in milliseconds.
+inline constexpr std::chrono::milliseconds meeting_patience{2000};
+
+/// The handlers of the `peer` actor for the calls of other nodes: a call waits for its context, for the gradients of earlier passes and
+/// for a worker, and its result goes back.
+template <class Self>
+struct serving_shell : peer_shell<Self> {
+  using base = peer_shell<Self>;
+  using base::base, base::here, base::parts, base::self, base::state;
+
+  caf::typed_response_promise<call_result> serve(call_request& request) {
+    here.directory().received(request.payload.message.node, request.payload.tensors);
+    auto job = std::make_shared<contracts::incoming_call>();
+    job->request = std::move(request);
+    job->promise = self->template make_response_promise<caf::typed_response_promise<call_result>>();
+    job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
+    job->arrived_ns = support::steady_ns();
+    const auto opener = job->request.payload.context.node;
+    const auto context = context_of(*job);
+    if (!context.actor && will_meet(opener))
+      find_context_when_met(opener, job);
+    else
+      find_gradients(job, context);
+    return job->promise;
+  }
+
+  /// The call comes back from its worker.
+  void done(const contracts::incoming_call_ptr& job) {
+    if (job->failure) {
+      job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
+      return;
+    }
+    auto deliver = [job] { job->promise.deliver(std::move(job->result)); };
+    auto& payload = job->result.payload;
+    const auto caller = job->request.payload.message.node;
+    transfers::goes_ahead(here, caller, payload.tensors)
+      ? transfers::ship(self, caller, payload.tensors, payload.ahead, deliver)
+      : deliver();
+  }
+
+  void worker_is_free(const contracts::call_worker_actor& worker) {
+    state.pool.idle(worker);
+    start_calls();
+    while (const auto surplus = state.pool.surplus()) parts.workers.let_go(*surplus);
+  }
+
+  void worker_is_blocked() {
+    state.pool.blocked();
+    start_calls();
+  }
+
+ private:
+  passes::open_context context_of(const contracts::incoming_call& job) {
+    const auto& payload = job.request.payload;
+    return payload.context ? routing_shell(self).find_or_open(payload.context, payload.message.node) : passes::open_context{};
+  }
+
+  /// A node that has just joined may be called in the context of one that it has not met yet.
+  bool will_meet(node_id who) const {
+    return who != node_id{} && who != here.id() && state.membership && !here.directory().face(who) &&
+           !here.directory().is_down(who);
+  }
+
+  void find_context_when_met(node_id who, const contracts::incoming_call_ptr& job) {
+    const auto go_on = [s = self, job] {
+      serving_shell sh(s);
+      sh.find_gradients(job, sh.context_of(*job));
+    };
+    const auto met = [s = self, go_on](contracts::peer_up& news) {
+      serving_shell(s).here.directory().add(news.who, std::move(news.face));
+      go_on();
+    };
+    self
+      ->request(state.membership, meeting_patience + std::chrono::seconds(1), support::find_atom::value, who,
+                std::int64_t{std::chrono::nanoseconds(meeting_patience).count()})
+      .then(met, [go_on](const caf::error&) { go_on(); });
+  }
+
+  void find_gradients(const contracts::incoming_call_ptr& job, const passes::open_context& context) {
+    const auto& request = job->request;
+    const auto id = request.payload.context;
+    if (!id) return run(job);
+    if (!context.actor) {
+      job->promise.deliver(base::no_context(id));
+      return;
+    }
+    job->record = context.record;
+    if (request.span != 0) context.record->profile();
+    for (const auto& task : context.record->learn(request.completed, request.failed))
+      self->send(task, support::close_atom::value);
+    if (!context.record->has_gradients()) return run(job);
+    // The context answers or ends (CO-7).
+    self->request(context.actor, caf::infinite, support::take_atom::value)
+      .then([s = self, job](contracts::gradients_ptr& gathered) { serving_shell(s).run_with(job, std::move(gathered)); },
+            [job](const caf::error& why) { job->promise.deliver(why); });
+  }
+
+  void run_with(const contracts::incoming_call_ptr& job, contracts::gradients_ptr gathered) {
+    job->gradients = std::move(gathered);
+    run(job);
+  }
+
+  void run(const contracts::incoming_call_ptr& job) {
+    state.pool.add(job);
+    start_calls();
+  }
+
+  void start_calls() {
+    while (auto next = state.pool.next()) {
+      const auto worker = worker_for(*next);
+      if (!worker) continue;
+      const auto& request = next->call->request;
+      auto run = [around = parts.workers.surroundings(), call = next->call, worker] {
+        calls::serve_call(call, around, worker);
+      };
+      auto send = [call = next->call, worker] { caf::anon_send(worker, call); };
+      if (!here.run_soon(calls::label_of(request.function, request.values), std::move(run), send)) send();
+    }
+  }
+
+  /// Null if there is no worker to be had: the call has failed then.
+  contracts::call_worker_actor worker_for(
+    calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>::start& next) {
+    if (next.worker) return std::move(*next.worker);
+    try {
+      return parts.workers.spawn();
+    } catch (const error& none) {
+      state.pool.not_started();
+      next.call->promise.deliver(make_error(none.code(), none.what()));
+      return {};
+    }
+  }
+};
+
+template <class Self>
+serving_shell(Self) -> serving_shell<Self>;
+
+}  // namespace troupe::nodes

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+
+#include <boost/test/unit_test.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/actors/passes/context_record.hpp>
+
+namespace {
+
+using troupe::contracts::graph_task_actor;
+using troupe::passes::context_record;
+
+constexpr troupe::node_id here{1};
+constexpr troupe::node_id other{2};
+
+struct records {
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  troupe::support::activity counts;
+  context_record mine{{here, 1}, here, counts};
+  context_record of_other{{other, 1}, here, counts};
+
+  /// An actor that only stands in the table. It has ended: nothing is sent to it.
+  graph_task_actor task() {
+    auto ended = system.spawn([](graph_task_actor::pointer self) -> graph_task_actor::behavior_type {
+      self->quit();
+      using promise_of_walk = caf::result<troupe::discovered>;
+      using promise_of_abort = caf::result<troupe::pass_aborted>;
+      using promise_of_table = caf::result<troupe::contracts::table_ptr>;
+      return {[](troupe::support::start_atom) {},
+              [](troupe::propagate_gradients&) {},
+              [](troupe::participant_quiet&) {},
+              [](troupe::participant_failed&) {},
+              [](troupe::discover&) -> promise_of_walk { return caf::sec::runtime_error; },
+              [](troupe::prune&) {},
+              [](troupe::abort_pass&) -> promise_of_abort { return caf::sec::runtime_error; },
+              [](troupe::contracts::burst_ptr&) {},
+              [](troupe::contracts::peer_down&) {},
+              [](troupe::support::take_atom) -> promise_of_table { return caf::sec::runtime_error; },
+              [](troupe::support::deadline_atom) {},
+              [](troupe::support::close_atom) {}};
+    });
+    return ended;
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(context_record_states, records)
+
+// CR-1
+BOOST_AUTO_TEST_CASE(a_pass_runs_from_its_begin_to_its_end_and_no_other_one_begins_meanwhile) {
+  BOOST_TEST((mine.begin(true)->number == troupe::pass_number{1}));
+  BOOST_TEST(mine.running());
+  BOOST_TEST(!mine.begin(false).has_value());
+  mine.end({1}, true);
+  BOOST_TEST(!mine.running());
+  BOOST_TEST((mine.completed() == troupe::pass_number{1}));
+  BOOST_TEST((mine.begin(true)->number == troupe::pass_number{2}));
+}
+
+// CR-3
+BOOST_AUTO_TEST_CASE(a_completed_pass_keeps_its_task_until_it_is_gathered_and_a_later_pass_waits_for_that) {
+  const auto first = task();
+  mine.begin(true);
+  BOOST_TEST(mine.set_task({1}, first));
+  BOOST_TEST(!mine.next_to_gather());  // it still runs
+  mine.end({1}, true);
+  BOOST_TEST((mine.task_of({1}) == first));
+  BOOST_TEST(!mine.begin(true).has_value());
+  BOOST_TEST((mine.next_to_gather() == first));
+  BOOST_TEST(!mine.task_of({1}));
+  BOOST_TEST(!mine.begin(true).has_value());  // its gradients are not added up yet
+  BOOST_TEST(!mine.next_to_gather());
+  BOOST_TEST(mine.begin(true).has_value());
+}
+
+// CR-3
+BOOST_AUTO_TEST_CASE(passes_are_gathered_from_the_oldest_one_on) {
+  const auto first = task();
+  const auto second = task();
+  of_other.follow({1});
+  of_other.set_task({1}, first);
+  of_other.follow({2});
+  of_other.set_task({2}, second);
+  BOOST_TEST(!of_other.next_to_gather());
+  BOOST_TEST(of_other.learn({2}, {}).empty());
+  BOOST_TEST((of_other.next_to_gather() == first));
+  BOOST_TEST((of_other.next_to_gather() == second));
+  BOOST_TEST(!of_other.next_to_gather());
+}
+
+// CR-3
+BOOST_AUTO_TEST_CASE(a_failed_pass_leaves_no_task_whoever_says_that_it_failed) {
+  const auto lost = task();
+  mine.begin(true);
+  mine.set_task({1}, task());
+  mine.end({1}, false);
+  BOOST_TEST(mine.tasks().empty());
+  BOOST_TEST(mine.begin(true).has_value());
+
+  of_other.follow({1});
+  of_other.set_task({1}, lost);
+  const auto closed = of_other.learn({}, {{1}});
+  BOOST_REQUIRE(closed.size() == 1u);
+  BOOST_TEST((closed.front() == lost));
+  BOOST_TEST(of_other.tasks().empty());
+
+  of_other.follow({2});
+  of_other.set_task({2}, lost);
+  BOOST_TEST((of_other.skip({2}) == lost));
+  BOOST_TEST(of_other.tasks().empty());
+}
+
+// CR-3
+BOOST_AUTO_TEST_CASE(a_pass_is_followed_once_and_never_after_a_newer_or_a_skipped_one) {
+  BOOST_TEST(of_other.follow({2}).has_value());
+  BOOST_TEST(!of_other.follow({2}).has_value());
+  BOOST_TEST(!of_other.follow({1}).has_value());
+  BOOST_TEST(!of_other.skip({3}));
+  BOOST_TEST(!of_other.follow({3}).has_value());
+  BOOST_TEST(of_other.follow({4}).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(what_callers_know_reaches_the_calls_that_are_made_from_here) {
+  of_other.learn({3}, {{2}});
+  of_other.learn({1}, {});  // older news
+  troupe::call_request request;
+  of_other.brief(request);
+  BOOST_TEST((request.completed == troupe::pass_number{3}));
+  BOOST_REQUIRE(request.failed.size() == 1u);
+  BOOST_TEST((request.failed.front() == troupe::pass_number{2}));
+  BOOST_TEST(!of_other.has_gradients());
+  of_other.follow({4});
+  BOOST_TEST(of_other.has_gradients());
+}
+
+// CR-2, CR-3
+BOOST_AUTO_TEST_CASE(a_released_record_hands_everything_out_and_takes_nothing_more) {
+  const auto held = task();
+  mine.begin(true);
+  mine.set_task({1}, held);
+  const auto remains = mine.release();
+  BOOST_REQUIRE(remains.tasks.size() == 1u);
+  BOOST_TEST((remains.tasks.front() == held));
+  BOOST_TEST(!mine.add({}, other));
+  BOOST_TEST(!mine.set_task({1}, held));
+  BOOST_TEST(mine.tasks().empty());
+  BOOST_TEST(!mine.begin(false).has_value());
+  BOOST_TEST(!mine.follow({2}).has_value());
+  BOOST_TEST(mine.release().tasks.empty());
+  BOOST_TEST(counts.contexts == 1u);  // the other record's
+  BOOST_TEST(counts.passes_running == 0u);
+  BOOST_TEST(counts.passes_failed == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

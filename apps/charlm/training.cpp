@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/training.hpp"
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -27,13 +23,15 @@
 #include "apps/charlm/modules.hpp"
 #include "apps/charlm/pipeline.hpp"
 #include "apps/charlm/progress.hpp"
+#include "apps/charlm/run_end.hpp"
 #include "apps/charlm/run_folder.hpp"
 #include "apps/charlm/run_state.hpp"
-#include "apps/charlm/single_process.hpp"
+#include "apps/charlm/single_process_turns.hpp"
 #include "apps/charlm/summary.hpp"
+#include "apps/charlm/training_clock.hpp"
 #include "apps/charlm/training_plan.hpp"
 #include "apps/charlm/trigram.hpp"
-#include "apps/last_exit.hpp"
+#include "apps/charlm/verification.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -41,29 +39,27 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto time_to_save =
-  std::chrono::milliseconds(1200);  // after a stop: for the step under way, the checkpoint and the end
-constexpr auto time_to_leave = std::chrono::milliseconds(150);  // for the stages when that was not enough
-
-constexpr int turns_of_one_process = 4;  // after the first
-
 std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
 
-/// To stdout, past what another thread may be printing; not at all when nobody reads.
-void print_at_once(const std::string& line) {
-  pollfd out{STDOUT_FILENO, POLLOUT, 0};
-  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) [[maybe_unused]]
-    const auto written = ::write(STDOUT_FILENO, line.data(), line.size());
-}
+/// What the model learns from.
+struct training_data {
+  training_data(const text& source, vocabulary of_text, std::int64_t context)
+      : words(std::move(of_text)),
+        windows(source, words, context),
+        validation(windows.validation_windows()),
+        trigram(trigram_loss(windows, words.size())) {}
+
+  vocabulary words;
+  corpus windows;
+  batch validation;
+  double trigram;  // nats a character
+};
 
 /// One run.
 class training {
  public:
   training(const train_options& options, const stop_signal& stop)
-      : options_(options), stop_(stop), progress_(progress::on_stdout()), folder_(options.out) {
-    // Until nodes are started nothing is lost by leaving at once.
-    last_exit_.emplace(stop, std::chrono::milliseconds(0), [this] { leave(); });
-  }
+      : options_(options), stop_(stop), progress_(progress::on_stdout()), folder_(options.out), end_(options, stop, folder_) {}
 
   int run();
 
@@ -73,11 +69,10 @@ class training {
   void make_model();
   void open_folder();
   void measure_one_process();
-  void turn_of_one_process();
   void verified_steps();
   void steps();
   void one_step(bool verified = false);
-  void verify(const batch& windows, const std::vector<named_tensors>& came);
+  void report(double loss, double step_seconds);
   void validate();
   void save();
   bool finish();
@@ -85,9 +80,8 @@ class training {
   void write_files(double validation_loss, const std::string& sample);
   bool stopped() const { return stop_.requested(); }
   bool ended() const { return stop_.requested() || state_.finished(); }
+  double tokens_per_step() const { return static_cast<double>(state_.how.batch * state_.shape.context); }
   int interrupted();
-  std::string saved_text() const;
-  void leave() noexcept;
   [[noreturn]] void rethrow_with_node(const std::exception& failure);
 
   const train_options& options_;
@@ -96,30 +90,17 @@ class training {
   progress progress_;
   run_folder folder_;
   run_state state_;
-  std::unique_ptr<vocabulary> vocabulary_;
-  std::unique_ptr<corpus> corpus_;
+  std::unique_ptr<training_data> data_;
   std::unique_ptr<metrics> metrics_;
-  batch validation_;
-  double trigram_ = 0;
-  std::unique_ptr<single_process> single_process_;
-  double turn_every_ = 0;  // fraction of the training
-  double next_turn_ = 0;
+  std::unique_ptr<whole_model> replica_;
   std::unique_ptr<node> driver_;
   std::unique_ptr<stage_nodes> nodes_;
   std::unique_ptr<pipeline> pipeline_;
-  std::unique_ptr<whole_model> replica_;
-  std::atomic<std::int64_t> saved_step_{-1};  // of the checkpoint in the folder that this run loaded or saved
-  std::int64_t verified_steps_ = 0;
-  std::int64_t verified_parameters_ = 0;
-  std::int64_t timed_steps_ = 0;
-  double timed_seconds_ = 0;
+  single_process_turns single_process_{options_.single_process_seconds, [this] { return stopped(); }};
+  verification verification_;
+  training_clock<> clock_;
   double recent_loss_ = 0;
-  double seconds_before_ = 0;  // of a run that is continued
-  clock::time_point training_begun_;
-  std::atomic<bool> trained_{false};  // and saved
-  std::atomic<bool> stop_is_told_{false};
-  std::atomic<stage_nodes*> started_{nullptr};
-  std::optional<last_exit> last_exit_;  // the last member: its thread uses the others
+  run_end end_;  // the last member: its thread uses the others
 };
 
 void training::prepare() {
@@ -128,31 +109,30 @@ void training::prepare() {
                              ", but there is none; leave --resume out to start a run, or name its folder with --out");
   state_ = options_.resume ? continued_state(options_, folder_.checkpoint()) : planned_state(options_);
   const auto source = text::read(state_.text_origin);
-  vocabulary_ = std::make_unique<vocabulary>(vocabulary::of(source.characters));
   if (options_.resume) {
     if (source.fingerprint() != state_.text_fingerprint)
       throw std::runtime_error("the checkpoint in " + folder_.checkpoint() + " is of another text (fingerprint " +
                                state_.text_fingerprint + ") than " + state_.text_origin + " (" + source.fingerprint() +
                                "); name the text it was trained on with --data, or start anew in another folder with --out");
     if (state_.finished())
-      throw std::runtime_error("the run in " + folder_.path().string() + " is finished (" + std::to_string(state_.step) +
-                               " steps); give more --steps or --seconds than before to train on");
+      throw std::runtime_error("the run in " + folder_.path().string() + " has trained " + std::to_string(state_.step) +
+                               " steps in " + fixed(state_.seconds, 1) + " s, which is all that was asked for; --steps or" +
+                               " --seconds count from the beginning of the run: give more to train on");
   }
   state_.text_fingerprint = source.fingerprint();
-  state_.characters = to_utf8(vocabulary_->characters());
-  state_.shape.vocabulary = vocabulary_->size();
+  auto words = vocabulary::of(source.characters);
+  state_.characters = to_utf8(words.characters());
+  state_.shape.vocabulary = words.size();
   state_.shape.check();
   state_.how.check();
   if (state_.stages < 1 || state_.stages > state_.shape.blocks)
     throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
                              " (the blocks), but is " + std::to_string(state_.stages));
-  corpus_ = std::make_unique<corpus>(source, *vocabulary_, state_.shape.context);
-  validation_ = corpus_->validation_windows();
-  trigram_ = trigram_loss(*corpus_, vocabulary_->size());
+  data_ = std::make_unique<training_data>(source, std::move(words), state_.shape.context);
   replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed);
   progress_.message("text: " + grouped(static_cast<double>(source.characters.size())) + " characters, " +
-                    std::to_string(vocabulary_->size()) + " different, from " + source.origin + "; a trigram model scores " +
-                    fixed(trigram_, 3) + " nats per character");
+                    std::to_string(data_->words.size()) + " different, from " + source.origin + "; a trigram model scores " +
+                    fixed(data_->trigram, 3) + " nats per character");
   std::int64_t parameters = 0;
   for (const auto& each : replica_->parameters()) parameters += each.numel();
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
@@ -182,7 +162,7 @@ void training::start_nodes() {
   const auto own = options_.cluster.empty();
   nodes_ = std::make_unique<stage_nodes>(own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), stop_)
                                              : stage_nodes::join(*driver_, options_.cluster));
-  started_ = nodes_.get();
+  end_.owns(*nodes_);
   if (stop_.requested()) return;
   if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
     throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " + options_.cluster +
@@ -198,7 +178,7 @@ void training::make_model() {
   if (options_.verify_steps > 0) pipeline_->expect_one_thread();
   if (options_.resume) {
     pipeline_->optimiser().load(folder_.checkpoint());
-    saved_step_ = state_.step;
+    end_.saved(state_.step);
   }
 }
 
@@ -206,34 +186,11 @@ void training::measure_one_process() {
   progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
                     " s, half of them now, the rest in turns with the cluster ...");
   const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
-  single_process_ = std::make_unique<single_process>(state_.shape, state_.how, *corpus_);
-  single_process_->compare(threads, options_.single_process_seconds / 2, [this] { return stopped(); });
-  const auto speed = single_process_->speed();
-  turn_every_ = (1 - state_.fraction()) / (turns_of_one_process + 1);
-  next_turn_ = state_.fraction() + turn_every_;
-  if (!stopped())
-    progress_.message("one process: " + grouped(speed.with_one_thread) + " tokens/s with one thread, " +
-                      grouped(speed.with_all_threads) + " with " + std::to_string(threads));
-}
-
-/// The machine may be faster or slower by now.
-void training::turn_of_one_process() {
-  if (!single_process_ || ended() || state_.fraction() < next_turn_) return;
-  while (next_turn_ <= state_.fraction()) next_turn_ += turn_every_;
-  const auto begin = clock::now();
-  single_process_->train(options_.single_process_seconds / 2 / turns_of_one_process, [this] { return stopped(); });
-  training_begun_ += clock::now() - begin;  // this was no training
-}
-
-void training::verify(const batch& windows, const std::vector<named_tensors>& came) {
-  const auto expected = single_process_gradients(*replica_, windows, pipeline_->cuts());
-  verified_parameters_ = 0;
-  for (std::size_t s = 0; s < came.size(); ++s) {
-    if (const auto text = first_difference(came[s], expected[s]))
-      throw std::runtime_error("step " + std::to_string(state_.step + 1) + ", " + nodes_->names()[s] + ": " + *text);
-    verified_parameters_ += static_cast<std::int64_t>(expected[s].size());
-  }
-  ++verified_steps_;
+  single_process_.begin(state_, data_->windows, threads);
+  if (stopped()) return;
+  const auto speed = single_process_.speed();
+  progress_.message("one process: " + grouped(speed.with_one_thread) + " tokens/s with one thread, " +
+                    grouped(speed.with_all_threads) + " with " + std::to_string(threads));
 }
 
 void training::verified_steps() {
@@ -241,62 +198,60 @@ void training::verified_steps() {
     copy_parameters(pipeline_->parameters(), *replica_);
     one_step(true);
   }
-  if (verified_steps_ > 0)
-    progress_.message("verified: in " + std::to_string(verified_steps_) + (verified_steps_ == 1 ? " step" : " steps") +
-                      " the gradients of all " + std::to_string(verified_parameters_) +
-                      " parameters have the bits that libtorch's own engine computes in one process");
+  if (verification_.steps() > 0) progress_.message(verification_.text());
 }
 
 void training::one_step(bool verified) {
   const auto begin = clock::now();
   const auto begin_ns = now_ns();
   const auto rate = state_.how.rate_at(state_.step, state_.fraction());
-  const auto windows = corpus_->training_batch(state_.how.seed, state_.step, state_.how.batch);
+  const auto windows = data_->windows.training_batch(state_.how.seed, state_.step, state_.how.batch);
   const auto result = pipeline_->train_step(windows, rate, verified);
-  if (verified) verify(windows, result.gradients);
+  if (verified) verification_.check(*replica_, windows, pipeline_->cuts(), state_.step + 1, nodes_->names(), result.gradients);
   if (!std::isfinite(result.loss))
     throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " +
                              fixed(result.loss, 3) + "; try a smaller --learning-rate");
   driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, now_ns());
   const auto seconds = seconds_since(begin);
-  const auto tokens = static_cast<double>(state_.how.batch * state_.shape.context);
-  if (!verified) ++timed_steps_, timed_seconds_ += seconds;
+  if (!verified) clock_.note_step(seconds);
   ++state_.step;
-  state_.seconds = seconds_before_ + seconds_since(training_begun_);
-  recent_loss_ = recent_loss_ == 0 ? result.loss : 0.9 * recent_loss_ + 0.1 * result.loss;
-  metrics_->add({state_.step, result.loss, rate, result.gradient_norm, tokens / seconds, state_.seconds});
+  state_.seconds = clock_.seconds();
+  metrics_->add({state_.step, result.loss, rate, result.gradient_norm, tokens_per_step() / seconds, state_.seconds});
+  report(result.loss, seconds);
+}
 
+void training::report(double loss, double step_seconds) {
+  recent_loss_ = recent_loss_ == 0 ? loss : 0.9 * recent_loss_ + 0.1 * loss;
+  const auto usual = clock_.seconds_per_step() > 0 ? clock_.seconds_per_step() : step_seconds;
   progress_report now;
   now.step = state_.step;
   now.fraction = state_.fraction();
   now.loss = recent_loss_;
   if (!metrics_->validation_losses().empty()) now.validation_loss = metrics_->validation_losses().back().second;
-  now.tokens_per_second = timed_steps_ > 0 ? static_cast<double>(timed_steps_) * tokens / timed_seconds_ : tokens / seconds;
-  now.seconds_left = state_.planned_steps > 0
-                       ? static_cast<double>(state_.planned_steps - state_.step) *
-                           (timed_steps_ > 0 ? timed_seconds_ / static_cast<double>(timed_steps_) : seconds)
-                       : state_.planned_seconds - state_.seconds;
+  now.tokens_per_second = tokens_per_step() / usual;
+  now.seconds_left = state_.planned_steps > 0 ? static_cast<double>(state_.planned_steps - state_.step) * usual
+                                              : state_.planned_seconds - state_.seconds;
   progress_.report(now);
 }
 
-void training::validate() { metrics_->add_validation(state_.step, pipeline_->evaluate(validation_), state_.seconds); }
+void training::validate() { metrics_->add_validation(state_.step, pipeline_->evaluate(data_->validation), state_.seconds); }
 
 void training::save() {
-  if (saved_step_ == state_.step) return;
+  if (end_.is_saved(state_.step)) return;
   pipeline_->optimiser().save(folder_.checkpoint(), state_.to_attributes());
-  saved_step_ = state_.step;
+  end_.saved(state_.step);
 }
 
 void training::steps() {
-  training_begun_ = clock::now();
-  seconds_before_ = state_.seconds;
+  clock_.start(state_.seconds);
   verified_steps();
   for (std::int64_t done = 0; !ended(); ++done) {
     driver_->set_profiling(options_.trace && done < options_.profile_steps);
     one_step();
     if (state_.step % options_.validate_every == 0 && !ended()) validate();
     if (state_.step % options_.checkpoint_every == 0 && !ended()) save();
-    turn_of_one_process();
+    const auto turn_begun = clock::now();
+    if (!ended() && single_process_.run_due(state_.fraction())) clock_.leave_out(clock::now() - turn_begun);
   }
   progress_.finish();
 }
@@ -307,9 +262,9 @@ std::optional<std::string> training::sample() {
   generation_settings drawn;
   drawn.length = options_.sample;
   drawn.seed = state_.how.seed;
-  const auto first = vocabulary_->characters().find(U'\n') != std::u32string::npos ? U'\n' : vocabulary_->characters()[0];
-  drawn.prompt = {first};
-  const auto text = generate(*replica_, state_.shape, *vocabulary_, drawn, [this](char32_t) { return !stopped(); });
+  const auto& characters = data_->words.characters();
+  drawn.prompt = {characters.find(U'\n') != std::u32string::npos ? U'\n' : characters[0]};
+  const auto text = generate(*replica_, state_.shape, data_->words, drawn, [this](char32_t) { return !stopped(); });
   if (stopped()) return {};
   return to_utf8(text);
 }
@@ -317,9 +272,9 @@ std::optional<std::string> training::sample() {
 /// False when a stop came first.
 bool training::finish() {
   save();
-  trained_ = true;
+  end_.trained();
   if (stopped()) return false;
-  const auto validation_loss = pipeline_->evaluate(validation_);
+  const auto validation_loss = pipeline_->evaluate(data_->validation);
   if (metrics_->validation_losses().empty() || metrics_->validation_losses().back().first != static_cast<double>(state_.step))
     metrics_->add_validation(state_.step, validation_loss, state_.seconds);
   const auto text = stopped() ? std::nullopt : sample();
@@ -329,16 +284,15 @@ bool training::finish() {
 }
 
 void training::write_files(double validation_loss, const std::string& sample) {
-  write_whole_file(folder_.chart(), loss_chart(*metrics_, trigram_));
+  write_whole_file(folder_.chart(), loss_chart(*metrics_, data_->trigram));
   if (options_.trace) write_whole_file(folder_.trace(), driver_->collect_trace(nodes_->names()));
-  const auto tokens = static_cast<double>(timed_steps_ * state_.how.batch * state_.shape.context);
   run_summary summary;
   summary.validation_loss = validation_loss;
-  summary.trigram_loss = trigram_;
-  summary.tokens_per_second = timed_seconds_ > 0 ? tokens / timed_seconds_ : 0;
-  if (single_process_) summary.single_process = single_process_->speed();
-  summary.verified_steps = verified_steps_;
-  summary.verified_parameters = verified_parameters_;
+  summary.trigram_loss = data_->trigram;
+  summary.tokens_per_second = clock_.seconds_per_step() > 0 ? tokens_per_step() / clock_.seconds_per_step() : 0;
+  summary.single_process = single_process_.speed();
+  summary.verified_steps = verification_.steps();
+  summary.verified_parameters = verification_.parameters();
   summary.seconds = seconds_since(begun_);
   write_whole_file(folder_.summary(), summary.to_json(state_));
   std::vector<std::string> files{"summary.json", "metrics.jsonl", "loss.svg", "checkpoint/"};
@@ -347,59 +301,39 @@ void training::write_files(double validation_loss, const std::string& sample) {
     progress_.message(line);
 }
 
-/// "; the checkpoint of step 20 ...", or nothing where there is none of this run.
-std::string training::saved_text() const {
-  const auto step = saved_step_.load();
-  if (step < 0) return "";
-  return "; the checkpoint of step " + std::to_string(step) + " in " + folder_.checkpoint() + " is whole, " +
-         (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
-}
-
 int training::interrupted() {
   progress_.finish();
   if (pipeline_ && state_.step > 0) save();
-  if (!stop_is_told_.exchange(true))
-    progress_.message("stopped by a signal at step " + std::to_string(state_.step) + saved_text());
+  end_.tell_stop(progress_, state_.step);
   return 128 + stop_.number();
 }
 
-/// On a thread of its own while the run is busy with something: the process ends with it.
-void training::leave() noexcept {
-  if (!stop_is_told_.exchange(true)) {
-    const auto* doing =
-      started_ == nullptr ? "stopped by a signal" : "stopped by a signal in the middle of work that takes longer";
-    print_at_once((isatty(STDOUT_FILENO) == 1 ? "\n" : "") + std::string(doing) + saved_text() + "\n");
-  }
-  if (auto* nodes = started_.load()) nodes->stop(time_to_leave);
-  folder_.abandon();
-}
-
 void training::rethrow_with_node(const std::exception& failure) {
-  last_exit_->disarm();
+  end_.disarm();
   progress_.finish();
   const auto lost = nodes_ ? nodes_->lost(std::chrono::milliseconds(150)) : std::nullopt;
   std::string text = lost ? "lost node " + *lost : std::string(failure.what());
   text += lost || state_.step > 0 ? " (at step " + std::to_string(state_.step) + ")" : "";
-  text += saved_text();
+  text += end_.saved_text();
   if (nodes_) nodes_->stop();
   throw std::runtime_error(text);
 }
 
 int training::run() {
   prepare();
-  last_exit_->set_patience(time_to_save);
+  end_.allow_time();
   try {
     start_nodes();
     if (!stopped()) make_model();
     if (!stopped()) open_folder();
-    if (!stopped() && options_.single_process_seconds > 0) measure_one_process();
+    if (!stopped() && single_process_.measures()) measure_one_process();
     at::set_num_threads(1);
     if (!stopped()) steps();
     const auto status = !stopped() && finish() ? 0 : interrupted();
     pipeline_.reset();
     nodes_->stop();
     driver_->stop();
-    last_exit_->disarm();
+    end_.disarm();
     return status;
   } catch (const std::exception& failure) {
     rethrow_with_node(failure);

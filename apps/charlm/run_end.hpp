@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "apps/charlm/cluster.hpp"
+#include "apps/charlm/progress.hpp"
+#include "apps/charlm/run_folder.hpp"
+#include "apps/charlm/train_options.hpp"
+#include "apps/last_exit.hpp"
+#include "apps/signals.hpp"
+
+namespace troupe::apps::charlm {
+
+/// How a run ends before its time: what a person is told then, and that no process is left.
+///   RE-1  a person is told of a stop once, with the step of the last checkpoint and the command that goes on from it.
+///   RE-2  a process that is still there when the patience after a stop is over stops the stages, leaves the folder free and ends.
+class run_end {
+ public:
+  /// Until allow_time() a stop ends the process at once: nothing is lost by that.
+  run_end(const train_options& options, const stop_signal& stop, const run_folder& folder);
+
+  /// From now on a stop leaves time for the step under way, the checkpoint and the end.
+  void allow_time() { last_exit_->set_patience(time_to_save); }
+  /// These are stopped with the process.
+  void owns(stage_nodes& nodes) { nodes_ = &nodes; }
+  /// The checkpoint in the folder is of this step.
+  void saved(std::int64_t step) { saved_step_ = step; }
+  bool is_saved(std::int64_t step) const { return saved_step_ == step; }
+  /// All steps are done and saved.
+  void trained() { trained_ = true; }
+
+  /// Tells of the stop at `step`, unless that was told already.
+  void tell_stop(progress& to, std::int64_t step);
+  /// "; the checkpoint of step 20 ...", or nothing where there is none of this run.
+  std::string saved_text() const;
+
+  /// The run ends by itself from here on.
+  void disarm() { last_exit_->disarm(); }
+
+ private:
+  static constexpr std::chrono::milliseconds time_to_save{1200};
+
+  void leave() noexcept;
+
+  const train_options& options_;
+  const run_folder& folder_;
+  std::atomic<std::int64_t> saved_step_{-1};
+  std::atomic<bool> trained_{false};
+  std::atomic<bool> told_{false};
+  std::atomic<stage_nodes*> nodes_{nullptr};
+  std::optional<last_exit> last_exit_;  // the last member: its thread uses the others
+};
+
+}  // namespace troupe::apps::charlm

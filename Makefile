@@ -12,9 +12,10 @@ PREFIX ?= /usr/local
 ARGS ?=
 CMAKE_FLAGS ?=
 build := build/$(PRESET)
+examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run test bench bench-engine bench-distributed test-python mutate lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed test-python mutate lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -29,6 +30,17 @@ build: configure ## Build the libraries and the program troupe (the default)
 
 run: build ## Train the example on a cluster of three processes: make run ARGS=--help
 	@$(build)/apps/troupe train $(ARGS)
+
+example-%: configure ## Build and run an example, as in make example-two_nodes; make examples lists them
+	@if [ ! -e apps/examples/$*.cpp ]; then \
+	  echo "make: there is no example '$*'; expected one of: $(examples)" >&2; exit 2; fi
+	@ninja -C $(build) -j $(JOBS) example_$*
+	@$(build)/tests/apps/example_$* $(ARGS)
+
+examples: ## List the examples and what each one shows
+	@for name in $(examples); do \
+	  printf 'make example-%-18s %s\n' $$name \
+	    "$$(sed -n 's|^/// *||p' apps/examples/$$name.cpp | tr '\n' ' ' | sed 's|\. .*||')"; done
 
 test: configure ## Build and run every test
 	@ninja -C $(build) -j $(JOBS) all tests
@@ -63,7 +75,7 @@ SEED ?= 1
 mutate: configure ## Put small faults in and tell which no test notices: make mutate FILES='engine/*.cpp' N=20 SEED=1
 	@/usr/bin/python3 tests/mutation/mutate.py --files $(FILES) --count $(N) --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
-lint: ## Check the format; with TIDY=1 also run clang-tidy on what differs from main
+lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what differs from main, with TIDY=last on what changed last
 	@cmake/lint.sh $(TIDY)
 
 format: ## Put every source file into the format that lint checks
@@ -76,5 +88,5 @@ clean: ## Remove what was built (not .venv, not out)
 	rm -rf build
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 } \
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { sub("%", "NAME", $$1); printf "make %-18s %s\n", $$1, $$2 } \
 	  /^#   [A-Z_]+(, [A-Z_]+)*  / { print substr($$0, 2) }' Makefile

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 # A package a line, and what needs it.
 packages="
-  clang clang-format lld g++ cmake ninja-build ccache
+  clang clang-format clang-tidy codespell lld g++ cmake ninja-build ccache
   libcaf-dev libssl-dev
   libprotobuf-dev protobuf-compiler
   libcli11-dev nlohmann-json3-dev

@@ -1,23 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Checks the format of every source file. With an argument also runs clang-tidy on the sources
-# that differ from the branch main, from a build folder without precompiled headers (GCC's are
-# not Clang's).
+# Checks the format of every source file and the spelling of every text. With an argument also runs clang-tidy, from a build folder
+# without precompiled headers (GCC's are not Clang's):
+#   lint.sh 1      on the sources that differ from the branch main
+#   lint.sh last   on the 12 sources that were changed last, for a clone that is at main
 set -eu
 cd "$(dirname "$0")/.."
-for tool in clang-format ${1:+clang-tidy}; do
+which=${1:-}
+for tool in clang-format codespell ${which:+clang-tidy}; do
   command -v "$tool" >/dev/null || {
     echo "lint: $tool is missing; run: sudo apt-get install -y $tool" >&2
     exit 1
   }
 done
 
-git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' |
-  while read -r file; do [ ! -e "$file" ] || echo "$file"; done |
-  xargs -r clang-format --dry-run -Werror
-[ -n "${1:-}" ] || exit 0
+present() { while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
 
+git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' | present | xargs -r clang-format --dry-run -Werror
+
+# Names, a format of sparse tensors, and words that tests misspell on purpose.
+words=mattern,coo,wieght,trian
+git ls-files -co --exclude-standard -- '*.md' '*.hpp' '*.cpp' '*.proto' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' Makefile |
+  present | xargs -r codespell --ignore-words-list="$words" || {
+  echo "lint: a word above is misspelt; mend it, or add it to the words in cmake/lint.sh if it is right" >&2
+  exit 1
+}
+
+case $which in
+  '') exit 0 ;;
+  last) changed=$(git log --format= --name-only -- '*.cpp' | awk '!seen[$0]++' | present | head -n 12) ;;
+  *) changed=$({ git diff --name-only main -- '*.cpp'; git ls-files -o --exclude-standard -- '*.cpp'; } | sort -u | present) ;;
+esac
 cmake --preset release -B build/lint -DTROUPE_PCH=OFF -DTROUPE_UNITY=OFF -DTROUPE_CCACHE=OFF >/dev/null
 cmake --build build/lint --target generated >/dev/null
-{ git diff --name-only --diff-filter=d main -- '*.cpp'; git ls-files -o --exclude-standard -- '*.cpp'; } |
-  sort -u | xargs -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint
+echo "$changed" | xargs -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint

@@ -44,7 +44,7 @@ const char* to_text(errc code) noexcept;
 /// An error as users of the C++ API see it: what() names the node, the function and the reason.
 class error : public std::runtime_error {
  public:
-  error(errc code, std::string text) : std::runtime_error(std::move(text)), code_(code) {}
+  error(errc code, const std::string& text) : std::runtime_error(text), code_(code) {}
   errc code() const noexcept { return code_; }
 
  private:

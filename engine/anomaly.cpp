@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// Hands warnings on and keeps their text.
+/// Passes each warning on to `next` and keeps the text.
 class warning_copy final : public c10::WarningHandler {
  public:
   explicit warning_copy(c10::WarningHandler& next) : next_(next) {}
@@ -33,7 +33,7 @@ class warning_copy final : public c10::WarningHandler {
   c10::WarningHandler& next_;
 };
 
-/// Which functions were made by one that runs.
+/// True for each function, except `parent` itself, that this thread has created since sequence number `from`.
 class made_by {
  public:
   made_by(Node& parent, std::uint64_t from)

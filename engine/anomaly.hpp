@@ -6,22 +6,24 @@
 
 #include <torch/csrc/autograd/function.h>
 
-/// What a pass does more in libtorch's anomaly mode: it looks for NaN, notes which function made which others, and says where
-/// those of a failed function were made.
+/// What a pass does only in libtorch's anomaly mode: it checks outputs for NaN, records which function created which other
+/// functions, and reports where a failed function was created.
 namespace troupe::engine {
 
 class plan;
 
-/// Throws, as libtorch does, if an output has a NaN in it.
+/// Throws c10::Error, as libtorch does, if an output contains NaN.
 void check_for_nan(torch::autograd::Node& function, const torch::autograd::variable_list& outputs);
 
-/// Makes `parent` the parent of those functions behind `outputs` that this thread made from sequence number `made_from` on.
+/// Makes `parent` the parent of each function that leads to `outputs` and that this thread has created since sequence number
+/// `made_from`.
 void adopt_outputs(torch::autograd::Node& parent, std::uint64_t made_from, const torch::autograd::variable_list& outputs);
 
-/// The same for the functions of a pass that `parent` has begun.
+/// Makes `parent` the parent of those functions of `graph` that this thread has created since sequence number `made_from`.
+/// `parent` is the function that started the pass over `graph`.
 void adopt_functions(torch::autograd::Node& parent, std::uint64_t made_from, const plan& graph);
 
-/// Warns with the forward traces of the function and its parents, as libtorch does, and returns the text.
+/// Warns with the forward stack traces of the function and its parents, as libtorch does. Returns the text of the warnings.
 std::string print_trace(torch::autograd::Node& function);
 
 }  // namespace troupe::engine

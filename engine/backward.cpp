@@ -30,7 +30,7 @@ torch::autograd::edge_list input_edges(const std::vector<at::Tensor>& inputs, bo
       function = torch::autograd::impl::try_get_grad_accumulator(input);
     }
     if (!function) {
-      // A leaf that no graph has used: nothing can lead to it.
+      // No graph uses this leaf, so no path leads to it. A function that nothing reaches stands for it.
       function = engine::make_node<torch::autograd::Identity>();
     }
     edges.emplace_back(std::move(function), static_cast<std::uint32_t>(input.output_nr()));

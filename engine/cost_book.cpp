@@ -9,7 +9,7 @@ namespace troupe::engine {
 
 namespace {
 
-constexpr unsigned cost_bits = 32;  // up to four seconds
+constexpr unsigned cost_bits = 32;  // nanoseconds: up to four seconds
 constexpr std::uint64_t most = (std::uint64_t{1} << cost_bits) - 1;
 
 constexpr std::uint64_t tag(cost_book::kind of) { return of & ~most; }
@@ -24,8 +24,9 @@ cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, const 
       break;
     }
   }
-  // The tag tells kinds apart. The place follows from how far types lie from each other, so that neighbours and sizes have their
-  // own, the same in every run: libraries are loaded at whole pages.
+  // The high bits are a hash, the tag that tells kinds apart. The low bits choose the entry. The entry follows from the
+  // distance between type infos in memory, so neighbouring types and sizes get different entries. The distances are the same
+  // in every run, because libraries are loaded at page boundaries.
   const auto type = reinterpret_cast<std::uintptr_t>(&typeid(function)) >> 3;
   return tag((type * 64 + size + 1) * 0x9e3779b97f4a7c15ULL) | ((type + size * 157) & most);
 }

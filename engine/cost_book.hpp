@@ -9,12 +9,13 @@
 
 namespace troupe::engine {
 
-/// What functions cost: the last run of each kind, told apart by type and by the size of the gradient, to a power of two.
-/// Threads may use it at once.
-///   CB-1  a kind that was never timed costs `unknown`. Kinds that share a place forget each other, they are never mixed up.
+/// Remembers how long functions took. A kind is the type of a function and the size of its gradient, rounded to a power of
+/// two. The book keeps the last time of each kind. Threads may use the book concurrently.
+///   CB-1  a kind that was never timed costs `unknown`. Of two kinds with the same entry, the newer time replaces the older
+///         one; no kind is given the time of another.
 class cost_book {
  public:
-  static constexpr std::int64_t unknown = -1;  // nanoseconds otherwise
+  static constexpr std::int64_t unknown = -1;  // every other cost is in nanoseconds
 
   using kind = std::uint64_t;
   static kind kind_of(const torch::autograd::Node& function, const torch::autograd::variable_list& inputs);
@@ -25,7 +26,7 @@ class cost_book {
  private:
   static constexpr std::size_t places = 1024;
 
-  std::array<std::atomic<std::uint64_t>, places> entries_{};  // the kind's tag above, the cost below
+  std::array<std::atomic<std::uint64_t>, places> entries_{};  // high bits: tag of the kind; low bits: cost
 };
 
 }  // namespace troupe::engine

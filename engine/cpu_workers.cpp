@@ -26,7 +26,7 @@ void cpu_workers::measure_grain() {
   using clock = std::chrono::steady_clock;
   constexpr int rounds = 20;
   constexpr std::int64_t least = 10'000;
-  constexpr std::int64_t most = 100'000;  // a machine that is busy now will not be so always
+  constexpr std::int64_t most = 100'000;  // an upper limit, because the machine may be unusually busy now
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   for (int round = 0; round < rounds; ++round) {
     const auto done = std::make_shared<std::promise<void>>();

@@ -10,11 +10,12 @@
 
 namespace troupe::engine {
 
-/// Threads beside the one that runs a pass. The engine has none of its own: who wants functions of one pass to run at once
-/// provides them. Several passes may share one.
-///   EW-1  what is posted runs once, soon, on a thread that runs no pass. It does not throw.
-///   EW-2  a pass never waits for work to begin that it has posted, so that no worker need be free.
-///   EW-3  they belong to the process that made them. A pass with them in a forked child, which lacks the threads, throws.
+/// Worker threads that run functions of a pass in parallel with the thread of the pass. The engine has no threads of its own:
+/// a caller that wants functions to run in parallel provides the workers. Several passes may share one object.
+///   EW-1  posted work runs exactly once, soon, on a thread that runs no pass. Posted work does not throw.
+///   EW-2  a pass never waits for posted work to begin, so a pass does not need a free worker.
+///   EW-3  the workers belong to the process that created them. A forked child does not have their threads: a pass that uses
+///         these workers throws in the child.
 class cpu_workers {
  public:
   virtual ~cpu_workers() = default;
@@ -23,24 +24,24 @@ class cpu_workers {
 
   virtual void post(std::function<void()> work) = 0;
 
-  /// Throws where this is not the process that made them.
+  /// Throws c10::Error if another process created the workers.
   void check_process() const;
 
   std::size_t count() const noexcept { return count_; }
 
-  /// Functions that cost at least so many nanoseconds are worth handing over.
+  /// A function that costs at least this many nanoseconds is worth handing to a worker.
   std::int64_t grain() const noexcept { return grain_; }
 
-  /// What is known of functions that ran in passes with these workers.
+  /// The measured costs of functions that ran in passes with these workers.
   cost_book& costs() noexcept { return costs_; }
 
-  /// Whether the last pass had large functions: then the next one looks for them from the start.
+  /// True if the last pass had several large functions. The next pass then looks for large functions from the start.
   std::atomic<bool>& busy() noexcept { return busy_; }
 
  protected:
   explicit cpu_workers(std::size_t count, std::int64_t grain = 0);
 
-  /// Sets the grain to twice what it takes to have a worker do nothing. To be called once the workers are there.
+  /// Sets the grain to twice the time that a worker takes for empty work. To be called once the workers run.
   void measure_grain();
 
  private:

@@ -62,7 +62,8 @@ void graph_task::drop(std::size_t index) {
   self.skip_outputs(self.graph.sends[index]);
 }
 
-// Takes a source that never runs off the counts, and with it what only such functions reach.
+// Takes a source that never runs off the counts of gradients to come. Does the same for each function that only such sources
+// reach.
 void graph_task::implementation::skip_outputs(std::uint32_t source) {
   std::vector<std::uint32_t> never{source};
   while (!never.empty()) {

@@ -7,7 +7,7 @@
 
 #include <troupe/messages/ids.hpp>
 
-/// Ids in the engine's error texts. The messages room has fuller ones, but the engine does not link it.
+/// Ids as text, for the engine's error messages. The messages room has longer texts, but the engine does not link that room.
 namespace troupe::engine {
 
 inline std::string describe(const message_id& id) { return c10::str(id.number, " of node ", std::hex, id.node.value); }

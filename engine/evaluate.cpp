@@ -24,7 +24,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// True where libtorch's validation would change nothing. Anything unusual is left to it.
+// True if libtorch's validation would not change the gradient. False for every unusual case, which libtorch's validation then
+// handles.
 bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradient) {
   if (wanted.was_default_constructed() || wanted.is_nested_tensor() || wanted.is_tensor_subclass() ||
       wanted.layout() != at::kStrided || wanted.dtype() != gradient.dtype() || wanted.grad_dtype() != gradient.scalar_type()) {
@@ -49,7 +50,8 @@ bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradie
   return true;
 }
 
-// libtorch's functions ask which outputs a pass wants and leave out the others; those that do not ask get the same effect.
+// libtorch's functions ask which outputs a pass uses and compute no others. The unused outputs of all other functions are
+// dropped here.
 void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* next) {
   for (std::size_t i = 0; i < std::min(outputs.size(), edges); ++i) {
     if (next[i].vertex == plan::none) {
@@ -111,12 +113,13 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
   }
   variable_list outputs;
   if (!function.post_hooks().empty()) {
-    // libtorch's accumulation function knows that post-hooks cost one more reference, and steals the gradient all the same.
+    // The post-hooks need the inputs afterwards, so two lists hold them. libtorch's accumulation function expects this second
+    // reference if there are post-hooks, and still takes the gradient without a copy.
     variable_list handed = inputs;
     outputs = call(function, handed, leaves);
   } else {
     outputs = call(function, inputs, leaves);
-    inputs.clear();  // A post-hook that the function adds while it runs is shown no inputs, as in libtorch.
+    inputs.clear();  // If the function adds a post-hook while it runs, the hook gets no inputs, as in libtorch.
   }
   const bool has_post_hooks = !function.post_hooks().empty();
   if (pruned && !has_post_hooks) {

@@ -12,21 +12,21 @@ namespace troupe::engine {
 
 namespace {
 
-// Strided memory that some other tensor looks at too, as the parts of a split do.
+// True if another tensor uses the same storage, as the parts of a split do.
 bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() && gradient.storage().use_count() > 1; }
 
-// Whether nobody else has the gradient or looks at its memory. Readers on other threads may have dropped their handles just now:
-// dropping the two handles made here orders later writes after the reads of those threads.
+// True if nothing else refers to the gradient or its storage. A reader on another thread may have dropped its reference just
+// now: dropping the two references made here orders later writes after that reader's reads.
 bool is_ours_alone(const at::Tensor& gradient) {
   if (!gradient.has_storage()) {
-    return false;  // sparse and opaque parts have owners of their own
+    return false;  // the parts of sparse and opaque tensors have owners of their own
   }
   const at::Tensor handle = gradient;
   const c10::Storage memory = gradient.storage();
   return handle.use_count() == 2 && memory.use_count() == 2;
 }
 
-// As accumulateGrad sums, with its bits, but never in place.
+// Sums as accumulateGrad does, with the same bits, but never in place.
 at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
   const bool dense_second = first.is_sparse() && !second.is_sparse();
   return dense_second ? second + first : first + second;
@@ -44,7 +44,7 @@ void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
     return;
   }
   if (found.gradient.defined() && (found.gradient.requires_grad() || !is_ours_alone(found.gradient))) {
-    // Not in place: it may have been handed out, and functions that it has gone into may have kept it.
+    // Not in place: a caller may hold this gradient, or a function may have saved it.
     found.gradient = sum_of(found.gradient, gradient);
     return;
   }

@@ -8,24 +8,26 @@
 
 namespace troupe::engine {
 
-/// Gradients of leaves, by leaf. Single owner; once shared as const it does not change any more.
-///   TB-1  it keeps its leaves alive, so a leaf is never confused with another one at the same address.
-///   TB-2  a gradient in it shares no storage with one outside it, unless it was moved in as its only owner.
-///   TB-3  a gradient that was handed out, by find() or with a copy of the table, does not change any more: what comes later is
-///         summed into new memory. Only a gradient that nobody else has is added to in place.
+/// The gradients of leaves, by leaf. The table has one owner; a table that is shared as const does not change any more.
+///   TB-1  the table keeps its leaves alive, so the address of a leaf in the table is never used by another leaf.
+///   TB-2  a gradient in the table shares no storage with a tensor outside. A gradient is stored without a copy only if
+///         nothing else refers to it.
+///   TB-3  a gradient that was handed out, by find() or with a copy of the table, does not change any more: later gradients
+///         are summed into new memory. Only a gradient to which nothing else refers is added to in place.
 class gradient_table {
  public:
-  /// Adds to the gradient of the leaf: takes the tensor when it is the first (cloned unless it is ours alone and obeys the
-  /// layout that libtorch's AccumulateGrad asks for), otherwise sums, with AccumulateGrad's bits.
+  /// Adds to the gradient of the leaf, with the bits of libtorch's AccumulateGrad. The first gradient is stored as it is if
+  /// nothing else refers to it and it has the memory layout that AccumulateGrad asks for; otherwise it is cloned. Each later
+  /// gradient is added.
   void accumulate(const at::Tensor& leaf, at::Tensor gradient);
 
-  /// Adds everything of `other`.
+  /// Adds all gradients of `other`, which is empty afterwards.
   void merge(gradient_table&& other);
 
-  /// The gradient, undefined if there is none.
+  /// The gradient of the leaf; undefined if the table has none.
   at::Tensor find(const at::Tensor& leaf) const;
 
-  /// Whether some gradient in it can be differentiated.
+  /// True if some gradient in the table requires grad.
   bool has_graph() const;
 
   std::size_t size() const noexcept { return entries_.size(); }

@@ -33,12 +33,12 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// libtorch's flag, by thread.
+// libtorch's flag of this thread.
 bool may_use_threads() { return c10::AutogradState::get_tls_state().get_multithreading_enabled(); }
 
 }  // namespace
 
-// The gradients of the roots reach them before anything else does.
+// Adds the gradients of the roots before any other gradient.
 void graph_task::implementation::seed() {
   seeded = true;
   for (std::size_t i = 0; i < graph.roots.size(); ++i) {
@@ -61,7 +61,7 @@ void graph_task::implementation::seed() {
   }
 }
 
-// libtorch calls the tensor hooks of a single root, and retains its gradient, even where no way leads from it to an input.
+// libtorch calls the tensor hooks of a single root, and retains its gradient, even if no path leads from the root to an input.
 void graph_task::implementation::show_to_hooks_of_lone_root() {
   const auto& root = settings.roots.front();
   if (settings.roots.size() == 1 && has_tensor_hooks(*root.function)) {
@@ -72,7 +72,7 @@ void graph_task::implementation::show_to_hooks_of_lone_root() {
   }
 }
 
-// Leaves the inputs of the function in `inputs`. False: there is none to run.
+// Puts the inputs of the function into `inputs`. Returns false if the vertex has no function to run.
 bool graph_task::implementation::prepare(std::uint32_t index) {
   plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::source) != 0) {
@@ -112,7 +112,7 @@ void graph_task::implementation::take_inputs(const plan::vertex& vertex) {
 
 void graph_task::implementation::capture(std::uint32_t index) {
   if ((graph.vertices[index].marks & plan::needed) == 0) {
-    // Otherwise they run when the function does.
+    // If the function is needed, its evaluation calls the tensor hooks.
     call_tensor_hooks(*graph.vertices[index].function, inputs);
   }
   auto each = std::lower_bound(graph.captures.begin(), graph.captures.end(), index,
@@ -169,7 +169,7 @@ void graph_task::implementation::distribute_in_order(const plan::vertex& from, v
   distribute<true>(from, outputs);
 }
 
-// A step that a profiler or anomaly mode looks at.
+// A step under a profiler or in anomaly mode.
 void graph_task::implementation::step_watched(std::uint32_t index) {
   RECORD_FUNCTION(c10::str("autograd::engine::evaluate_function: ", graph.vertices[index].function->name()),
                   c10::ArrayRef<const c10::IValue>());
@@ -177,7 +177,7 @@ void graph_task::implementation::step_watched(std::uint32_t index) {
   streams ? step_on_stream(index) : step(index);
 }
 
-// A step where not all is on the CPU.
+// A step of a pass that uses an accelerator.
 void graph_task::implementation::step_on_stream(std::uint32_t index) {
   const plan::vertex& vertex = graph.vertices[index];
   const entered_stream entered(*streams, vertex);
@@ -187,7 +187,8 @@ void graph_task::implementation::step_on_stream(std::uint32_t index) {
   }
 }
 
-// For a pass that creates a graph over several nodes: where what it records stands in the program.
+// For a pass that creates a graph over several nodes: finds, for each vertex, the function that gives it its last gradient.
+// place_while_running() needs that function.
 void graph_task::implementation::note_producers() {
   producers.resize(graph.edges.size());
   for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) {
@@ -195,7 +196,7 @@ void graph_task::implementation::note_producers() {
     std::fill_n(producers.begin() + vertex.first_edge, vertex.edge_count, i);
   }
   last_producer.resize(graph.vertices.size(), plan::none);
-  if (sums) {  // in serial order; what is dropped leads nowhere
+  if (sums) {  // sums run in serial order, so the last one decides; a dropped send makes no sum
     sums->on_sum([this](std::uint32_t edge, std::uint64_t from) {
       last_producer[graph.edges[edge].vertex] = producers[edge];
       program_place place = settings.recorder->place_of(order->key(*graph.vertices[producers[edge]].function));
@@ -217,13 +218,13 @@ void graph_task::implementation::note_producers() {
   }
 }
 
-// Where what is recorded while the function runs belongs.
+// The program place of everything that is recorded while the function runs.
 program_place graph_task::implementation::place_while_running(std::uint32_t index) const {
   const torch::autograd::Node& function = *graph.vertices[index].function;
   if (function.sequence_nr() != recording_order::last) {
     return settings.recorder->place_of(order->key(function));
   }
-  // The accumulation function of a leaf runs right after the last of those that lead to it.
+  // In one process, the accumulation function of a leaf runs right after the last function that gives it a gradient.
   const std::uint32_t before = last_producer[index];
   program_place place =
     settings.recorder->place_of(before == plan::none ? program_place{} : order->key(*graph.vertices[before].function));
@@ -327,8 +328,9 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
   }
 }
 
-// Only libtorch's graph task can tell libtorch's functions which of their outputs are of use. Where this pass takes all, it
-// needs one if it runs inside another pass: its functions would be told what that one has a use for.
+// libtorch's functions ask libtorch's current graph task which of their outputs are used. A pass that leaves out outputs needs
+// such a task. A pass that uses all outputs needs one only inside another pass, because its functions would otherwise get the
+// answers for that outer pass.
 bool graph_task::implementation::needs_libtorch_task() const {
   if (settings.in_libtorch_task || graph.leaves_out_outputs) {
     return !settings.in_libtorch_task;
@@ -348,7 +350,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
     run_in_order(stop);
     if (!abandoned && waiting == 0) {
       check_all_ran();
-      run_callbacks();  // now that the caller's streams wait for those of the pass
+      run_callbacks();  // the caller's streams wait for the streams of the pass by now
     }
   } catch (c10::Error& error) {
     fail(running);
@@ -372,7 +374,7 @@ void graph_task::implementation::run_in_order(const std::atomic<bool>* stop) {
 }
 
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
-  // Asked once a pass: a profiler that is started by a function sees the next pass.
+  // Checked once per pass: if a function starts a profiler, the profiler observes the next pass.
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
   if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !streams && !watched &&
       !graph.leaves_out_outputs) {
@@ -411,7 +413,7 @@ bool graph_task::implementation::stopped(const std::atomic<bool>* stop) {
   return true;
 }
 
-// A function in a cycle waits for itself. libtorch's error begins with the same words.
+// A function in a cycle waits for itself. The error text begins with the words of libtorch's.
 void graph_task::implementation::check_all_ran() {
   if (begun == graph.vertices.size()) {
     return;
@@ -429,7 +431,7 @@ void graph_task::implementation::check_all_ran() {
               ", and nothing is left to run. The graph has a cycle: look for edges that were set by hand");
 }
 
-// One may queue more.
+// A callback may queue more callbacks.
 void graph_task::implementation::run_callbacks() {
   for (std::size_t i = 0; i < notes.callbacks.size(); ++i) {
     const auto call = std::move(notes.callbacks[i]);

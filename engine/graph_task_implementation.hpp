@@ -27,7 +27,7 @@ class job_board;
 class thread_state_keeper;
 struct job;
 
-/// What a graph task is made of: shared by graph_task.cpp, deliver.cpp and run_beside.cpp.
+/// The private members of a graph task. graph_task.cpp, deliver.cpp and run_beside.cpp define its functions.
 struct graph_task::implementation {
   enum class delivery : std::uint8_t { waiting, delivered, dropped };
 
@@ -93,10 +93,10 @@ struct graph_task::implementation {
   void distribute(const plan::vertex& from, torch::autograd::variable_list& outputs);
   void distribute_in_order(const plan::vertex& from, torch::autograd::variable_list& outputs);
 
-  // In deliver.cpp.
+  // Defined in deliver.cpp.
   void skip_outputs(std::uint32_t source);
 
-  // In run_beside.cpp, for a pass with workers.
+  // Defined in run_beside.cpp, for a pass with workers.
   std::size_t run_until_large(const std::atomic<bool>* stop);
   void run_beside(const std::atomic<bool>* stop);
   void share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop);
@@ -116,10 +116,10 @@ struct graph_task::implementation {
 
   graph_task_settings settings;
   std::optional<recording_order> order;
-  std::vector<std::uint32_t> producers;      // of each edge: the function that it comes from. Empty: nothing is noted
-  std::vector<std::uint32_t> last_producer;  // of each vertex: the last to run of those whose gradients it gets
+  std::vector<std::uint32_t> producers;      // by edge: the vertex that the edge starts from. Empty if nothing is recorded
+  std::vector<std::uint32_t> last_producer;  // by vertex: of the functions that give it gradients, the last one to run
   std::optional<serial_sums> sums;
-  std::unique_ptr<stream_order> streams;  // null: all on the CPU
+  std::unique_ptr<stream_order> streams;  // null: all functions run on the CPU
   std::vector<at::Tensor> captures;
   std::vector<delivery> deliveries;
   std::vector<torch::autograd::variable_list> delivered;
@@ -130,14 +130,14 @@ struct graph_task::implementation {
   bool seeded;
   bool abandoned = false;
   std::uint32_t running = plan::none;
-  thread_state_keeper* thread_state = nullptr;  // of run(), while it is under way
+  thread_state_keeper* thread_state = nullptr;  // null outside run()
   pass_notes notes;
   std::string failed;
   std::string trace;
   std::string calls;
   reach_walk reach;
   std::thread::id home;
-  std::unique_ptr<at::ThreadLocalState> home_state;  // large, and not needed where the pass stays on one thread
+  std::unique_ptr<at::ThreadLocalState> home_state;  // null if the pass stays on one thread: the state is large
 };
 
 }  // namespace troupe::engine

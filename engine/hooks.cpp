@@ -16,8 +16,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// The list may change under the loop. What was taken out meanwhile is gone; what was added waits, unless it lies where one of
-// the former ones lay in memory.
+// The list may change while this loop runs. A removed hook is not called. An added hook is not called, unless it has the
+// address of a removed hook.
 template <class Hooks, class Call>
 void call_each(const Hooks& hooks, Call call) {
   c10::SmallVector<typename Hooks::value_type::pointer, 8> at_first;
@@ -28,14 +28,14 @@ void call_each(const Hooks& hooks, Call call) {
   }
   for (std::size_t i = 0; i < at_first.size(); ++i) {
     const auto is_this = [&](const auto& hook) { return hook.get() == at_first[i]; };
-    // Most often it is where it was.
+    // The hook is usually still at its index.
     if ((i < hooks.size() && is_this(hooks[i])) || std::any_of(hooks.begin(), hooks.end(), is_this)) {
       call(*at_first[i]);
     }
   }
 }
 
-// A map: iterators do not survive what a hook may do to it.
+// The hooks are in a map. A hook may change that map and make iterators invalid, so the loop goes over a copy of the keys.
 void call_retained(Node& function, variable_list& inputs) {
   const auto& hooks = function.retains_grad_hooks();
   std::vector<std::size_t> indices;

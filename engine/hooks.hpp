@@ -4,10 +4,10 @@
 #include <torch/csrc/autograd/function.h>
 
 /// Calls the hooks of an autograd function in libtorch's order.
-///   HK-1  a hook may add hooks to its function and remove others. One that was removed does not run; one that was added to the
-///         list that runs may have to wait for the next pass.
-///   HK-2  post-hooks that the function or a hook before it has added in this pass run. If it had none before, they are shown no
-///         inputs, as in libtorch.
+///   HK-1  a hook may add hooks to its function and remove hooks. A removed hook does not run. A hook that is added to the
+///         list that is running may have to wait for the next pass.
+///   HK-2  a post-hook that the function or an earlier hook has added in this pass runs in this pass. If the function had no
+///         post-hooks before, the new post-hooks get no inputs, as in libtorch.
 namespace troupe::engine {
 
 /// Tensor pre-hooks, then the hooks of retained gradients.

@@ -5,10 +5,10 @@
 
 namespace troupe::engine {
 
-/// Adds to what an input of a function has so far, with the operands and the order of libtorch's input buffers, so that the
-/// bits are libtorch's.
-///   IB-1  an undefined value adds nothing, and the first value is moved in as it is.
-///   IB-2  memory is only reused where the buffer alone holds it and grad mode is off.
+/// Adds `value` to the sum of an input. Operands and their order are those of libtorch's input buffers, so the bits are
+/// libtorch's.
+///   IB-1  an undefined value adds nothing. The first value is moved in unchanged.
+///   IB-2  memory is reused only if nothing but the buffer refers to it and grad mode is off.
 void accumulate(at::Tensor& buffer, at::Tensor&& value);
 
 }  // namespace troupe::engine

@@ -27,14 +27,14 @@ struct job_board::state {
   const std::function<void(job&)> run;
   const at::ThreadLocalState thread_state;
   const int threads;
-  std::fenv_t rounding{};  // and whether small numbers are flushed to zero
+  std::fenv_t rounding{};  // rounding mode, and whether denormal numbers are flushed to zero
 
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::unique_ptr<job>> waiting;
   std::vector<std::unique_ptr<job>> done;
-  std::size_t running = 0;  // of workers
-  std::size_t visits = 0;   // workers that are here, or on their way
+  std::size_t running = 0;  // jobs that workers run now
+  std::size_t visits = 0;   // workers that are in work() or have been asked to call it
   std::atomic<bool> closed{false};
   std::atomic<std::size_t> waiting_count{0};
   std::atomic<std::size_t> done_count{0};
@@ -59,7 +59,8 @@ void job_board::state::perform(job& which) noexcept {
   }
 }
 
-// A worker that goes takes longer to come back than the pass often needs for what lies between two large functions.
+// Waits up to 50 microseconds for another job. Waking a worker again takes longer than the pass often needs between two large
+// functions.
 bool job_board::state::more_soon() {
   using clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds patience{50};
@@ -78,7 +79,7 @@ bool job_board::state::more_soon() {
   return false;
 }
 
-// A worker's visit. The state that a job leaves behind on the thread goes with it.
+// Runs jobs on the thread of a worker until none is left. Changes that a job makes to the thread's state are undone.
 void job_board::state::work() {
   std::fenv_t rounding_here{};
   std::fegetenv(&rounding_here);

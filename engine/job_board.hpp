@@ -16,23 +16,22 @@ namespace troupe::engine {
 
 /// A function of a pass whose inputs are complete.
 struct job {
-  std::uint32_t index = 0;  // of its vertex
+  std::uint32_t index = 0;  // the vertex of the function
   cost_book::kind kind = 0;
-  std::int64_t cost = 0;  // nanoseconds, once it has run
+  std::int64_t cost = 0;  // nanoseconds; set after the job has run
   torch::autograd::variable_list inputs;
   torch::autograd::variable_list outputs;
   std::exception_ptr failure;
 };
 
-/// The functions of one pass that may run at once: workers take them from here, and so does the pass itself when it has nothing
-/// else to do. Owned by the thread that runs the pass.
-///   JB-1  a job runs with the thread-local state, grad mode included, the number of libtorch's threads and the rounding of
-///         the pass.
+/// The functions of one pass that may run in parallel. Workers take jobs from the board. The thread that runs the pass owns
+/// the board, and takes jobs too when it has nothing else to do.
+///   JB-1  a job runs with the pass's thread-local state (grad mode included), number of libtorch threads and rounding mode.
 ///   JB-2  jobs begin in the order in which they were added.
-///   JB-3  after the destructor no job runs any more. Those that had not begun never do.
+///   JB-3  no job runs after the destructor. A job that had not begun by then never runs.
 class job_board {
  public:
-  /// `run` does a job on a worker's thread. It may throw.
+  /// `run` runs a job on the thread of a worker. `run` may throw.
   job_board(cpu_workers& workers, std::function<void(job&)> run);
   ~job_board();
   job_board(const job_board&) = delete;
@@ -40,13 +39,13 @@ class job_board {
 
   void add(std::unique_ptr<job> next);
 
-  /// Jobs that workers have done since the last call.
+  /// The jobs that workers have finished since the last call.
   std::vector<std::unique_ptr<job>> collect();
 
-  /// The next job that no worker has begun, which then is the caller's to run; null where there is none.
+  /// The next job that no worker has begun, for the caller to run; null if there is none.
   std::unique_ptr<job> take();
 
-  /// Blocks until a worker has done a job. False: none is at one.
+  /// Blocks until a worker has finished a job. Returns false if no worker runs one.
   bool wait();
 
  private:

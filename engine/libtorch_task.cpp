@@ -19,14 +19,14 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// The one function that libtorch sees. Its sequence number takes none from the thread's counter.
+/// The only function that libtorch sees. Its sequence number is given, so the thread's counter does not advance.
 struct enclosed_pass final : torch::autograd::Node {
   explicit enclosed_pass(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
     add_input_metadata(gradient);
   }
   std::string name() const override { return "troupe::pass"; }
 
-  // libtorch would not get through every exception in one piece, so it sees none.
+  // Catches every exception, because libtorch would not pass on all of them unchanged.
   variable_list apply(variable_list&&) override {
     called = true;
     bool is_over = false;
@@ -48,7 +48,7 @@ struct enclosed_pass final : torch::autograd::Node {
   running_pass* outer = nullptr;
   bool create_graph = false;
   bool called = false;
-  std::vector<std::function<void()>> callbacks;  // that are not to run yet
+  std::vector<std::function<void()>> callbacks;  // callbacks to run later, when the pass is over
   std::exception_ptr thrown;
 };
 
@@ -63,10 +63,11 @@ std::vector<std::function<void()>> inside_libtorch_task(const plan& graph, bool 
   function->outer = running_pass::innermost();
   function->create_graph = create_graph;
   const torch::autograd::edge_list edges{{function, 0}};
-  std::exception_ptr failure;  // of a final callback, or of a handler of warnings
+  std::exception_ptr failure;  // from a final callback or a warning handler
   try {
-    // The base class's execute(), for that of Python's engine refuses callers with Python's lock, and an installed engine's counts
-    // passes. Inputs make libtorch trim the pass. Without create_graph it does not warn of graphs in `.grad`.
+    // Calls the base class's execute(), not an override: Python's override refuses callers that hold Python's lock, and the
+    // override of an installed troupe engine counts passes. `inputs` is set so that libtorch makes exec info. create_graph is
+    // off so that libtorch does not warn of graphs in `.grad`.
     Engine::get_default_engine().Engine::execute(edges, {gradient}, keep_graph, false, true, edges);
   } catch (...) {
     failure = std::current_exception();

@@ -13,7 +13,7 @@ struct Node;
 
 namespace troupe::engine {
 
-/// Numbers functions by address: an open-addressing hash map in one piece of memory, at most half full.
+/// Numbers functions by address. A hash map with open addressing in one block of memory, at most half full.
 class node_map {
  public:
   struct place {
@@ -21,7 +21,7 @@ class node_map {
     bool fresh;  // the function was not in the map
   };
 
-  /// The number of the function; a fresh one is for the caller to set.
+  /// The number of the function. If the function is new (`fresh`), the caller sets the number.
   place insert(const torch::autograd::Node* function) {
     if (2 * (size_ + 1) > slots_.size()) {
       grow();
@@ -35,7 +35,7 @@ class node_map {
     return {found.index, fresh};
   }
 
-  /// Forgets every function, and keeps the memory unless little of it was used.
+  /// Forgets every function. Keeps the memory unless little of it was used.
   void clear() {
     if (slots_.size() > 16 * (size_ + 1)) {
       *this = node_map();
@@ -47,7 +47,7 @@ class node_map {
 
   std::size_t memory() const noexcept { return slots_.capacity() * sizeof(slot); }
 
-  /// The number of the function, or `otherwise`.
+  /// The number of the function; `otherwise` if the map does not have the function.
   std::uint32_t find(const torch::autograd::Node* function, std::uint32_t otherwise) const {
     if (slots_.empty()) {
       return otherwise;

@@ -15,10 +15,11 @@ namespace troupe::engine {
 
 namespace {
 
-// Where a function keeps what it knows of its inputs, near enough.
+// The approximate offset of the input metadata in a function object, for prefetching.
 constexpr std::size_t offset_of_inputs = 256;
 
-// A function recorded before every input can't lead to one of them.
+// The topological number of a function is higher than that of each function it leads to. So a function below the lowest number
+// of all inputs leads to no input.
 std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs) {
   std::uint64_t lowest = inputs.empty() ? 0 : std::numeric_limits<std::uint64_t>::max();
   for (const auto& input : inputs) {
@@ -97,7 +98,7 @@ std::uint32_t plan::add(torch::autograd::Node* function, std::uint32_t rank) {
   return index;
 }
 
-// The walk would wait for memory more than it computes: functions lie wherever the forward pass left room.
+// Prefetches the next functions. Functions are scattered in memory, so the walk would otherwise mostly wait for memory.
 inline void plan::load_ahead(std::size_t at) const {
   constexpr std::size_t near = 2;
   constexpr std::size_t far = 5;
@@ -127,7 +128,7 @@ void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
     here.first_slot = slot_count;
     here.slot_count = function.num_inputs();
     slot_count += here.slot_count;
-    for (const auto& to : next) {  // `here` does not survive the first add
+    for (const auto& to : next) {  // add() may move the vertices, so `here` is invalid after the first add()
       if (to.function == nullptr) {
         edges.push_back({none, 0});
         continue;
@@ -175,7 +176,7 @@ void plan::prune(const torch::autograd::edge_list& inputs, bool capturing) {
 }
 
 void plan::mark_ancestors(std::vector<std::uint32_t> marked) {
-  // Edges turned round, one flat array of predecessors.
+  // The predecessors of all vertices, in one flat array.
   std::vector<std::uint32_t> begin(vertices.size() + 1, 0);
   for (const edge& to : edges) {
     if (to.vertex != none) {

@@ -15,25 +15,25 @@ namespace troupe::engine {
 struct send_source;
 class recording_order;
 
-/// The graph that a pass runs, numbered densely.
-///   PL-1  one walk without recursion, whose cost per function does not depend on depth.
-///   PL-2  with inputs, exactly what lies on a way from a source to one of them executes.
-///   PL-3  a function has the rank that the order of recordings gives it; without one, that of the first source that reaches
-///         it, sources taken in ascending rank, roots first.
+/// The graph that a pass runs, with functions numbered from 0.
+///   PL-1  the plan is built in one walk without recursion. The cost per function does not depend on the depth of the graph.
+///   PL-2  with inputs, a function executes exactly if it lies on a path from a source (a root or a send) to an input.
+///   PL-3  the order of recordings gives each function its rank. Without recordings, a function has the rank of the first
+///         source that reaches it: the roots come first, then the sends in ascending rank.
 class plan {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
 
-  /// Where an output goes: a vertex, or none where nothing takes it, and its input.
+  /// Where an output of a function goes: input `input` of vertex `vertex`. `vertex` is `none` if nothing takes the output.
   struct edge {
     std::uint32_t vertex;
     std::uint32_t input;
   };
 
   enum mark : std::uint16_t {
-    needed = 1,    // its function runs
-    captured = 2,  // one of its inputs is an answer of the pass
-    source = 4,    // a send: its outputs come from a peer
+    needed = 1,    // the function runs
+    captured = 2,  // the pass returns the gradient of one of the function's inputs
+    source = 4,    // a send: the outputs come from a peer
   };
 
   struct vertex {
@@ -43,48 +43,49 @@ class plan {
     std::uint32_t edge_count;
     std::uint32_t first_slot;
     std::uint32_t slot_count;
-    std::uint32_t missing;  // gradients yet to come, counted by edges
-    std::uint32_t rank;     // dense: 0, 1, ... by ascending rank
+    std::uint32_t missing;  // gradients that are still to come, one per edge
+    std::uint32_t rank;     // dense: 0, 1, ... in ascending order
     std::uint16_t marks;
-    bool reached;        // a gradient has come, defined or not; not a mark, for workers read those while a pass sets this
-    std::uint32_t send;  // of a source: its place in the list of sends
+    bool reached;        // a gradient, defined or not, has come. Not a mark: workers read the marks while the pass sets this
+    std::uint32_t send;  // of a source: index in the list of sends
 
     bool executes() const noexcept { return (marks & (needed | captured)) != 0; }
   };
 
-  /// An input of the pass that is captured: the gradient at `input` of `vertex` is the answer `output`.
+  /// A captured input: the gradient at `input` of `vertex` becomes result `output` of the pass.
   struct capture {
     std::uint32_t vertex;
     std::uint32_t input;
     std::uint32_t output;
   };
 
-  /// Nothing to run.
+  /// An empty plan.
   plan() = default;
 
-  /// `inputs` empty: everything executes. `capturing`: the inputs are answers, else functions to run.
+  /// If `inputs` is empty, every function executes. `capturing`: the pass returns the gradients of the inputs; otherwise it
+  /// runs the inputs' functions.
   plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends, const torch::autograd::edge_list& inputs,
        bool capturing) {
     build(roots, sends, inputs, capturing, nullptr);
   }
 
-  /// Makes another plan of this one, in the memory that it has.
+  /// Replaces this plan by the plan of another graph and reuses the memory.
   void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
              const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order);
 
-  /// The vertex of a function, or none where the walk did not meet it.
+  /// The vertex of a function; `none` if the walk did not meet the function.
   std::uint32_t find(const torch::autograd::Node& function) const { return numbers_.find(&function, none); }
 
-  /// Bytes that it holds on to.
+  /// Bytes of memory that the plan holds.
   std::size_t memory() const noexcept;
 
   std::vector<vertex> vertices;
   std::vector<edge> edges;
-  std::vector<edge> roots;           // where each root gradient goes
-  std::vector<std::uint32_t> sends;  // the vertex of each send
-  std::vector<capture> captures;     // by vertex
-  std::uint32_t slot_count = 0;      // inputs of all vertices
-  bool leaves_out_outputs = false;   // some function that runs has outputs which nothing takes, because of the inputs
+  std::vector<edge> roots;           // by root: where its gradient goes
+  std::vector<std::uint32_t> sends;  // by send: its vertex
+  std::vector<capture> captures;     // sorted by vertex
+  std::uint32_t slot_count = 0;      // the number of inputs of all vertices
+  bool leaves_out_outputs = false;   // because of the inputs, some function that runs has an output that nothing takes
 
  private:
   std::uint32_t add(torch::autograd::Node* function, std::uint32_t rank);
@@ -95,7 +96,7 @@ class plan {
   void mark_ancestors(std::vector<std::uint32_t> marked);
 
   node_map numbers_;
-  std::size_t walked_ = 0;  // vertices whose edges are known
+  std::size_t walked_ = 0;  // the number of vertices whose edges are known
 };
 
 }  // namespace troupe::engine

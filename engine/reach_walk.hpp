@@ -9,10 +9,10 @@
 
 namespace troupe::engine {
 
-/// Finds the recvs that vertices lead to, without recursion, and each function once over all calls.
+/// Finds the recvs that given vertices lead to, without recursion. All calls of one reach_walk visit each vertex once.
 class reach_walk {
  public:
-  /// The messages of the recvs not found before. `from` may hold plan::none.
+  /// The messages of those recvs that no earlier call has found. `from` may contain plan::none.
   std::vector<message_id> operator()(const plan& graph, std::vector<std::uint32_t> from);
 
  private:

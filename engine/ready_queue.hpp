@@ -7,13 +7,13 @@
 
 namespace troupe::engine {
 
-/// The functions of one graph task that can run. The next one is that of the highest rank and, within it, of the highest
-/// sequence number.
-///   RQ-1  equal ones come out in the order of libtorch's queue (a binary heap of the standard library), so that on one thread
-///         the order of a pass, hooks included, is libtorch's to the last tie. Not so within nested passes: libtorch's heap
-///         then holds what is ready in the outer ones too, and a tie may come out another way.
-/// A reentrant pass is a graph task of its own and runs to its end inside the function that started it: deeper first holds
-/// without a place in this key.
+/// The ready functions of one graph task. The next function is the one of the highest rank and, among functions of that rank,
+/// of the highest sequence number.
+///   RQ-1  equal entries come out in the order of libtorch's queue (a binary heap of the standard library). So on one thread
+///         the order of a pass, hooks included, is libtorch's even for equal entries. Nested passes are an exception:
+///         libtorch's heap then also holds ready functions of the outer passes, and equal entries may come out in another
+///         order.
+/// The key has no nesting depth: a nested pass is a graph task of its own and ends before the function that started it.
 class ready_queue {
  public:
   struct entry {

@@ -25,14 +25,14 @@ recording_order::recording_order(std::vector<recording> of) : recordings_(std::m
   give_ranks();
 }
 
-// Walks the places in lexicographic order, in which a call's comes right after those it was made from.
+// Visits the places in lexicographic order: the place of a call comes right after the place of its caller.
 void recording_order::give_ranks() {
   std::vector<std::uint32_t> order(recordings_.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return recordings_[a].place < recordings_[b].place; });
   strand_.resize(recordings_.size());
   std::uint32_t rank = 0;
-  std::vector<std::uint32_t> open;  // recordings whose places begin one another
+  std::vector<std::uint32_t> open;  // recordings whose places are prefixes of each other, the shortest first
   const auto close = [&] {
     const program_place& inner = recordings_[open.back()].place;
     open.pop_back();
@@ -106,7 +106,7 @@ program_place pass_recorder::place_of(const program_place& key) const {
 void pass_recorder::note(std::uint64_t from, program_place place) {
   const std::uint64_t to = at::sequence_number::peek();
   const std::uint64_t thread = at::RecordFunction::currentThreadId();
-  // A step may record nothing but a sum, which has its own place already.
+  // If a step has recorded only a sum, the sum has been noted already, at a place of its own.
   const bool known = !made.empty() && made.back().thread == thread && made.back().from == from && made.back().to == to;
   if (to > from && !known) {
     made.push_back({thread, from, to, std::move(place), {}});

@@ -11,19 +11,21 @@
 
 namespace troupe::engine {
 
-/// The function on the side that received tensors. Run in a pass, it hands the gradients to the outlet of the graph task that
-/// runs it (see graph_task_settings.hpp); outside one it throws and says that a context's backward is needed.
+/// The autograd function for a message on the node that received its tensors. In a pass, the function hands its gradients to
+/// the outlet of the graph task that runs it (see graph_task_settings.hpp). In a pass without an outlet, the function throws
+/// c10::Error: only the backward of a context can go on at the node that sent the tensors.
 struct recv_backward : public torch::autograd::Node {
   recv_backward(context_id context, message_id message) : context(context), message(message) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
   std::string name() const override { return "troupe::recv_backward"; }
 
   const context_id context;
-  const message_id message;  // names the node that sent the tensors
+  const message_id message;  // includes the id of the node that sent the tensors
 };
 
-/// Makes the tensors marked in `requires_grad` outputs of one recv_backward. Tensors of a dtype that can't require grad are
-/// refused by name. Returns tensors that share the storage of those given. An undefined tensor stays as it is.
+/// Returns the given tensors; those marked in `requires_grad` are outputs of one new recv_backward. The returned tensors share
+/// the storage of the given ones. An undefined tensor stays undefined. Throws c10::Error if the dtype of a marked tensor
+/// cannot require grad.
 std::vector<at::Tensor> attach_recv(context_id context, message_id message, const std::vector<at::Tensor>& tensors,
                                     const std::vector<bool>& requires_grad);
 

@@ -9,10 +9,10 @@
 
 namespace troupe::engine {
 
-/// Where the gradients of the roots start. Throws c10::Error that names the root which does not require grad.
+/// The gradient edges of the roots. Throws c10::Error with the index of a root that does not require grad.
 torch::autograd::edge_list root_edges(const std::vector<at::Tensor>& roots);
 
-/// One gradient a root: those given, and ones for scalar roots where none is (an empty list or an undefined tensor).
+/// One gradient per root: the given one, or ones for a scalar root without one (an empty list or an undefined tensor).
 torch::autograd::variable_list root_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients);
 
 }  // namespace troupe::engine

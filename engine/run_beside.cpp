@@ -23,8 +23,9 @@ std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::na
 
 }  // namespace
 
-// Runs serially and looks at the clock once in a while, until something takes long for the second time: one large function has
-// none to run beside. Returns how many functions have run.
+// Runs functions serially, and reads the clock after every 1 to 32 of them, until such a group takes long for the second time.
+// A single large function is no reason to go on to workers, because nothing would run beside it. Returns how many functions
+// have run.
 std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
   constexpr int most_at_once = 32;
   std::size_t functions = 0;
@@ -50,7 +51,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
   return functions;
 }
 
-// Where functions are large: times each, and hands over those that were large when they ran last.
+// Runs a pass that has large functions: times each function, and hands those to workers that took long the last time.
 void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   cpu_workers& workers = *settings.workers;
   std::size_t functions = 0;
@@ -63,7 +64,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   if (!sums) {
     sums.emplace(graph, functions);
   }
-  current_pass_id();  // the same for all threads
+  current_pass_id();  // draws the id now: all threads of the pass see the same id
   large_functions = 0;
   auto* const here = running_pass::innermost();
   warning_relay warnings;
@@ -81,14 +82,14 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
       failure = std::current_exception();
     }
   }
-  warnings.replay_and_rethrow(failure);  // nobody is at work any more
+  warnings.replay_and_rethrow(failure);  // no worker runs a job of this pass any more
   workers.busy().store(large_functions > 1, std::memory_order_relaxed);
 }
 
 void graph_task::implementation::share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop) {
   while (!stopped(stop)) {
     for (const auto& done : board.collect()) {
-      finish(*done);  // the function's own error comes before that of a handler of its warnings
+      finish(*done);  // throws the function's own error before replay() can throw one of a warning handler
       warnings.replay();
     }
     if (!ready.empty()) {
@@ -121,7 +122,7 @@ void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_
   run_here_and_finish(*next);
 }
 
-// On this thread or a worker's.
+// Called on the thread of the pass or of a worker.
 void graph_task::implementation::run_job(job& next) {
   const plan::vertex& vertex = graph.vertices[next.index];
   const auto start = clock::now();

@@ -17,44 +17,44 @@ class outlet;
 class ready_queue;
 struct graph_task_settings;
 
-/// What a pass gathers apart from gradients. It stays with the graph task between two stretches of work.
-///   RP-2  callbacks are in the order in which they were queued, also where several threads run functions of the pass. All of
-///         these threads see one id.
+/// What a pass collects apart from gradients. The notes stay with the graph task between two bursts.
+///   RP-2  callbacks are kept in the order in which they were queued, even if several threads run functions of the pass. All
+///         of these threads see the same id.
 struct pass_notes {
   void queue(std::function<void()> callback);
 
-  std::atomic<std::int64_t> id{-1};  // given out when first asked for
+  std::atomic<std::int64_t> id{-1};  // drawn at the first request
   std::mutex queueing;
   std::vector<std::function<void()>> callbacks;  // run when the pass has finished
-  std::uint64_t made_from = 0;                   // in anomaly mode: functions made by the one that runs count from here
+  std::uint64_t made_from = 0;                   // in anomaly mode: the sequence number when the running function began
 };
 
-/// The pass that runs on this thread, from construction to destruction. Passes within passes form a stack.
-///   RP-1  the innermost one is that which runs now, also where a deep stack went on at another thread.
+/// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.
+///   RP-1  the innermost pass is the pass that runs now, even if a deep stack went on on another thread.
 class running_pass {
  public:
-  /// All arguments outlive it. `function`: the vertex that runs now, or plan::none.
+  /// All arguments must outlive the object. `function`: the vertex that runs now, or plan::none.
   running_pass(const graph_task_settings& settings, const plan& graph, const ready_queue& ready, const std::uint32_t& function,
                pass_notes& notes) noexcept;
   ~running_pass();
   running_pass(const running_pass&) = delete;
   running_pass& operator=(const running_pass&) = delete;
 
-  /// Null where this thread runs none.
+  /// The pass that this thread runs now; null if it runs none.
   static running_pass* innermost() noexcept;
 
-  /// How many passes run within each other on the stack of this thread.
+  /// The number of nested passes on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
-  /// Where gradients leave the node by, and whether the pass has other functions ready.
+  /// The outlet by which gradients leave the node, and whether the pass has other ready functions.
   struct way_out {
     outlet* to = nullptr;
     bool more = false;
   };
-  /// That of this thread's pass. No outlet where the thread runs no pass, or one that does not leave the node.
+  /// The way out of this thread's pass. The outlet is null if the thread runs no pass, or a local pass.
   static way_out leaves_by() noexcept;
 
-  /// Null where none runs, as during final callbacks.
+  /// The function that runs now; null if none runs, for example during final callbacks.
   torch::autograd::Node* current_function() const noexcept {
     return function_ == plan::none ? nullptr : graph_.vertices[function_].function;
   }
@@ -76,7 +76,8 @@ class running_pass {
   running_pass* outer_;
 };
 
-/// Makes the calling thread go on where another one waits, until the end of the scope: its innermost pass is `outer`.
+/// Until the end of the scope, `outer` is the innermost pass of the calling thread. For a thread that continues the work of a
+/// thread that waits.
 class same_passes {
  public:
   explicit same_passes(running_pass* outer) noexcept;

@@ -12,8 +12,8 @@
 
 namespace troupe::engine {
 
-/// The function on the side that sent tensors forward. It has no inputs in the local graph; the gradients that come back from
-/// the peer are its outputs (graph_task::deliver).
+/// The autograd function for a message on the node that sent its tensors. The function has no inputs in the local graph. Its
+/// outputs are the gradients that come back from the peer (graph_task::deliver).
 struct send_backward : public torch::autograd::Node {
   send_backward(message_id message, torch::autograd::edge_list next) : Node(std::move(next)), message(message) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;  // the identity
@@ -22,7 +22,7 @@ struct send_backward : public torch::autograd::Node {
   const message_id message;
 };
 
-/// Makes the send for the tensors of `tensors` that require grad (its edges, in order), or null if none does.
+/// Makes the send_backward for those tensors that require grad, one edge each, in order; null if no tensor requires grad.
 std::shared_ptr<send_backward> attach_send(message_id message, const std::vector<at::Tensor>& tensors);
 
 }  // namespace troupe::engine

@@ -7,7 +7,7 @@ namespace troupe::engine {
 
 namespace {
 
-// How many gradients each vertex gets. The plan's own counts fall while the pass runs.
+// The number of gradients that each vertex gets. The counts in the plan itself fall while the pass runs.
 std::vector<std::uint32_t> gradients_to_come(const plan& graph) {
   std::vector<std::uint32_t> missing(graph.vertices.size(), 0);
   const auto count = [&](const plan::edge& to) {
@@ -49,7 +49,7 @@ std::vector<std::uint32_t> serial_order(const plan& graph) {
     order.push_back(ready.pop());
     const plan::vertex& vertex = graph.vertices[order.back()];
     if ((vertex.marks & (plan::needed | plan::source)) == 0) {
-      continue;  // captured only: what comes after it does not execute
+      continue;  // captured only: the functions after this one do not execute
     }
     for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
       take(graph.edges[vertex.first_edge + i]);

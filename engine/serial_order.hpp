@@ -8,8 +8,8 @@
 
 namespace troupe::engine {
 
-/// The vertices that execute, in the order of a serial pass that has every source at its start. Takes no notice of what has
-/// run.
+/// The vertices that execute, in serial order: the order of a pass on one thread that has all sources at its start. Which
+/// functions have already run makes no difference.
 std::vector<std::uint32_t> serial_order(const plan& graph);
 
 }  // namespace troupe::engine

@@ -12,24 +12,25 @@
 
 namespace troupe::engine {
 
-/// Sums gradients in the order in which one thread would make them with all sources at hand, whatever the order of their
-/// arrival. Only a pass that waits for sends, or runs functions at once, needs it: otherwise arrival is that order.
-///   SS-1  what comes in its turn is added at once; what comes too early is held until all before it came or were skipped.
+/// Sums gradients in serial order (serial_order.hpp), in whatever order they arrive. Only a pass that waits for sends or runs
+/// functions in parallel needs this class; in other passes gradients arrive in serial order.
+///   SS-1  a gradient is added as soon as all gradients before it were added or skipped. Until then it is held.
 class serial_sums {
  public:
-  /// `done`: how many functions of the serial order have run, one after the other.
+  /// `done`: the number of functions that have run, from the start of the serial order.
   explicit serial_sums(const plan& graph, std::size_t done = 0);
 
-  /// The gradient along an edge has come for `buffer`, the input `slot`.
+  /// The gradient along `edge` has come, for the input `slot`, whose sum is `buffer`.
   void add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value);
 
-  /// None will come along this edge. Adds nothing by itself, so that no tensor is touched here.
+  /// No gradient will come along `edge`. The call touches no tensor; settle() adds what may now be added.
   void skip(std::uint32_t edge) { state_[place_[edge]] = skipped; }
 
-  /// Adds what is still held for the input: everything before it was skipped.
+  /// Adds the held gradients of the input that waited only for skipped ones.
   void settle(std::uint32_t slot, at::Tensor& buffer);
 
-  /// Calls `after(edge, from)` after each sum: what this thread recorded from sequence number `from` on belongs to it.
+  /// Calls `after(edge, from)` after each sum: the functions that this thread recorded from sequence number `from` on belong
+  /// to the sum.
   void on_sum(std::function<void(std::uint32_t edge, std::uint64_t from)> after);
 
   void clear() noexcept { held_.clear(); }
@@ -37,12 +38,12 @@ class serial_sums {
  private:
   enum arrival : std::uint8_t { missing, held, skipped };
 
-  std::vector<std::uint32_t> place_;  // of an edge, among all; the places of one slot are neighbours in serial order
-  std::vector<std::uint32_t> next_;   // of a slot: the first place not added yet
-  std::vector<std::uint32_t> end_;    // of a slot: past its last place
-  std::vector<arrival> state_;        // of a place
-  std::vector<at::Tensor> held_;      // of a place
-  std::vector<std::uint32_t> edge_;   // of a place; with after_sum_ only
+  std::vector<std::uint32_t> place_;  // by edge: its place; the places of one slot are consecutive, in serial order
+  std::vector<std::uint32_t> next_;   // by slot: the first place that is not added yet
+  std::vector<std::uint32_t> end_;    // by slot: one past its last place
+  std::vector<arrival> state_;        // by place
+  std::vector<at::Tensor> held_;      // by place: the gradient that waits
+  std::vector<std::uint32_t> edge_;   // by place: its edge; used with after_sum_ only
   std::function<void(std::uint32_t, std::uint64_t)> after_sum_;
 };
 

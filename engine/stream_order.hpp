@@ -12,31 +12,32 @@
 
 namespace troupe::engine {
 
-/// Keeps a pass in order whose functions run on streams of an accelerator. The engine asks, on the thread that runs the pass;
-/// devices/streams.hpp answers, with the promises.
+/// Orders the work of a pass whose functions run on streams of an accelerator. The engine calls this interface on the thread
+/// that runs the pass. devices/streams.hpp implements the interface and lists its promises.
 class stream_order {
  public:
   virtual ~stream_order() = default;
 
-  /// This thread begins, or goes on, with the pass. Its current streams are the caller's until end().
+  /// The thread begins or continues the pass. The streams that are current now are the caller's streams until end().
   virtual void begin() = 0;
   virtual void end() = 0;
 
-  /// Around all that belongs to one function, from the taking of its inputs to the handing over of its outputs.
+  /// enter() and leave() enclose everything that belongs to one function, from taking its inputs to handing over its outputs.
   virtual void enter(const plan::vertex& function) = 0;
   virtual void leave() noexcept = 0;
 
-  /// Adds a gradient that the entered function (or the caller, where none is) has made to an input of `consumer`.
+  /// Adds a gradient to an input of `consumer`. The entered function has made the gradient, or the caller if no function is
+  /// entered.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) = 0;
 
-  /// The same where another adds: `value` is made ready for `sum`, which runs where `consumer` will.
+  /// As the other add(), but `sum` does the addition: `value` is made ready for `sum`, which runs where `consumer` will run.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) = 0;
 
-  /// The caller will have this tensor, which the entered function has made or been given.
+  /// Makes `result` ready for the caller. The entered function has made or received this tensor.
   virtual void give_to_caller(const at::Tensor& result) = 0;
 };
 
-/// Begin and end of a pass, or of a stretch of it, on this thread; the end also after an error.
+/// Calls begin() and end() for a pass or a burst on this thread. end() is called after an error too.
 class pass_streams {
  public:
   explicit pass_streams(stream_order* order) : order_(order), thrown_(std::uncaught_exceptions()) {
@@ -51,7 +52,7 @@ class pass_streams {
     try {
       order_->end();
     } catch (...) {
-      if (std::uncaught_exceptions() == thrown_) {  // else a function's error comes first
+      if (std::uncaught_exceptions() == thrown_) {  // an error of a function takes precedence
         throw;
       }
     }
@@ -64,7 +65,7 @@ class pass_streams {
   int thrown_;
 };
 
-/// Enters a function, and leaves it.
+/// Calls enter() for a function, and leave() at the end of the scope.
 class entered_stream {
  public:
   entered_stream(stream_order& order, const plan::vertex& function) : order_(order) {
@@ -83,7 +84,7 @@ class entered_stream {
   stream_order& order_;
 };
 
-/// Null where all functions run on the CPU: such a pass asks nothing. Defined in devices/streams.cpp.
+/// The stream order for the pass; null if all functions run on the CPU. Defined in devices/streams.cpp.
 std::unique_ptr<stream_order> make_stream_order(const plan& graph);
 
 }  // namespace troupe::engine

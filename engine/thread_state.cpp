@@ -53,13 +53,13 @@ void thread_state_keeper::state::note() {
   torch_functions.note();
   saved_tensors.note();
   noted_keys = *keys;
-  // Each kind of dispatch mode and dispatcher includes a key of its own as long as there is one.
+  // Each kind of dispatch mode and dispatcher includes a dispatch key of its own while one is active.
   const c10::DispatchKeySet of_python{DispatchKey::Python, DispatchKey::PythonDispatcher, DispatchKey::Functionalize};
   has_empty_containers = !noted_keys.included_.has_any(of_python) && !autograd->get_graph_exec_group() &&
                          observers->sorted_tls_callbacks_.empty() && *functorch == nullptr &&
                          PythonTorchFunctionTLS::stack_len() == 0 && saved_tensors->stack.empty() &&
                          !saved_tensors->disabled_error_message;
-  if (has_empty_containers) {  // else they may be Python's
+  if (has_empty_containers) {  // otherwise the containers may hold Python objects
     noted_autograd = *autograd;
     noted_torch_functions = PythonTorchFunctionTLS::get_disabled_state();
     noted_observed = observers->tls_record_function_enabled_;
@@ -67,7 +67,7 @@ void thread_state_keeper::state::note() {
   }
 }
 
-// Where the containers were empty. The dispatch keys come last, for others change them.
+// For a state whose containers were empty. The dispatch keys come last, because the other calls change them.
 void thread_state_keeper::state::set_back() const {
   c10::AutogradState::set_tls_state(noted_autograd);
   at::set_record_function_tls_({{}, noted_observed});
@@ -81,8 +81,9 @@ void thread_state_keeper::state::set_back() const {
   c10::impl::_force_tls_local_dispatch_key_set(noted_keys);
 }
 
-// To note a state takes longer than to find that nothing has changed since, so the thread keeps one for its next keeper. A plain
-// pointer: one with a destructor would be asked at each use whether it has been made.
+// Noting a state takes longer than finding that nothing has changed since. Therefore each thread keeps a state for its next
+// keeper. `spare` is a plain pointer: a thread-local object with a destructor would be checked at each use for whether it
+// exists.
 thread_state_keeper::state& thread_state_keeper::take_state() {
   if (state* const kept = std::exchange(spare, nullptr)) {
     return *kept;
@@ -117,7 +118,7 @@ thread_state_keeper::autocast_types thread_state_keeper::types_now() {
   return {at::autocast::get_autocast_dtype(at::kCPU), at::autocast::get_autocast_dtype(at::kCUDA)};
 }
 
-// What is in the containers, each entry as a number.
+// The contents of the containers, each element as a number.
 c10::SmallVector<std::uintptr_t, 16> thread_state_keeper::contents() const {
   c10::SmallVector<std::uintptr_t, 16> all;
   for (const auto& observer : state_.observers->sorted_tls_callbacks_) {
@@ -152,7 +153,7 @@ void thread_state_keeper::set_back() {
   whole_ ? at::ThreadLocalState::setThreadLocalState(*whole_) : state_.set_back();
   at::autocast::set_autocast_dtype(at::kCPU, types_.cpu);
   at::autocast::set_autocast_dtype(at::kCUDA, types_.cuda);
-  state_.note();  // a container that holds what it held may have other memory
+  state_.note();  // a container with the same elements may have other memory now
 }
 
 }  // namespace troupe::engine

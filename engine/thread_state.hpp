@@ -19,20 +19,21 @@
 
 namespace troupe::engine {
 
-/// Keeps libtorch's thread-local state as the thread has it at construction. libtorch sets all of it around each function, which
-/// takes longer than a function of troupe's; the keeper looks for changes instead.
-///   TH-1  restore() looks for changes of these: grad, inference and forward grad mode, multithreading, view replay, whether
+/// Restores libtorch's thread-local state to what it was at construction. libtorch sets the whole state around each function,
+/// which takes longer than all else that troupe does for a function. The keeper checks for changes instead.
+///   TH-1  restore() checks for changes of: grad, inference and forward grad mode, multithreading, view replay, whether
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
-///         functorch, observers (record functions). Where one of these has changed, restore() sets all of these back.
-///   TH-2  autocast's types on the CPU and CUDA, which only calls into libtorch tell, are looked at by the destructor alone, and
-///         set back with the rest.
-///   TH-3  where nothing has changed, restore() takes a few nanoseconds and allocates nothing.
-///   TH-4  not looked at, for it would cost too much: autocast's types of other devices, debug info, the handler of warnings,
-///         objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors below the
-///         topmost ones. If nothing else has changed, a change of these stays.
-///   TH-5  where restore() sets the rest back, the containers decide about TH-4: modes, default hooks or the reason that disables
-///         them, layers, observers, group of graph execution. If one of them held something at construction, all of TH-4 but the
-///         handler of warnings is set back too. If all were empty, TH-4 is left alone, but default hooks go.
+///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
+///   TH-2  only calls into libtorch tell autocast's types on the CPU and CUDA. Therefore only the destructor checks these
+///         types. They are set back with the rest.
+///   TH-3  if nothing has changed, restore() takes a few nanoseconds and allocates nothing.
+///   TH-4  not checked, because a check would cost too much: autocast's types of other devices, debug info, the warning
+///         handler, objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors
+///         below the topmost ones. If nothing else has changed, a change of these stays.
+///   TH-5  when restore() sets the rest back, what happens to the state in TH-4 depends on the containers: modes, default
+///         hooks or the reason that disables them, layers, observers, group of graph execution. If one of them held something
+///         at construction, all of TH-4 except the warning handler is set back too. If all were empty, TH-4 is left alone,
+///         except that default hooks are removed.
 class thread_state_keeper {
  public:
   thread_state_keeper();
@@ -40,7 +41,7 @@ class thread_state_keeper {
   thread_state_keeper(const thread_state_keeper&) = delete;
   thread_state_keeper& operator=(const thread_state_keeper&) = delete;
 
-  /// To be called on the thread of the constructor.
+  /// To be called on the thread that constructed the keeper.
   void restore() {
     if (is_changed()) {
       set_back();
@@ -48,7 +49,8 @@ class thread_state_keeper {
   }
 
  private:
-  // A thread-local object of libtorch's and the bytes that it had. They change with the size of a container in it.
+  // A thread-local object of libtorch and a copy of its bytes. The bytes change when the size of a container in the object
+  // changes.
   template <class Value>
   class watched {
    public:
@@ -72,7 +74,7 @@ class thread_state_keeper {
     alignas(16) std::array<std::uint64_t, sizeof(Value) / sizeof(std::uint64_t)> bytes_;
   };
 
-  // What restore() looks at, and what of it is to be set back where all containers were empty.
+  // What restore() checks, and the values that set_back() sets if all containers were empty.
   struct state {
     state();
     bool is_changed() const {
@@ -114,7 +116,7 @@ class thread_state_keeper {
 
   state& state_;
   const autocast_types types_;
-  // Only where a container holds something: a copy of everything takes long.
+  // Set only if a container holds something, because a copy of the whole state takes long.
   std::unique_ptr<at::ThreadLocalState> whole_;
   c10::SmallVector<std::uintptr_t, 16> contents_;
 };

@@ -7,13 +7,14 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
-/// What differs between the versions of libtorch that troupe builds with: 2.11 is pinned, later ones should build.
+/// The differences between the versions of libtorch that troupe builds with. Version 2.11 is pinned; later versions should
+/// build too.
 namespace troupe::engine {
 
-/// How a graph holds its functions.
+/// The pointer with which a graph holds a function.
 using node_pointer = decltype(torch::autograd::Edge::function);
 
-/// Makes an autograd function whose graph is freed without recursion, however deep it is.
+/// Makes an autograd function. The graph behind it is freed without recursion, however deep the graph is.
 template <class Function, class... Arguments>
 std::shared_ptr<Function> make_node(Arguments&&... arguments) {
   return std::shared_ptr<Function>(new Function(std::forward<Arguments>(arguments)...), torch::autograd::deleteNode);

@@ -9,15 +9,16 @@
 
 namespace troupe::engine {
 
-/// Holds warnings of other threads back until the thread of the caller, whose handler they are for, replays them.
+/// Collects warnings of other threads until the calling thread replays them to its own warning handler.
 class warning_relay final : public c10::WarningHandler {
  public:
   void process(const c10::Warning& warning) override;
 
-  /// Hands what was held back to the handler of this thread, in order.
+  /// Hands the collected warnings to the warning handler of this thread, in order.
   void replay();
 
-  /// The same where work has ended: `failure`, unless it is null, is thrown afterwards, also where the handler throws too.
+  /// Replays the warnings after the work has ended. Then throws `failure`, unless it is null, or else what the warning handler
+  /// threw.
   void replay_and_rethrow(std::exception_ptr failure);
 
  private:

@@ -11,10 +11,10 @@
 
 namespace troupe::engine {
 
-/// The parts of a graph task that grow with its graph. The last one of a thread is kept for the next task, unless it is large:
-/// short passes would otherwise spend their time in the allocator.
+/// The parts of a graph task that grow with its graph. Each thread keeps the last workspace for its next task, unless the
+/// workspace is large. Short passes would otherwise spend most of their time in the allocator.
 struct workspace {
-  /// Empty, with the memory that an earlier task of this thread gave back.
+  /// An empty workspace, with the memory that an earlier task of this thread gave back.
   static std::unique_ptr<workspace> take();
 
   /// Frees the tensors and keeps the memory for the next task of this thread.
@@ -23,7 +23,7 @@ struct workspace {
   plan graph;
   std::vector<at::Tensor> slots;  // inputs of all functions
   ready_queue ready;
-  std::vector<at::Tensor> inputs;  // of the function that runs
+  std::vector<at::Tensor> inputs;  // inputs of the function that runs
 };
 
 }  // namespace troupe::engine

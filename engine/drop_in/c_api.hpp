@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// The functions of `libtroupe.so` by their C names, for programs that load it at run time. See install.hpp. 0, or -1 where it
-/// failed.
+/// The C functions of `libtroupe.so`, for programs that load the library at run time (see install.hpp). They return 0, or -1
+/// after an error.
 extern "C" {
 __attribute__((visibility("default"))) int troupe_install_engine();
 __attribute__((visibility("default"))) int troupe_uninstall_engine();

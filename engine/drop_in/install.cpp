@@ -21,15 +21,18 @@ variable_list run_on_libtorch(Engine& engine, const engine::pass_request& reques
                         request.inputs);
 }
 
-/// In the place of libtorch's engine, which still does what is no pass: anomaly metadata, default hooks, threads.
-///   IE-1  it has the threads and queues of libtorch's engine, once a pass ran or the engine was installed or uninstalled.
-///   IE-2  making it starts no thread: children may be forked until the first pass.
+/// The engine that takes the place of libtorch's engine. libtorch's engine still does what is not a pass: anomaly metadata,
+/// default hooks, threads.
+///   IE-1  this engine has the threads and queues of libtorch's engine, once a pass ran or the engine was installed or
+///         uninstalled.
+///   IE-2  the constructor starts no thread: a program may fork children until its first pass.
 class installed_engine final : public Engine {
  public:
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
 
-  // Libtorch starts threads once a process, for the engine that is asked first. That may be this one: libtorch's distributed
-  // autograd asks the default engine. The other one is given them here. Pre: libtorch is not starting them on another thread.
+  // libtorch starts threads once per process, for the engine that is asked first. That may be this engine, because libtorch's
+  // distributed autograd asks the default engine. This function gives the threads to the other engine. Precondition: libtorch
+  // is not starting them on another thread.
   void share_started_threads() {
     const std::scoped_lock lock(sharing_);
     auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);
@@ -73,10 +76,11 @@ class installed_engine final : public Engine {
     libtorch_.thread_on_exception(task, function, error);
   }
 
-  // Where libtorch has started the threads for this engine, its own engine runs them: Python's gives each thread a state of
-  // Python's. Both engines count the thread: the start of this one waits for it, and so does the end of libtorch's.
+  // If libtorch has started the threads for this engine, libtorch's own engine runs them: Python's engine gives each thread a
+  // Python thread state. Both engines count the thread, because the start of this engine waits for that count, and so does the
+  // end of libtorch's engine.
   void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
-    share_started_threads();  // what runs on the thread looks for the queues in libtorch's engine
+    share_started_threads();  // functions on this thread look for the queues in libtorch's engine
     if (should_increment) {
       increment_non_reentrant_thread_count();
     }
@@ -103,7 +107,7 @@ class installed_engine final : public Engine {
 };
 
 std::mutex installing;
-installed_engine* ours = nullptr;  // made once and never destroyed: passes may run until the process ends
+installed_engine* ours = nullptr;  // made once and never destroyed, because passes may run until the process ends
 
 Engine& stub_of_ours() { return *ours; }
 Engine& stub_of_libtorch() { return ours->libtorch(); }

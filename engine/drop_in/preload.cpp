@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libtroupe_preload.so: LD_PRELOAD puts its definitions before libtorch's own, in programs that know nothing of troupe. It is
-// loaded before any libtorch is, also into processes that never load one, with whatever C++ library they have. So it refers to
-// nothing but the C library; the engine comes from libtroupe.so, beside it, once libtorch is there.
+// libtroupe_preload.so, for LD_PRELOAD in programs that were not built with troupe. Its definitions take precedence over
+// libtorch's. The library is loaded before any libtorch, also into processes that never load libtorch, with whatever C++
+// library a process has. Therefore it uses nothing but the C library. The engine is in libtroupe.so in the same folder, which
+// is loaded at the first use of libtorch.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -33,17 +34,17 @@ set_compiled_function libtorchs_set_compiled = nullptr;
 current_function libtorchs_current = nullptr;
 engine_entry troupes_execute = nullptr;
 current_entry troupes_current = nullptr;
-bool is_compiled = false;  // compiled autograd takes passes apart by itself
+bool is_compiled = false;  // compiled autograd is on: libtorch gives passes to the compiler
 pthread_once_t loading = PTHREAD_ONCE_INIT;
 
-/// libtorch's own definition of what one here hides.
+/// Sets `hidden` to libtorch's own definition, which a definition in this file hides.
 template <class Function>
 void find(const char* name, Function& hidden) {
   void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
   hidden = reinterpret_cast<Function>(libtorch == nullptr ? nullptr : dlsym(libtorch, name));
 }
 
-/// The path of `file`, seen from the folder of the library that holds `address`.
+/// The path of `file`, relative to the folder of the library that contains `address`.
 void beside(const void* address, const char* file, path& result) {
   Dl_info library{};
   dladdr(address, &library);
@@ -52,7 +53,7 @@ void beside(const void* address, const char* file, path& result) {
   std::snprintf(result, sizeof result, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - name + 1), name, file);
 }
 
-/// Where Python's package says which version it is, it has to be the one that libtroupe.so was built for.
+/// False if Python's package names another version than the one that libtroupe.so was built for.
 bool is_known_version() {
   path name;
   beside(reinterpret_cast<const void*>(libtorchs_execute), "../version.py", name);

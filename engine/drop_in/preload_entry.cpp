@@ -19,7 +19,7 @@ using troupe::engine::node_pointer;
 static_assert(sizeof(variable_list) == sizeof(troupe::preload::opaque_list));
 static_assert(sizeof(node_pointer) == sizeof(troupe::preload::opaque_pointer));
 
-/// Engine::execute as a function: the member is hidden by libtroupe_preload.so, which knows where the hidden one is.
+/// Engine::execute as a plain function. libtroupe_preload.so hides the member function and knows its address.
 using execute_function = variable_list (*)(Engine*, const edge_list&, const variable_list&, bool, bool, bool, const edge_list&);
 
 execute_function libtorchs_execute = nullptr;
@@ -29,7 +29,7 @@ variable_list run_on_libtorch(Engine& engine, const troupe::engine::pass_request
                            request.accumulate_grad, request.inputs);
 }
 
-/// With TROUPE_REPORT set, says at the end of the process what ran where.
+/// If TROUPE_REPORT is set, prints at the end of the process how many passes ran on which engine.
 struct report_at_exit {
   ~report_at_exit() {
     if (std::getenv("TROUPE_REPORT") != nullptr) {
@@ -43,7 +43,7 @@ const report_at_exit report;
 
 }  // namespace
 
-/// What libtroupe_preload.so calls; preload_entry.hpp has the types without libtorch's.
+/// Called by libtroupe_preload.so. preload_entry.hpp has the same types without libtorch.
 extern "C" __attribute__((visibility("default"))) variable_list troupe_preload_entry(
   execute_function execute, Engine* engine, const edge_list& roots, const variable_list& gradients, bool keep_graph,
   bool create_graph, bool accumulate_grad, const edge_list& inputs);

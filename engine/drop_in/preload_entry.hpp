@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Between libtroupe_preload.so, which knows nothing of libtorch, and libtroupe.so, which it loads. Types of libtorch have
-/// their shape for the calling convention alone.
+/// The interface between libtroupe_preload.so, which is built without libtorch, and libtroupe.so, which libtroupe_preload.so
+/// loads. Types of libtorch have their size only, which the calling convention needs.
 namespace troupe::preload {
 
-/// A torch::autograd::variable_list: three words that the caller makes room for.
+/// A torch::autograd::variable_list: three words in memory of the caller.
 struct opaque_list {
   opaque_list(const opaque_list&);
   ~opaque_list();
@@ -19,13 +19,15 @@ struct opaque_pointer {
   void* words[2];
 };
 
-/// torch::autograd::Engine::execute. The engine, roots, their gradients, keep_graph, create_graph, accumulate_grad, inputs.
+/// torch::autograd::Engine::execute. Arguments: engine, roots, their gradients, keep_graph, create_graph, accumulate_grad,
+/// inputs.
 using execute_function = opaque_list (*)(void*, const void*, const void*, bool, bool, bool, const void*);
 
-/// `troupe_preload_entry` of libtroupe.so: the same, with libtorch's own definition before it.
+/// `troupe_preload_entry` of libtroupe.so. The first argument is libtorch's own execute; the others are those of execute.
 using engine_entry = opaque_list (*)(execute_function, void*, const void*, const void*, bool, bool, bool, const void*);
 
-/// torch::autograd::get_current_node, and `troupe_preload_current_function` of libtroupe.so, which is given libtorch's.
+/// torch::autograd::get_current_node, and `troupe_preload_current_function` of libtroupe.so, which takes libtorch's as
+/// argument.
 using current_function = opaque_pointer (*)();
 using current_entry = opaque_pointer (*)(current_function);
 

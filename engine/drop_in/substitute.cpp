@@ -35,7 +35,7 @@ namespace {
 std::atomic<std::uint64_t> substituted{0};
 std::atomic<std::uint64_t> left_to_libtorch{0};
 
-// libtorch runs the functions of these on the thread that called.
+// libtorch runs functions of these device types on the calling thread.
 bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::kMeta || type == at::kLazy; }
 
 bool has_accelerator() {
@@ -52,7 +52,7 @@ bool has_accelerator() {
 }
 
 bool uses_accelerator(const plan& graph) {
-  // Few functions are looked at faster than the list of accelerators.
+  // A few functions are checked faster than the list of accelerators.
   constexpr std::size_t few = 16;
   if (graph.vertices.size() > few && !has_accelerator()) {
     return false;
@@ -81,7 +81,7 @@ class scoped_value {
   Value*& place_;
 };
 
-/// A pass of ours while libtorch runs its private function.
+/// A pass on troupe's engine, while libtorch runs the private function around it.
 struct inner_pass {
   explicit inner_pass(const pass_request& request) : request(request) {}
 
@@ -107,7 +107,7 @@ struct inner_pass {
     captures = task.take_captures();
   }
 
-  // Where the gradients of the roots do not fit, the error has libtorch's words.
+  // If the gradients of the roots do not fit, the error has libtorch's text.
   graph_task started(graph_task_settings&& settings) const {
     try {
       return graph_task(std::move(settings));
@@ -122,16 +122,16 @@ struct inner_pass {
   running_pass* const outer = running_pass::innermost();
   variable_list captures;
   graph_task* running = nullptr;
-  std::exception_ptr foreign;  // what was thrown and is no std::exception
-  bool for_libtorch = true;    // also where libtorch never gets to the private function
+  std::exception_ptr foreign;  // an exception that is no std::exception
+  bool for_libtorch = true;    // libtorch's engine has to run the pass; also if libtorch never calls the private function
 };
 
-/// Stands for an exception that libtorch's engine would not get through in one piece.
+/// Replaces an exception that libtorch's engine would not pass on unchanged.
 struct foreign_exception final : std::exception {
   const char* what() const noexcept override { return "an exception that is no std::exception was thrown in a backward pass"; }
 };
 
-/// The one function that libtorch sees. Its sequence number takes none from the thread's counter.
+/// The only function that libtorch sees. Its sequence number is given, so the thread's counter does not advance.
 struct private_root final : Node {
   explicit private_root(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
     add_input_metadata(gradient);
@@ -144,7 +144,7 @@ struct private_root final : Node {
       const same_passes here(pass->outer);
       pass->run();
     } catch (const std::exception&) {
-      throw;  // libtorch notes it, Python's engine with what Python knows of it
+      throw;  // libtorch keeps the exception; Python's engine adds Python's error state
     } catch (...) {
       pass->foreign = std::current_exception();
       throw foreign_exception();
@@ -155,11 +155,11 @@ struct private_root final : Node {
   inner_pass* pass = nullptr;
 };
 
-/// What libtorch's engine is given to run: the private function, as a root with a gradient.
+/// The graph that libtorch's engine runs: the private function, as a root with a gradient.
 struct private_graph {
   private_graph() : gradients{scalar()}, root(make_node<private_root>(gradients[0])) { edges.emplace_back(root, 0); }
 
-  // Not through the dispatcher: the pass may run under a mode that traces or replaces operators.
+  // Made without the dispatcher, because the pass may run under a mode that traces or replaces operators.
   static at::Tensor scalar() { return at::Tensor(at::detail::empty_cpu({}, at::kFloat, false, std::nullopt)); }
 
   bool in_use() const { return root.use_count() > 2; }
@@ -169,7 +169,7 @@ struct private_graph {
   edge_list edges;
 };
 
-/// A private graph for one pass: the thread's own, or a new one where that is in use by a pass around this one.
+/// A private graph for one pass: the thread's own, or a new one if a pass around this one uses the thread's own.
 class private_graph_lease {
  public:
   explicit private_graph_lease(inner_pass& pass) : graph_(spare ? std::move(spare) : std::make_unique<private_graph>()) {
@@ -178,7 +178,7 @@ class private_graph_lease {
 
   ~private_graph_lease() {
     graph_->root->pass = nullptr;
-    if (!graph_->in_use()) {  // another thread of libtorch's may still hold on to a nested pass
+    if (!graph_->in_use()) {  // another thread of libtorch may still refer to a nested pass
       spare = std::move(graph_);
     }
   }
@@ -195,7 +195,8 @@ class private_graph_lease {
 
 thread_local std::unique_ptr<private_graph> private_graph_lease::spare;
 
-// Inside libtorch's pass of one function, another of one function gains nothing.
+// libtorch runs a pass of one function around each pass of troupe's engine. So a pass that has only one function gains nothing
+// from troupe's engine.
 bool is_single_function(const edge_list& roots) {
   const auto& edges = roots.front().function->next_edges();
   return roots.size() == 1 && std::none_of(edges.begin(), edges.end(), [](const auto& edge) { return edge.is_valid(); });
@@ -218,9 +219,10 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   substituted.fetch_add(1, std::memory_order_relaxed);
   inner_pass pass(request);
   const private_graph_lease graph(pass);
-  // Inputs make libtorch trim the pass, which is what it looks at to tell checkpointing whether all of the graph runs.
+  // With inputs, libtorch regards the pass as one that does not run the whole graph. Checkpointing asks libtorch for that.
   const edge_list inputs = request.inputs.empty() ? edge_list() : graph->edges;
-  // libtorch's warning about graphs in `.grad` is for accumulating passes; publish() sets the grad mode of the others.
+  // libtorch warns about graphs in `.grad` if create_graph is on, which concerns accumulating passes only. publish() sets the
+  // grad mode of the other passes.
   const bool create_graph = request.create_graph && request.accumulate_grad;
   try {
     libtorch(engine, {graph->edges, graph->gradients, request.keep_graph, create_graph, true, inputs});

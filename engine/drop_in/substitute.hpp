@@ -14,10 +14,10 @@ struct Engine;
 
 namespace troupe::engine {
 
-/// What libtorch's Engine::execute is asked to do.
+/// The arguments of libtorch's Engine::execute.
 struct pass_request {
   const torch::autograd::edge_list& roots;
-  const torch::autograd::variable_list& gradients;  // of the roots
+  const torch::autograd::variable_list& gradients;  // one per root
   bool keep_graph;
   bool create_graph;
   bool accumulate_grad;
@@ -27,26 +27,26 @@ struct pass_request {
 /// Runs a request on libtorch's engine.
 using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine&, const pass_request&);
 
-/// Runs a pass on troupe's engine, inside one of libtorch's that consists of a single private function.
-///   SU-1  everything that libtorch keeps by thread is what it would be: current graph task, exec info, functions in the graph,
-///         keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes, and with it
-///         the thread: that of libtorch's pool where it would go on there. Passes of troupe's own API are nested in it as in
-///         any other.
-///   SU-2  what a function throws comes out as it is, also what is no std::exception.
-///   SU-3  a pass that troupe's engine does not take goes to libtorch's own, before anything of it has run: one with functions
-///         on an accelerator, one in anomaly mode, one that libtorch refuses, one that compiled autograd replaces, one of a
+/// Runs a pass on troupe's engine, inside a pass of libtorch's engine that has one private function.
+///   SU-1  everything that libtorch keeps by thread is what it would be in a pass of libtorch's engine: current graph task,
+///         exec info, functions in the graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings,
+///         depth of nested passes. The thread is the same too: where libtorch would continue a nested pass on a thread of its
+///         pool, that thread runs it. Passes of troupe's own API nest in such a pass as in any other.
+///   SU-2  exceptions come out unchanged, also those that are no std::exception.
+///   SU-3  a pass that troupe's engine does not take goes to libtorch's engine before any function has run. These are: a pass
+///         with functions on an accelerator, in anomaly mode, that libtorch refuses, that compiled autograd replaces, or of a
 ///         single function.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
 
-/// What libtorch's get_current_node() would answer on its own engine, given what it answers: in a pass of troupe's, the
+/// Turns the answer of libtorch's get_current_node() into the answer on libtorch's engine: in a pass of troupe's engine, the
 /// function that runs instead of the private one.
 node_pointer current_function(node_pointer libtorchs);
 
-/// Passes so far, of all threads.
+/// The number of passes so far, on all threads.
 struct pass_counts {
-  std::uint64_t troupe;    // run on troupe's engine, also those that failed
-  std::uint64_t libtorch;  // left to libtorch's
+  std::uint64_t troupe;    // run on troupe's engine, failed ones included
+  std::uint64_t libtorch;  // left to libtorch's engine
 };
 pass_counts passes_so_far() noexcept;
 

@@ -20,7 +20,7 @@ using torch::autograd::Node;
 
 namespace {
 
-// libtorch hands out no graph task, but the address of one member.
+// libtorch does not give access to its current graph task, but to the address of one member of it.
 GraphTask& current_task() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   TORCH_INTERNAL_ASSERT(exec_info != nullptr, "troupe: not inside a pass of libtorch's engine");
@@ -45,8 +45,8 @@ void publish_exec_info(const plan& graph, GraphTask& task) {
   }
 }
 
-// Only asked for where a pass is kept to one thread. libtorch counts edges between functions, not those from the roots, and so
-// names a root that another one leads to twice.
+// Called only if the pass is kept to one thread, because libtorch answers for the order only then. libtorch counts the edges
+// between functions, but not those from the roots. Therefore libtorch names a root twice if another function leads to it.
 void publish_order(const plan& graph, GraphTask& task) {
   task.dependencies_.clear();
   task.graph_roots_.clear();
@@ -66,7 +66,7 @@ void publish_order(const plan& graph, GraphTask& task) {
 
 void publish(const plan& graph, bool trimmed, bool create_graph) {
   GraphTask& task = current_task();
-  // libtorch leaves out a single root.
+  // If the pass has a single root, libtorch leaves the root out.
   const std::uint32_t left_out = graph.roots.size() == 1 ? graph.roots[0].vertex : plan::none;
   if (graph.vertices.size() > 1) {
     task.nodes_in_graph_.reserve(graph.vertices.size());

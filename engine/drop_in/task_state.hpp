@@ -8,14 +8,14 @@
 
 namespace troupe::engine {
 
-/// Tells libtorch's current graph task, which runs our private function, about the functions of the plan: what
-/// get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order() answer, and with the exec info which
-/// gradients libtorch's own functions compute.
-///   DT-1  answers are those of libtorch's engine for the same pass, except that the private function is in them.
+/// Tells libtorch's current graph task, which runs troupe's private function, about the functions of the plan. libtorch then
+/// answers for them in get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order(). The exec info also
+/// decides which gradients libtorch's own functions compute.
+///   DT-1  the answers are those of libtorch's engine for the same pass, except that they include the private function.
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 
-/// Takes from libtorch's current graph task the final callbacks that it has so far.
+/// Removes and returns the final callbacks that libtorch's current graph task has so far.
 std::vector<std::function<void()>> take_callbacks();
 
 }  // namespace troupe::engine

@@ -39,7 +39,7 @@ initiator::steps initiator::found(const std::vector<message_id>& recvs) {
   --asked_;
   steps result;
   for (const auto& recv : recvs) {
-    participants_.insert(recv.node);  // asking makes it begin
+    participants_.insert(recv.node);  // the request makes that node take part
     if (live_[recv.node].insert(recv).second) result.discover[recv.node].push_back(recv);
   }
   asked_ += result.discover.size();

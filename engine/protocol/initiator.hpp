@@ -15,19 +15,21 @@
 
 namespace troupe::protocol {
 
-/// The side of a distributed pass that started it: decides when it is complete, when to look for unused sends, and aborts it.
+/// The initiator's part in a distributed pass: decides when the pass is complete, when to look for unused sends, and when to
+/// abort the pass.
 ///
-/// The pass is quiet when all its weight has come home. If every node that has begun is settled by then, it is complete.
-/// Otherwise some send waits for gradients that will never come: the initiator asks from the real roots on which sends the
-/// recvs lead to, node by node, and prunes the rest. So a pass whose results are all used pays for no discovery.
-///   IN-1  it completes exactly once: with success only when the weight is whole and all that began are settled.
-///   IN-2  the first failure wins; it completes with it once every node asked to abort has answered, is down or ran out of
-///         time.
-///   IN-3  one discovery is enough: each node it reaches is pruned, whether it has begun or not.
-///   IN-4  without discovery (fast mode) a pass with an unused send fails as soon as all else is done.
+/// The pass is quiet when the whole weight is back at the initiator (weight throwing, see purse.hpp). If every node that has
+/// begun is settled then, the pass is complete. Otherwise some send waits for gradients that will never come. The initiator
+/// then starts a discovery: from the real roots on, it asks node by node which sends the recvs lead to. All other sends are
+/// pruned. So a pass whose results are all used pays nothing for discovery.
+///   IN-1  the pass completes exactly once. It succeeds only if the weight is whole and all nodes that began are settled.
+///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
+///         is down or has run out of time.
+///   IN-3  one discovery is enough: each node that the discovery reaches is pruned, whether that node has begun or not.
+///   IN-4  without discovery (fast mode), a pass with an unused send fails as soon as everything else is done.
 class initiator {
  public:
-  /// `participants`: nodes that are known to have joined the context, this one included. `discovers`: false in fast mode.
+  /// `participants`: the nodes known to have joined the context, this one included. `discovers`: false in fast mode.
   initiator(node_id here, std::set<node_id> participants, bool discovers = true);
 
   struct failure {
@@ -39,13 +41,13 @@ class initiator {
     purse carried;
   };
 
-  /// What the shell has to do after an event. Messages to `here` go to the local participant.
+  /// What the shell (the actor around the initiator) has to do after an event. Messages to `here` go to the local participant.
   struct steps {
-    bool walk_roots = false;                              // ask the local task for recvs from the real roots, then found(...)
-    std::map<node_id, std::vector<message_id>> discover;  // ask, then found(...) with the answer
+    bool walk_roots = false;                              // ask the local task which recvs the roots lead to, then found(...)
+    std::map<node_id, std::vector<message_id>> discover;  // ask these nodes which recvs these sends lead to, then found(...)
     std::map<node_id, pruned> prune;
-    std::vector<node_id> abort;   // ask, then aborted(...)
-    std::vector<node_id> unused;  // fast mode: sends of theirs get no gradient, and failed(...) has to follow
+    std::vector<node_id> abort;   // ask these nodes to abort, then aborted(...)
+    std::vector<node_id> unused;  // fast mode: nodes with sends that get no gradient; failed(...) has to follow
     bool complete = false;        // the pass is over: result() says how
   };
 
@@ -53,22 +55,22 @@ class initiator {
   /// An answer to walk_roots or to one discover.
   steps found(const std::vector<message_id>& recvs);
   steps failed(node_id from, errc code, std::string text);
-  /// A node answered an abort and named those it had sent gradients to.
+  /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients.
   steps aborted(node_id from, const std::vector<node_id>& sent_to);
-  /// A node is down: the pass fails if it takes part; it owes no answers.
+  /// Node `who` is down. The pass fails if that node takes part. No answers are expected from it any more.
   steps peer_down(node_id who, std::string text);
-  /// Time for aborts is up.
+  /// The time for the answers to aborts is up.
   steps abort_timeout();
 
-  /// Nodes that are not known to be done with the pass, for the text of an error.
+  /// The nodes that are not known to be settled, for error texts.
   std::vector<node_id> unsettled() const;
 
-  /// None while it runs and after success.
+  /// Empty while the pass runs and after success.
   const std::optional<failure>& result() const noexcept { return failure_; }
   bool complete() const noexcept { return phase_ == phase::complete; }
   bool aborting() const noexcept { return phase_ == phase::aborting; }
 
-  /// All it decides by: two of equal state go on alike. For explorations.
+  /// All state that decisions depend on: two initiators of equal state behave alike. Used by explorations in tests.
   auto state() const noexcept {
     return std::tie(participants_, home_, phase_, live_, asked_, down_, abort_asked_, abort_open_, failure_, discovers_);
   }
@@ -86,7 +88,7 @@ class initiator {
   purse home_;
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;
-  std::size_t asked_ = 0;  // walks and discovers not answered yet
+  std::size_t asked_ = 0;  // walks and discoveries that are not answered yet
   std::set<node_id> down_;
   std::set<node_id> abort_asked_;
   std::set<node_id> abort_open_;

@@ -13,7 +13,7 @@ void add_names(std::vector<node_id>& into, const std::vector<node_id>& names) {
     if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
 }
 
-// Kept in ascending order without repetition: two halves make the next bigger part.
+// Keeps the exponents ascending and without repetition: two equal parts become one part of twice the weight.
 void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
   for (;;) {
     auto at = std::lower_bound(weight.begin(), weight.end(), exponent);

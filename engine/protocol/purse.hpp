@@ -3,9 +3,10 @@
 
 #include <troupe/messages/purse.hpp>
 
-/// Weights that tell a pass's initiator when nothing is under way.
-///   PU-1  split and merge keep the sum: what is given and what stays add up to what was there.
-///   PU-2  a purse without weight names no nodes: names travel with weight, so a whole purse holds all of them.
+/// Termination detection by weight throwing (Mattern; Huang). A pass starts with weight 1, and every message of the pass
+/// carries a part of it. When the initiator has the whole weight back, no message and no burst of the pass is under way.
+///   PU-1  split and merge keep the sum: the part that is given away and the part that stays add up to the former weight.
+///   PU-2  a purse without weight names no nodes. Names travel with weight, so a whole purse has all names.
 namespace troupe::protocol {
 
 /// The purse that a pass starts with: weight 1.
@@ -17,13 +18,13 @@ bool is_whole(const purse& from) noexcept;
 /// True if the purse holds no weight.
 inline bool is_empty(const purse& from) noexcept { return from.weight.empty(); }
 
-/// True if all that have begun are settled.
+/// True if all nodes that have begun are settled.
 bool all_settled(const purse& from);
 
-/// Adds `other` to `into`; names are kept once.
+/// Adds `other` to `into`. Each name is kept once.
 void merge(purse& into, purse other);
 
-/// Gives away a part of the weight and keeps the rest and the names. `from` must hold weight.
+/// Gives away a part of the weight. `from` keeps the rest and the names. `from` must have weight.
 purse split(purse& from);
 
 /// Gives away everything.

@@ -23,32 +23,36 @@ struct tensor_offer;
 struct tensor_piece;
 
 /// The elements of large tensors, which arrive in pieces ahead of the messages that hold the tensors. Reading a tensor_piece
-/// adds to it, `read` adds what a tensor_offer offers, reading the message takes from it. Safe from any thread.
-///   AT-1  a transfer holds no more memory than came or was read for it, whatever it announces.
-///   AT-2  only what came without a gap, from its first byte to its last, is handed out.
-///   AT-3  of a transfer that a piece does not fit nothing is left.
+/// adds its elements. `read` adds the elements that a tensor_offer offers. Reading the message takes the elements out. All
+/// functions are safe from any thread.
+///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
+///   AT-2  only elements that came without a gap, from the first byte to the last, are handed out.
+///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
 class arriving_tensors {
  public:
-  /// Smaller pieces are refused unless they end a transfer, smaller transfers altogether: each has a page at least.
+  /// The smallest transfer, and the smallest piece unless it is the last of its transfer: each takes at least one page of
+  /// memory. Smaller ones are refused.
   static constexpr std::uint64_t least_bytes = 4096;
 
-  /// Takes what a piece brought: the first byte of a transfer begins it (anew), a total of 0 drops it. Null, or what is wrong.
+  /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops
+  /// its transfer. Returns null, or what is wrong with the piece.
   const char* add(const tensor_piece& about, caf::span<const caf::byte> elements);
 
-  /// More than that at once is refused: each offer is a message, so memory grows no faster than messages come.
+  /// The largest piece that may be offered; larger ones are refused. Each offer is a message, so memory grows no faster than
+  /// messages come.
   static constexpr std::uint64_t most_offered = std::uint64_t{16} << 20;
 
-  /// Reads what is offered out of the sender's memory, on this thread, while others may go on; none, or what is wrong: `refused`
-  /// where nothing of that process can be read.
+  /// Reads an offered piece out of the sender's memory, on this thread and without blocking other threads. Returns no error on
+  /// success; `refused` if nothing can be read from that process; `malformed_message` if the offer is wrong.
   std::optional<error> read(const tensor_offer& offer, const memory_mark& given);
 
-  /// The elements of a transfer, which is over then; none if it is not whole or not of that size.
+  /// Ends a transfer and returns its elements. Returns an empty storage if the transfer is not complete or has another size.
   c10::Storage take(node_id from, std::uint64_t transfer, std::uint64_t bytes);
 
-  /// Of a node that is gone.
+  /// Drops all transfers from a node that is gone.
   void drop(node_id from);
 
-  /// That came and were not taken.
+  /// The number of bytes that have come and were not taken.
   std::uint64_t bytes() const;
 
  private:
@@ -57,14 +61,15 @@ class arriving_tensors {
     std::uint64_t total = 0;
     std::uint64_t came = 0;
   };
-  using key = std::pair<std::uint64_t, std::uint64_t>;  // sender and number
+  using key = std::pair<std::uint64_t, std::uint64_t>;  // sender and number of the transfer
   struct extent {
     std::uint64_t total;
     std::uint64_t offset;
     std::uint64_t bytes;
   };
 
-  // Where a piece goes; null, or what is wrong, and then nothing is left of the transfer.
+  // Finds the arrival that a piece belongs to. Returns null, or what is wrong with the piece; then nothing of the transfer is
+  // kept.
   const char* find_place(const key& which, const extent& piece, arrival*& place);
   const char* refuse(const key& which, const char* why);
 
@@ -73,17 +78,17 @@ class arriving_tensors {
   std::map<key, arrival> arrivals_;
 };
 
-/// What the configuration of an actor system derives from if the system takes tensors in pieces.
+/// Base class for the configuration of an actor system that takes tensors in pieces.
 class takes_tensors {
  public:
   virtual ~takes_tensors() = default;
   arriving_tensors& arriving() const noexcept { return arriving_; }
 
  private:
-  mutable arriving_tensors arriving_;  // a system hands out its configuration as const
+  mutable arriving_tensors arriving_;  // mutable, because an actor system hands out its configuration as const
 };
 
-/// Those of the actor system that reads; null if it takes none.
+/// The arriving tensors of the actor system that reads from `source`; null if that system takes no tensors in pieces.
 arriving_tensors* arriving_at(caf::deserializer& source) noexcept;
 
 }  // namespace troupe

@@ -26,12 +26,12 @@ struct attribute {
 /// Named values, as `{{"width", 128}, {"causal", true}}`.
 using attributes = std::map<std::string, attribute>;
 
-/// The named value. Throws troupe::error (misuse) that says which one is missing or has another type than T
-/// (bool, std::int64_t, double, std::string; an integer is taken where a double is asked for).
+/// The value of that name. Throws troupe::error (misuse) if the name is missing or its value is not of type T (bool,
+/// std::int64_t, double, std::string). An integer is accepted where a double is asked for.
 template <class T>
 T get(const attributes& from, const std::string& name);
 
-/// The same with a default for a name that is not there.
+/// As get(), but returns `otherwise` if the name is missing.
 template <class T>
 T get_or(const attributes& from, const std::string& name, T otherwise);
 

@@ -9,7 +9,7 @@ namespace troupe {
 
 namespace {
 
-// What CAF's own errors mean to a user of troupe.
+// The code of troupe that a CAF error means for users.
 errc meaning_of(caf::sec code) {
   switch (code) {
     case caf::sec::request_timeout:

@@ -12,17 +12,19 @@
 
 CAF_ERROR_CODE_ENUM(troupe::errc, "troupe")
 
-/// troupe's errors as CAF's, and back.
+/// Conversions between troupe's errors and CAF's.
 namespace troupe {
 
 /// An error between actors: code and text.
 caf::error make_error(errc code, std::string text);
 
-/// What a handler caught: a troupe::error keeps its code, anything else is function_failed. `where` goes before the text.
+/// The CAF error for a caught exception: a troupe::error keeps its code, any other exception becomes function_failed. The text
+/// begins with `where`.
 caf::error make_error(const std::exception& caught, std::string_view where = {});
 
-/// Any error of an actor as users of the C++ API see it: ours with code and text, CAF's own by what it means here (a
-/// request's timeout is deadline_passed, a receiver that is gone peer_down). `where` goes before the text.
+/// The troupe::error for any CAF error. troupe's own errors keep code and text. CAF's errors get the code that they mean for
+/// users of troupe: a request timeout becomes deadline_passed, a receiver that is gone becomes peer_down. The text begins with
+/// `where`.
 error to_exception(const caf::error& from, std::string_view where = {});
 
 }  // namespace troupe

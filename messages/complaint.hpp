@@ -3,7 +3,7 @@
 
 namespace troupe {
 
-/// What is wrong with a header that was read, as text; null: nothing.
+/// What is wrong with a header that was read, as text; null if nothing is wrong.
 using complaint = const char*;
 
 }  // namespace troupe

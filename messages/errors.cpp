@@ -34,7 +34,7 @@ const char* to_text(errc code) noexcept {
     case errc::misuse:
       return "the API was used in a way it does not allow";
   }
-  return "an error this version does not know";  // a code of a newer node
+  return "an error this version does not know";  // the code comes from a newer node
 }
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// What went wrong between nodes. The text that travels with it says where and what to do.
+/// The kinds of errors between nodes. The text that travels with a code says where the error happened and what to do.
 enum class errc : std::uint8_t {
   none = 0,
   /// A message could not be read: its header or its sizes are not what the protocol says.
@@ -34,14 +34,14 @@ enum class errc : std::uint8_t {
   refused,
   /// The node is stopping.
   stopping,
-  /// The API was used in a way it does not allow.
+  /// The API was used in a way that it does not allow.
   misuse,
 };
 
-/// One line of text for a code.
+/// A short text for a code.
 const char* to_text(errc code) noexcept;
 
-/// An error as users of the C++ API see it: what() names the node, the function and the reason.
+/// The exception that users of the C++ API get: what() names the node, the function and the reason.
 class error : public std::runtime_error {
  public:
   error(errc code, const std::string& text) : std::runtime_error(text), code_(code) {}

@@ -11,16 +11,16 @@ namespace troupe {
 
 struct memory_mark;
 
-/// The memory of another process on this machine, as a tensor_offer names it. Reading needs the rights that a debugger needs.
-///   FM-1  nothing counts as read unless the process's memory held the mark when its elements were read, in one system call: the
-///         process is the one that was given the mark, also when numbers of processes were used again.
-///   FM-2  this process's own memory is refused.
+/// The memory of another process on this machine, as described in a tensor_offer. Reading it needs the rights of a debugger.
+///   FM-1  elements count as read only if the same system call found the mark in that process's memory. So the process is the
+///         one that was given the mark, even if the system has used a process number again.
+///   FM-2  the memory of the calling process is refused.
 struct foreign_memory {
-  std::uint64_t process = 0;  // its number, pid
-  std::uint64_t mark = 0;     // where the mark lies
+  std::uint64_t process = 0;  // process number (pid)
+  std::uint64_t mark = 0;     // address of the mark
 
-  /// Copies [address, address + bytes); none, or why not: `refused` where the process can't be read or is another one, else
-  /// `malformed_message`. What was copied before an error stays.
+  /// Copies [address, address + bytes). Returns no error on success; `refused` if the process cannot be read or is not the one
+  /// with the mark; otherwise `malformed_message`. After an error, `to` may hold a part of the bytes.
   std::optional<error> read(const memory_mark& given, std::uint64_t address, void* to, std::uint64_t bytes) const;
 };
 

@@ -7,7 +7,7 @@ namespace troupe {
 
 namespace {
 
-// Base 128, the lowest 7 bits first. False where it does not end within 10 bytes.
+// Reads a number in base 128, the lowest 7 bits first. Returns false if the number does not end within 10 bytes.
 bool take_varint(const caf::byte*& at, const caf::byte* end, std::uint64_t& value) noexcept {
   value = 0;
   for (unsigned shift = 0; shift < 70 && at != end; shift += 7) {
@@ -30,7 +30,7 @@ bool fields_are_within(caf::span<const caf::byte> message) noexcept {
     if (!take_varint(at, end, tag)) {
       return false;
     }
-    std::uint64_t bytes = 0;  // of the field's value
+    std::uint64_t bytes = 0;  // bytes of the field's value
     switch (tag & 7) {
       case 0:
         if (!take_varint(at, end, bytes)) {
@@ -50,7 +50,7 @@ bool fields_are_within(caf::span<const caf::byte> message) noexcept {
         bytes = 4;
         break;
       default:
-        return false;  // groups: no version of ours has any
+        return false;  // groups: no version of troupe sends any
     }
     if (bytes > static_cast<std::uint64_t>(end - at)) {
       return false;

@@ -7,16 +7,17 @@
 #include <string>
 #include <vector>
 
-/// Small id types. They are plain numbers with a meaning, so every room may include this header.
+/// Small id types: plain numbers with a type. Every room may include this header.
 namespace troupe {
 
-/// One process in the cluster. Drawn at random when the process starts, so a restarted node has another one. 0 is no node.
+/// One node of the cluster. The id is drawn at random when the node starts, so a restarted node has another id. 0 is no node.
 struct node_id {
   std::uint64_t value = 0;
   auto operator<=>(const node_id&) const = default;
 };
 
-/// A distributed autograd context: the node that opened it and that node's running number. Number 0 is no context.
+/// A distributed autograd context: the node that opened it, and a number that counts the contexts of that node. Number 0 is no
+/// context.
 struct context_id {
   node_id node;
   std::uint64_t number = 0;
@@ -24,17 +25,17 @@ struct context_id {
   auto operator<=>(const context_id&) const = default;
 };
 
-/// One message that joins two graphs: the node that sent it and that node's clock when it did.
-/// `number` comes from a Lamport clock, so a message sent because of another always has the higher number.
+/// A message that joins two graphs: the node that sent it, and the Lamport clock of that node at that time. If one message was
+/// sent because of another, it has the higher number.
 struct message_id {
   std::uint64_t number = 0;
   node_id node;
   auto operator<=>(const message_id&) const = default;
 };
 
-/// Where in a context's program something happens, the same on every run. Of a call: the place of what calls, then how many
-/// functions the calling thread had recorded and the number of the call. Places compare lexicographically. Empty: the
-/// context's own thread.
+/// Where in a context's program something happens; the same on every run. The place of a call is the place of its caller, then
+/// how many functions the calling thread had recorded, then the number of the call. Places compare lexicographically. The
+/// context's own thread has the empty place.
 using program_place = std::vector<std::uint64_t>;
 
 /// A backward pass of a context, counted from 1.
@@ -43,7 +44,7 @@ struct pass_number {
   auto operator<=>(const pass_number&) const = default;
 };
 
-/// An object (a module, an optimizer) that lives on a node. Number 0 is none.
+/// An object (a module, an optimizer) that lives on a node. Number 0 is no object.
 struct object_id {
   node_id node;
   std::uint64_t number = 0;

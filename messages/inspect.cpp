@@ -20,14 +20,14 @@ namespace troupe {
 
 namespace {
 
-constexpr std::size_t prefix_bytes = 12;  // uint32 header, uint64 payload
+constexpr std::size_t prefix_bytes = 12;  // length of the header (uint32) and of the payload (uint64)
 constexpr std::size_t max_header_bytes = std::size_t{1} << 30;
-constexpr std::size_t stack_bytes = 512;              // headers are mostly smaller
-constexpr std::size_t kept_header_bytes = 16 * 1024;  // of a thread's header object that is used again
+constexpr std::size_t stack_bytes = 512;              // most headers are smaller
+constexpr std::size_t kept_header_bytes = 16 * 1024;  // kept by each header object of a thread for the next message
 
 thread_local caf::error last_read_error;
 
-// Where a message keeps its tensors. Its header describes them in a field of that name.
+// True for messages with tensors. The header has a field of the same name that describes them.
 template <class T>
 constexpr bool has_tensors = one_of<T, autograd_message, call_request, call_result, propagate_gradients>;
 
@@ -51,7 +51,8 @@ auto& ahead_of(T& x) {
   }
 }
 
-// One header object a thread and type, so that a small message allocates nothing; its memory goes back after a big one.
+// One header object per thread and type, so that a small message allocates nothing. After a large message the object frees its
+// memory.
 template <class Header>
 class scratch {
  public:
@@ -75,16 +76,17 @@ class scratch {
   }
 
   Header& header_;
-  std::size_t bytes_ = kept_header_bytes + 1;  // until known
+  std::size_t bytes_ = kept_header_bytes + 1;  // until was() is called
 };
 
-// What a sink has of its message at most: the buffer of a connection may also hold short messages that have not left.
+// At most how many bytes of its message the sink has already. The buffer of a connection may also hold short messages that
+// have not left yet.
 std::uint64_t bytes_before(caf::serializer& sink) {
   auto* binary = dynamic_cast<caf::binary_serializer*>(&sink);
   return binary != nullptr ? binary->buf().size() : 0;
 }
 
-// At least by half: room for exactly one more message would move all that wait before it, message by message.
+// Grows the buffer by at least half. If it grew by one message at a time, every message would move all messages before it.
 void make_room(std::vector<char>& buffer, std::size_t bytes) {
   const auto needed = buffer.size() + bytes;
   if (needed > buffer.capacity()) {
@@ -107,7 +109,7 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   std::memcpy(buffer + sizeof short_bytes, &payload, sizeof payload);
   header.SerializeWithCachedSizesToArray(buffer + prefix_bytes);
   if (payload > 4096) {
-    // else a growing buffer copies the elements again and again
+    // otherwise the buffer would grow in steps and copy the elements each time
     if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) {
       make_room(binary->buf(), bytes + payload + 64);
     }
@@ -115,11 +117,11 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   return sink.apply_raw(bytes, buffer);
 }
 
-// CAF drops the error, and the receiver only sees that something is missing.
+// Prints the error, because CAF drops it and the receiver only sees that something is missing.
 void report_unwritten(const caf::error& why) noexcept {
   try {
     std::fprintf(stderr, "troupe: a message could not be written: %s\n", to_exception(why).what());
-  } catch (...) {  // no memory for the text
+  } catch (...) {  // no memory for the text: nothing is printed
   }
 }
 
@@ -160,7 +162,7 @@ caf::error write(caf::serializer& sink, const T& x) {
   return write_tensors(forms, sink);
 }
 
-// Only for errors: it builds the name anew.
+// For errors only: the name is built anew at each call.
 template <class T>
 caf::error malformed(const std::string& why) {
   return make_error(errc::malformed_message, header_t<T>::default_instance().GetTypeName() + ": " + why);

@@ -10,16 +10,16 @@
 #include <troupe/messages/messages.hpp>
 
 /// How messages travel. On the wire a message is: the length of its header (4 bytes) and of its payload (8 bytes), both
-/// little-endian, the header (messages/troupe.proto), the elements of its tensors. Promises to whoever reads:
+/// little-endian; the header (messages/troupe.proto); the elements of its tensors. Promises to every reader:
 ///   WI-1  reading never throws and never crashes, whatever the bytes are; a bad message gives malformed_message,
-///   WI-2  sizes are checked before anything is allocated: at most 48 bytes for a byte of header, elements once,
-///   WI-3  header fields and payload that this version does not know are passed over,
-///   WI-4  what is read equals what was sent, bit for bit, the strides of dense tensors included,
-///   WI-5  nothing is written of a message with a tensor that can't travel (see check_can_travel),
-///   WI-6  elements that came ahead of a message, in pieces, are those of one tensor of it (see arriving_tensors),
-///   WI-7  a struct that makes its CAF message longer than CAF's 32-bit length can say is not written: whoever reads the message
-///         finds that nothing came of the struct,
-///   WI-8  why a struct was not written is told on the sender's stderr.
+///   WI-2  sizes are checked before memory is allocated: at most 48 bytes for each byte of header, and the elements once,
+///   WI-3  header fields and payload that this version does not know are skipped,
+///   WI-4  the message that is read equals the message that was sent, bit for bit, including the strides of dense tensors,
+///   WI-5  of a message with a tensor that cannot travel nothing is written (see check_can_travel),
+///   WI-6  elements that came ahead of a message, in pieces, are used for one tensor of the message (see arriving_tensors),
+///   WI-7  a struct that makes its CAF message longer than CAF's 32-bit length allows is not written: the reader finds that
+///         nothing of the struct came,
+///   WI-8  the sender's stderr says why a struct was not written.
 namespace troupe {
 
 template <class T, class... Ts>
@@ -38,7 +38,7 @@ caf::error write_message(caf::serializer& sink, const T& x) noexcept;
 template <travelling T>
 caf::error read_message(caf::deserializer& source, T& x) noexcept;
 
-/// Name, ids, counts and shapes, for logs; never the elements of a tensor.
+/// The message as text for logs: name, ids, counts and shapes; never the elements of a tensor.
 template <travelling T>
 std::string to_string(const T& x);
 
@@ -52,8 +52,8 @@ caf::error inspect(caf::deserializer& source, T& x) {
   return read_message(source, x);
 }
 
-/// Why this thread could last not read a message, and forgets it; none where all could be read. CAF itself hands on only
-/// an empty message, so a broker asks here what to answer.
+/// Returns why this thread could not read its last unreadable message, and clears that error; no error if all messages could
+/// be read. CAF hands on only an empty message in such a case, so a broker asks here what to answer.
 caf::error take_read_error() noexcept;
 
 }  // namespace troupe

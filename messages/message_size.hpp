@@ -3,16 +3,16 @@
 
 #include <cstdint>
 
-/// How large messages can be: CAF gives the length of one 32 bits.
+/// The largest sizes of messages. CAF gives the length of a message 32 bits.
 namespace troupe {
 
-/// The tensors of one struct have at most so many bytes; headers take the rest of the message.
+/// The largest size of the tensors of one struct, in bytes. The header takes the rest of the message.
 inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
-/// The structs of one CAF message have at most so many bytes together: a message of an own actor may hold several. What follows
-/// them takes the rest of what a length of 32 bits can say.
+/// The largest size of all structs of one CAF message, in bytes. A message of a user's own actor may hold several structs.
+/// What follows the structs takes the rest of what 32 bits allow.
 inline constexpr std::uint64_t max_message_bytes = 0xff000000;
 
-/// What holds now: max_message_bytes, or what a test set.
+/// The current limit: max_message_bytes, or what a test has set.
 std::uint64_t longest_message() noexcept;
 /// For tests: sets a shorter length for all threads.
 void set_longest_message(std::uint64_t bytes) noexcept;

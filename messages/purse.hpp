@@ -8,9 +8,10 @@
 
 namespace troupe {
 
-/// What travels with every gradient of a pass, so that its initiator knows when nothing is under way any more.
-/// `weight` is a sum of 2^-e over its exponents: a pass starts with 1 and weight is only split and merged, never made.
-/// `begun` and `settled` name nodes that have begun the pass, and those that have no send left waiting.
+/// The weight of a pass that travels with each of its messages: termination detection by weight throwing (Mattern; Huang).
+/// `weight` is the sum of 2^-e over its exponents. A pass starts with weight 1. Weight is only split and merged, never made,
+/// so nothing of the pass is under way when the initiator has weight 1 again.
+/// `begun`: nodes that have begun the pass. `settled`: nodes that have no waiting send left.
 struct purse {
   std::vector<std::uint32_t> weight;
   std::vector<node_id> begun;

@@ -10,11 +10,12 @@
 
 namespace troupe {
 
-/// What `hello` says. Raised only when older nodes could misread a message; a new field of a header does not do that.
+/// The protocol version in `hello`. It rises only when older nodes could misread a message. A new field of a header is no
+/// reason to raise it.
 inline constexpr std::uint32_t protocol_version = 3;
 
-/// Makes every message type and the error category known to a node's configuration, under names that stay.
-/// Also silences libprotobuf, which would print a line for each bad message; the error says it all.
+/// Registers every message type and the error category in a node's configuration, under names that never change. Also silences
+/// libprotobuf, which would print a line for each bad message; the error has all information.
 void add_message_types(caf::actor_system_config& config);
 
 }  // namespace troupe

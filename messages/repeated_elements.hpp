@@ -6,16 +6,16 @@
 
 #include <ATen/core/Tensor.h>
 
-/// A tensor that was expanded has one element in memory for many places: the gradient of a sum is one number for all elements. Such a
-/// tensor travels as what is in memory, beside its shape.
+/// Tensors that repeat their elements. An expanded tensor has one element in memory for many places: the gradient of a sum is
+/// one number for all elements. Such a tensor travels as the elements in memory and its shape.
 namespace troupe {
 
-/// The tensor with size 1 in each dimension along which it repeats its elements (stride 0), detached; `shape` gets the whole shape. A
-/// tensor that repeats nothing comes back as it is, with an empty `shape`. Shares the storage.
+/// Returns the tensor, detached, with size 1 in each dimension along which it repeats its elements (stride 0); `shape` becomes
+/// the whole shape. A tensor that repeats nothing is returned unchanged, with an empty `shape`. The result shares the storage.
 at::Tensor without_repetition(const at::Tensor& tensor, std::vector<std::int64_t>& shape);
 
-/// The other way round; an empty `shape` leaves the tensor as it is. Throws troupe::error (malformed_message) where `shape` is none that
-/// the tensor can be expanded to, or one that no tensor has.
+/// The inverse: expands the tensor to `shape`. An empty `shape` leaves the tensor unchanged. Throws troupe::error
+/// (malformed_message) if the tensor cannot be expanded to `shape`, or if no tensor can have that shape.
 at::Tensor with_repetition(const at::Tensor& tensor, const std::vector<std::int64_t>& shape);
 
 }  // namespace troupe

@@ -35,7 +35,7 @@ constexpr std::uint32_t dimensions_mask = 0xffff;
 constexpr std::uint32_t strides_flag = 0x10000;
 
 at::IntArrayRef dimensions(const google::protobuf::RepeatedField<std::uint64_t>& from, int start, std::size_t count) {
-  // the signed type may alias; who reads them checks the sign
+  // the signed type may alias the unsigned one; the callers check the sign
   return {reinterpret_cast<const std::int64_t*>(from.data()) + start, count};
 }
 
@@ -78,7 +78,7 @@ bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
   return true;
 }
 
-// Copying moves bytes, whatever they mean, so any dtype of that size will do: not every one can copy itself.
+// A dtype of the same element size, for copying: a copy moves bytes, and not every dtype has a kernel that copies.
 at::ScalarType same_size(const at::Tensor& tensor) {
   switch (tensor.element_size()) {
     case 1:
@@ -94,25 +94,26 @@ at::ScalarType same_size(const at::Tensor& tensor) {
   }
 }
 
-// Walks the parallel arrays of a header. Each step yields one strided part.
+// The position in the parallel arrays of a header. Each step moves over one strided part.
 struct cursor {
   int part = 0;         // index into dtypes, shapes, payloads
   int size = 0;         // into sizes
   int stride = 0;       // into strides
   int sparse = 0;       // into coalesced
   int sparse_size = 0;  // into sparse_sizes
-  // when reading: what came ahead, by number of transfer
+  // when reading: the elements that came ahead, with the number of their transfer
   c10::SmallVector<std::pair<std::uint64_t, c10::Storage>, 2> came;
 };
 
-// The transfer that brought a part's elements; 0: they follow the header.
+// The transfer that brought the elements of a part; 0 if the elements follow the header.
 std::uint64_t transfer_of(const wire::Tensors& header, int part) { return part < header.ahead_size() ? header.ahead(part) : 0; }
 
 using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
 
-// Checks one strided part and moves on; `bytes` are those that follow the header. `index` counts all tensors, for the text.
+// Checks one strided part and moves on. `bytes`: the bytes of the part that follow the header. `index`: the tensor's index,
+// for the error text.
 std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   auto dtype = dtype_of(header.dtypes(at.part));
   if (!dtype) {
@@ -151,7 +152,7 @@ std::string check_part(const wire::Tensors& header, int index, cursor& at, std::
   return {};
 }
 
-// The shape of the sparse tensor whose values have the sizes given.
+// The shape of a sparse tensor from its sparse sizes and the sizes of its values.
 sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
   sizes_of_tensor result(sparse.begin(), sparse.end());
   result.append(values.begin() + 1, values.end());
@@ -187,7 +188,7 @@ std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std
   return {};
 }
 
-// Whether the columns of `indices` lie within the sizes and, for a coalesced tensor, ascend.
+// True if the columns of `indices` lie within the sizes and, if `ascending`, ascend.
 bool indices_fit(const at::Tensor& indices, at::IntArrayRef sizes, bool ascending) {
   const auto at = indices.accessor<std::int64_t, 2>();
   for (std::int64_t i = 0; i < at.size(1); ++i) {
@@ -206,7 +207,7 @@ bool indices_fit(const at::Tensor& indices, at::IntArrayRef sizes, bool ascendin
   return true;
 }
 
-// Reading a bool that is neither 0 nor 1 is undefined behaviour in every kernel.
+// A bool that is neither 0 nor 1 would be undefined behaviour in every kernel.
 bool holds_only_bools(const at::Tensor& tensor) {
   const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
   unsigned char seen = 0;
@@ -221,12 +222,12 @@ at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
                                                   c10::scalarTypeToTypeMeta(dtype));
 }
 
-// Another storage with the same elements, which are copied when one of the two is written to.
+// Another storage with the same elements (copy on write): the elements are copied when one of the two is written to.
 c10::Storage twin_of(const c10::Storage& storage) {
   return c10::Storage(c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl()));
 }
 
-// The elements that came ahead, as a tensor that has no shape yet; undefined if they did not come.
+// The elements that came ahead, as a tensor without a shape; undefined if they did not come.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
   const auto transfer = header.ahead(at.part);
   const auto bytes = header.payloads(at.part);
@@ -335,7 +336,7 @@ at::Tensor travelling_form(const at::Tensor& tensor) {
     return at::zeros(tensor.sizes(), tensor.options());
   }
   if (lazy) {
-    // resolving copies, and keeps the strides of a dense tensor
+    // resolving copies the tensor and keeps the strides of a dense one
     return travelling_form(tensor.resolve_conj().resolve_neg());
   }
   return tensor.detach().view(same_size(tensor)).clone(at::MemoryFormat::Contiguous).view(tensor.scalar_type());
@@ -472,7 +473,7 @@ caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, 
 caf::error write_tensors(const travelling_tensors& forms, caf::serializer& sink) {
   for (const at::Tensor& tensor : forms) {
     if (tensor.defined() && tensor.nbytes() != 0) {
-      // the serializer takes a pointer to non-const, but only reads
+      // apply_raw takes a pointer to non-const, but the serializer only reads
       if (auto failed = sink.apply_raw(tensor.nbytes(), const_cast<void*>(tensor.const_data_ptr()))) {
         return failed;
       }

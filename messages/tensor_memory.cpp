@@ -12,14 +12,14 @@ namespace troupe {
 
 namespace {
 
-constexpr std::size_t front_bytes = 64;  // of a block, ahead of the elements: keeps their alignment
+constexpr std::size_t front_bytes = 64;  // bytes of a block before its elements; keeps the alignment of the elements
 constexpr std::size_t page_bytes = 4096;
 
 }  // namespace
 
-// Lies in the front of its memory.
+// A block object lies at the start of its own memory.
 struct tensor_memory::block {
-  std::size_t bytes;  // of all, the front included
+  std::size_t bytes;  // bytes of the whole block, front included
   std::shared_ptr<free_list> home;
 
   static block* map(std::size_t bytes) {
@@ -57,7 +57,7 @@ tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept
 }
 
 void tensor_memory::free_list::give(block* freed) noexcept {
-  if (freed->bytes > kept_bytes) {  // else it would take the place of all others and not stay either
+  if (freed->bytes > kept_bytes) {  // otherwise it would displace all other blocks and then be freed too
     freed->unmap();
     return;
   }
@@ -86,7 +86,7 @@ std::size_t tensor_memory::kept() const { return free_->bytes(); }
 
 void tensor_memory::release(void* elements) noexcept {
   auto* freed = reinterpret_cast<block*>(static_cast<char*>(elements) - front_bytes);
-  const auto home = std::exchange(freed->home, nullptr);  // a free block keeps nothing alive
+  const auto home = std::exchange(freed->home, nullptr);  // a free block must not keep the list alive
   home->give(freed);
 }
 

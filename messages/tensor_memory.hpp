@@ -11,19 +11,21 @@
 
 namespace troupe {
 
-/// Memory for tensors that arrive. A block that was freed is used again: its pages are there, those of a fresh one would have to
-/// be zeroed by the system, which takes as long as filling it.
+/// Memory for tensors that arrive. Freed blocks are used again, because their pages exist. The system would have to zero the
+/// pages of a new block, which takes as long as filling them.
 ///   TM-1  a block takes no memory before something is written to it.
-///   TM-2  at most `kept_bytes` of free blocks are kept, the last ones freed; none once the memory and all its storages are gone.
+///   TM-2  at most `kept_bytes` of free blocks are kept, the last ones freed. None are kept once this object and all its
+///         storages are gone.
 class tensor_memory {
  public:
   static constexpr std::size_t kept_bytes = std::size_t{64} << 20;
 
   tensor_memory() : free_(std::make_shared<free_list>()) {}
 
-  /// A storage of so many bytes, not zeroed, aligned as libtorch's; may outlive this. Throws std::bad_alloc.
+  /// A storage of `bytes` bytes, not zeroed, aligned as libtorch aligns. The storage may outlive this object. Throws
+  /// std::bad_alloc.
   c10::Storage make(std::uint64_t bytes);
-  /// Bytes of the blocks that are free and kept.
+  /// The number of bytes in free blocks that are kept.
   std::size_t kept() const;
 
  private:
@@ -37,7 +39,7 @@ class tensor_memory {
 
    private:
     mutable std::mutex mutex_;
-    std::deque<block*> blocks_;  // the last one freed is last
+    std::deque<block*> blocks_;  // the last freed block is at the back
     std::size_t bytes_ = 0;
   };
 

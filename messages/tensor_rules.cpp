@@ -17,7 +17,7 @@ namespace troupe {
 
 namespace {
 
-// The place in this table is the number on the wire: append only.
+// The index in this table is the number on the wire: append only.
 constexpr std::array dtypes = {
   at::ScalarType::Bool,
   at::ScalarType::Byte,
@@ -54,7 +54,7 @@ constexpr auto numbers = [] {
   return table;
 }();
 
-// Likewise of the kinds of devices: append only.
+// The index in this table is the number of the kind of device on the wire: append only.
 constexpr std::array device_types = {
   c10::DeviceType::CPU, c10::DeviceType::CUDA, c10::DeviceType::PrivateUse1,
   c10::DeviceType::HIP, c10::DeviceType::XPU,  c10::DeviceType::MPS,
@@ -66,7 +66,7 @@ std::string layout_name(at::Layout layout) {
   return text.str();
 }
 
-// Bytes from the start of its storage that a strided tensor's elements span.
+// The bytes from the start of the storage to the end of the last element of a strided tensor.
 std::uint64_t bytes_spanned(const at::Tensor& tensor) {
   if (tensor.numel() == 0) {
     return 0;
@@ -91,7 +91,7 @@ namespace {
 
 std::string refusal(const at::Tensor& tensor);
 
-// Of a sparse tensor, whose indices and values travel.
+// Why a sparse tensor can't travel. Its indices and values are what travels.
 std::string refusal_of_sparse(const at::Tensor& tensor) {
   if (!tensor.device().is_cpu()) {
     return "is on device " + tensor.device().str() + "; send its cpu()";
@@ -225,7 +225,7 @@ void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view 
   std::uint64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) {
     const bool counts = tensor.defined() && !tensor.is_nested() && (tensor.is_sparse() || tensor.layout() == at::kStrided);
-    bytes += counts ? payload_bytes(tensor) : 0;  // others are refused one by one
+    bytes += counts ? payload_bytes(tensor) : 0;  // all other tensors are refused one by one
   }
   if (bytes > max_payload_bytes) {
     throw error{errc::unsupported_tensor, std::string{what} + ": the tensors have " + std::to_string(bytes) +

@@ -12,48 +12,49 @@
 
 #include <troupe/messages/message_size.hpp>
 
-/// Which tensors travel: strided and sparse (COO) ones on the CPU, of every dtype that has a size in bytes and is not
-/// quantised. Strided ones of an accelerator are copied to the CPU first (devices/staging.hpp); beside them travels which
-/// device they were on.
+/// Which tensors travel: strided and sparse (COO) tensors on the CPU, of every dtype that has a size in bytes and is not
+/// quantised. Strided tensors of an accelerator are copied to the CPU first (devices/staging.hpp); the number of their device
+/// travels with them.
 namespace troupe {
 
 inline constexpr std::size_t max_tensor_dimensions = 1024;
 inline constexpr std::int64_t max_stride = std::int64_t{1} << 40;
 
-/// Bytes of the elements that travel: of a sparse tensor those of indices and values, of an undefined one none.
+/// The bytes of the elements that travel: those of indices and values for a sparse tensor, 0 for an undefined one.
 std::uint64_t payload_bytes(const at::Tensor& tensor);
 
-/// Why a tensor can't travel, with its dtype and shape and what to do; empty if it can. An undefined tensor can.
+/// Why the tensor can't travel, with its dtype, its shape and what to do; empty if it can. An undefined tensor can travel.
 std::string why_it_cannot_travel(const at::Tensor& tensor);
 
-/// Throws troupe::error(unsupported_tensor), the text beginning with `what`, for a tensor that can't travel.
-/// Call it before sending: CAF drops an error met while it writes a message.
+/// Throws troupe::error(unsupported_tensor) if the tensor can't travel. The text begins with `what`. To be called before
+/// sending, because CAF drops an error that occurs while it writes a message.
 void check_can_travel(const at::Tensor& tensor, std::string_view what);
 
-/// Throws troupe::error(unsupported_tensor), the text beginning with `what`, if the tensors, wherever they are, have more bytes
-/// together than one struct may have.
+/// Throws troupe::error(unsupported_tensor) if the tensors, on whatever device they are, have more bytes together than one
+/// struct may have. The text begins with `what`.
 void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view what);
 
-/// check_can_travel for all, each named `what[index]`, and check_sum_travels.
+/// Calls check_can_travel for each tensor, named `what[index]`, and check_sum_travels for all.
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what);
 
-/// False for negative sizes, and for those whose product (a 0 counted as 1) has no place in 59 bits.
+/// False if a size is negative, or if the product of the sizes (0 counted as 1) needs more than 59 bits.
 bool shape_travels(at::IntArrayRef sizes) noexcept;
 
-/// Number of a dtype on the wire. None: it does not travel.
+/// The number of a dtype on the wire; none if the dtype does not travel.
 std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept;
 
-/// The dtype of such a number. None: this version does not know it.
+/// The dtype of a number on the wire; none if this version does not know the number.
 std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept;
 
-/// Number of a device on the wire: its kind in the high 16 bits, its index in the low ones (0 where it has none). None: a
-/// tensor on it does not travel.
+/// The number of a device on the wire: its kind in the high 16 bits, its index in the low 16 bits (0 if it has none). None if
+/// tensors on the device do not travel.
 std::optional<std::uint32_t> wire_number(c10::Device device) noexcept;
 
-/// The device of such a number. None: of a kind that this version does not know, or more than there can be.
+/// The device of a number on the wire. None if this version does not know the kind, or if the index is higher than any device
+/// can have.
 std::optional<c10::Device> wire_device(std::uint32_t number) noexcept;
 
-/// Like "float[2, 3]" or "undefined".
+/// The tensor's dtype and shape as text, like "float[2, 3]", or "undefined".
 std::string describe(const at::Tensor& tensor);
 
 }  // namespace troupe

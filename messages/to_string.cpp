@@ -7,8 +7,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::size_t max_shown = 8;        // entries of a list
-constexpr std::size_t max_characters = 80;  // of a text
+constexpr std::size_t max_shown = 8;        // entries shown of a list
+constexpr std::size_t max_characters = 80;  // characters shown of a text
 
 // Builds "name(field=value, ...)".
 class printer {
@@ -210,7 +210,7 @@ std::string show(const tensor_piece& x) {
 std::string show(const request_mark& x) {
   return printer{"request_mark"}.field("from", x.from).field("process", x.process).done();
 }
-std::string show(const memory_mark&) { return printer{"memory_mark"}.done(); }  // a secret of two nodes
+std::string show(const memory_mark&) { return printer{"memory_mark"}.done(); }  // the mark is a secret of two nodes
 std::string show(const tensor_offer& x) {
   return printer{"tensor_offer"}
     .field("from", x.from)

@@ -7,7 +7,7 @@
 #include <troupe/messages/complaint.hpp>
 #include <troupe/messages/messages.hpp>
 
-/// Structs to protobuf headers and back, all but the tensors. Private to this room.
+/// Conversion between structs and protobuf headers, without the tensors. Private to this room.
 namespace troupe {
 
 /// The protobuf message that is the header of T.
@@ -69,7 +69,7 @@ struct header_of<tensor_offer> : std::type_identity<wire::TensorOffer> {};
 template <class T>
 using header_t = typename header_of<T>::type;
 
-/// Fills a header that is clear.
+/// Fills a header; the header must be clear.
 void to_wire(const autograd_message& x, wire::Autograd& to);
 void to_wire(const hello& x, wire::Hello& to);
 void to_wire(const member& x, wire::Member& to);
@@ -97,7 +97,7 @@ void to_wire(const request_mark& x, wire::RequestMark& to);
 void to_wire(const memory_mark& x, wire::MemoryMark& to);
 void to_wire(const tensor_offer& x, wire::TensorOffer& to);
 
-/// Takes what a header says; null, or what is wrong with it.
+/// Fills a struct from a header. Returns null, or what is wrong with the header.
 complaint from_wire(const wire::Autograd& from, autograd_message& x);
 complaint from_wire(const wire::Hello& from, hello& x);
 complaint from_wire(const wire::Member& from, member& x);

@@ -11,13 +11,13 @@
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
-/// The parts that several headers have: ids, lists of them, attributes, addresses. `put` fills a header, `take` reads one.
+/// The parts that several headers have: ids, lists of ids, attributes, addresses. `put` fills a header, `take` reads one.
 /// Private to this room.
 namespace troupe::wire_parts {
 
 using fixed64_list = google::protobuf::RepeatedField<std::uint64_t>;
 
-// Headers name the parts of an id alike, so one helper a part serves all.
+// All headers use the same field names for the parts of an id, so one helper per part serves all of them.
 template <class Header>
 void put_context(Header& to, const context_id& x) {
   to.set_context_node(x.node.value);
@@ -95,7 +95,7 @@ inline void put(wire::Purse& to, const purse& x) {
 }
 
 inline complaint take(const wire::Purse& from, purse& x) {
-  constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // a weight is halved fewer times than this
+  constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // no weight is halved this often
   if (from.weight().empty()) {
     return "a purse without weight";
   }
@@ -221,7 +221,7 @@ void put_members(Header& to, const std::vector<member>& xs) {
 template <class Header>
 complaint take_members(const Header& from, std::vector<member>& xs) {
   for (const wire::Member& entry : from.members()) {
-    if (entry.id() == 0) {  // before anything is allocated: entries without fields are the cheapest to send
+    if (entry.id() == 0) {  // checked before memory is allocated: entries without fields are the cheapest to send
       return "a member of a list has no id";
     }
   }

@@ -27,9 +27,9 @@ std::exception_ptr too_late() {
 struct courier::shared {
   mutable std::mutex mutex;  // guards what follows
   std::condition_variable changed;
-  std::deque<parcel> parcels;  // the front one is waited for, or being sent
+  std::deque<parcel> parcels;  // the courier's thread waits for the front parcel, or sends it
   bool finished = false;
-  bool at_device = false;  // the thread waits for the front one
+  bool at_device = false;  // the thread waits for the device of the front parcel
 
   void run();
   std::exception_ptr wait_for(const staged& what, std::unique_lock<std::mutex>& lock);
@@ -79,7 +79,7 @@ void courier::finish(std::chrono::steady_clock::time_point until) {
   const bool stuck = shared_->at_device;
   lock.unlock();
   if (thread_.joinable()) {
-    stuck ? thread_.detach() : thread_.join();  // first: the thread may still send a parcel that was there in time
+    stuck ? thread_.detach() : thread_.join();  // before the late parcels: the thread may still send one that was in time
   }
   for (const auto& how : late) {
     how(too_late());
@@ -93,7 +93,7 @@ void courier::shared::run() {
     if (finished) {
       return;
     }
-    auto& next = parcels.front();  // stays where it is while others are posted
+    auto& next = parcels.front();  // stays in its place while other threads post
     const auto failure = wait_for(next.what, lock);
     if (const auto how = std::exchange(next.how, nullptr)) {
       lock.unlock();

@@ -15,13 +15,14 @@
 
 namespace troupe::devices {
 
-/// Sends what is staged once it is there: a thread that waits for the device so that nobody else has to. It starts with the
-/// first parcel.
-///   CE-1  what needs no waiting is sent by the caller, at once, unless an earlier parcel still waits.
+/// Sends staged tensors when their elements have arrived on the host. A thread waits for the device so that no other thread
+/// has to. The thread starts with the first parcel that has to wait. A parcel is staged tensors and the function that sends
+/// them.
+///   CE-1  a parcel that needs no waiting is sent by the caller at once, unless an earlier parcel still waits.
 ///   CE-2  parcels are sent in the order in which they were posted, each exactly once, on one thread at a time.
-///   CE-3  where the device failed, or the system gives no thread, `send` is told why; it sends nothing then.
-///   CE-4  finish() and the destructor end in time, whatever the device does. The `send` of a parcel that is not there by then,
-///         or that is posted later, is told that it came too late (troupe::error, stopping).
+///   CE-3  if the device has failed, or the system gives no thread, `send` gets the error and sends nothing.
+///   CE-4  finish() and the destructor end in time, whatever the device does. The `send` of a parcel that is not ready by
+///         then, or is posted later, gets the error that it came too late (troupe::error, stopping).
 /// `send` must not throw. Any thread may post.
 class courier {
  public:
@@ -37,24 +38,25 @@ class courier {
   /// True if no parcel waits.
   bool idle() const;
 
-  /// The last thing to ask of it: returns when all parcels posted so far are sent, or at that time.
+  /// To be called last. Returns when all parcels posted so far are sent, or at `until`.
   void finish(std::chrono::steady_clock::time_point until);
 
  private:
   struct shared;
-  std::shared_ptr<shared> shared_;  // a thread that waits for a device which never answers outlives the courier
+  std::shared_ptr<shared> shared_;  // shared, because a thread that waits for a device that never answers outlives the courier
   std::thread thread_;
 };
 
-/// What a node needs to send tensors of accelerators. It costs nothing until there is one to send.
-///   TF-1  parcels of one device keep their order; those of one device do not wait for another device.
+/// All that a node needs to send tensors of accelerators. Costs nothing until there is a tensor to send.
+///   TF-1  parcels of one device keep their order. A parcel does not wait for parcels of other devices.
 class transfers {
  public:
   staging stage;
 
-  /// As the courier's. Pre: some elements are to come. A parcel of several devices is in the order of its first one.
+  /// As courier::post. Precondition: `what` has elements that are still to come. A parcel of several devices counts as one of
+  /// its first device.
   void post(staged what, courier::send how);
-  /// Returns when all parcels posted so far are sent, or at that time. From then on none is.
+  /// Returns when all parcels posted so far are sent, or at `until`. Later parcels are not sent.
   void finish(std::chrono::steady_clock::time_point until);
 
  private:

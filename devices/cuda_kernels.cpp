@@ -9,7 +9,7 @@ namespace troupe::devices {
 
 namespace {
 
-// The driver's own functions, as cuda.h declares them.
+// The driver's functions, with the types that cuda.h declares.
 using initialize = int (*)(unsigned flags);
 using count_devices = int (*)(int* count);
 

@@ -29,11 +29,11 @@ struct host_buffers::shelf {
     buffer& operator=(buffer&&) = default;
     ~buffer() {
       if (memory && !is_over()) {
-        memory.release_context();  // when a device that is late or has failed stops writing, nobody knows
+        memory.release_context();  // leaks the memory: nobody knows when a late or failed device stops writing to it
       }
     }
 
-    // True once no transfer writes to it.
+    // True if no transfer writes to the buffer any more.
     bool is_over() const noexcept {
       try {
         return !filled || filled->query();
@@ -53,7 +53,7 @@ struct host_buffers::shelf {
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
   mutable std::mutex mutex;                        // guards what follows
-  std::map<std::size_t, std::deque<buffer>> idle;  // by size; the one that was let go first is at the front
+  std::map<std::size_t, std::deque<buffer>> idle;  // by size; the buffer that came back first is at the front
   usage used;
 };
 
@@ -62,7 +62,7 @@ host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(st
   shelf_->budget = budget;
 }
 
-// The first one of that size which no transfer fills any more. Pre: the lock is held.
+// Takes the first idle buffer of that size that no transfer fills any more. Precondition: the lock is held.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
   if (some == idle.end()) {
@@ -82,7 +82,8 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   return true;
 }
 
-// The largest idle buffers go first. They are freed without the lock: that is slow. Pre: the lock is held.
+// Removes idle buffers, the largest first, until there is room. The caller frees them without the lock, because that is slow.
+// Precondition: the lock is held.
 std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::size_t bytes) {
   std::vector<buffer> gone;
   for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {
@@ -90,7 +91,7 @@ std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::siz
     if (find_idle(std::prev(above)->first, found)) {
       gone.push_back(std::move(found));
     } else {
-      --above;  // all of that size are being filled
+      --above;  // transfers still fill all buffers of that size
     }
   }
   return gone;

@@ -18,7 +18,7 @@ lane lane_of(torch::autograd::Node& function) {
 std::optional<c10::DeviceType> accelerator_type() {
   const auto type = at::accelerator::getAccelerator();
   if (!type || !c10::impl::hasDeviceGuardImpl(*type)) {
-    return std::nullopt;  // built for it, without its kernels
+    return std::nullopt;  // libtorch is built for the accelerator, but its kernels are not loaded
   }
   return type;
 }

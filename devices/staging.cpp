@@ -18,7 +18,7 @@ namespace troupe::devices {
 
 namespace {
 
-// Elements side by side, each once, and nothing left to compute.
+// The tensor with its elements side by side, each once, and without lazy bits.
 at::Tensor dense(const at::Tensor& tensor) {
   at::Tensor plain = tensor.detach().resolve_conj().resolve_neg();
   return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
@@ -27,12 +27,13 @@ at::Tensor dense(const at::Tensor& tensor) {
 at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
   const c10::DeviceGuard guard(device);
   at::Tensor there = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device).pinned_memory(false));
-  // Pageable memory is read before this returns; a locked buffer may serve another transfer right after.
+  // Waits for the copy from a page-locked tensor, because its buffer may serve another transfer right after. Pageable memory
+  // has been read when copy_() returns.
   there.copy_(tensor, !tensor.is_pinned());
   return there;
 }
 
-// The event of the device, made when it is the device's first.
+// The event of the device; made at the device's first tensor.
 std::shared_ptr<c10::Event>& event_for(c10::Device device, std::vector<std::shared_ptr<c10::Event>>& events) {
   const auto found = std::find_if(events.begin(), events.end(), [&](const auto& each) { return each->device() == device; });
   return found != events.end() ? *found : events.emplace_back(std::make_shared<c10::Event>(device.type()));
@@ -70,7 +71,8 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
     auto& filled = event_for(device, result.events);
     at::Tensor host = buffers(device.type()).take(source, filled);
     host.copy_(source, true);
-    filled->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));  // again: behind the device's last copy
+    filled->record(c10::impl::VirtualGuardImpl(device.type())
+                     .getStream(device));  // recorded again after each copy, so the event is behind the device's last copy
     tensor = std::move(host);
     result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
     result.devices[i] = device;

@@ -19,24 +19,24 @@ namespace troupe::devices {
 
 /// Tensors on their way to the host.
 struct staged {
-  std::vector<at::Tensor> tensors;   // on the CPU; elements that are to come are there when all of `events` have happened
-  std::vector<c10::Device> devices;  // where each was; empty if all were on the CPU
+  std::vector<at::Tensor> tensors;   // on the CPU; all elements have arrived when all `events` have happened
+  std::vector<c10::Device> devices;  // device of each before; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
 
-  /// True once all elements are there.
+  /// True if all elements have arrived.
   bool ready() const;
-  /// Returns then. What went wrong on the device comes out as its c10::Error.
+  /// Waits until all elements have arrived. Throws the c10::Error of the device if the device failed.
   void wait() const;
 };
 
-/// Copies tensors of an accelerator to host memory from which they can be sent.
-///   ST-1  the copy is queued on the current stream of the tensor's device: after what made it there, before what overwrites
-///         it. The calling thread does not wait, unless the host buffers' budget is spent.
-///   ST-2  elements arrive bit for bit, with the strides of a dense tensor; one with gaps comes without them.
-///   ST-3  tensors of the CPU pass as they are and cost nothing.
-///   ST-4  a device tensor that can't be copied so (sparse, nested, quantised, meta) stays as it is, for the sender to refuse
-///         by name.
-/// Any thread may use it.
+/// Copies tensors of an accelerator to host memory, from which they can be sent.
+///   ST-1  the copy is queued on the current stream of the tensor's device: after the work that made the tensor, before work
+///         that overwrites it. The calling thread does not wait, unless the budget of the host buffers is spent.
+///   ST-2  elements arrive bit for bit, with the strides of a dense tensor. A tensor with gaps arrives without gaps.
+///   ST-3  CPU tensors pass unchanged and cost nothing.
+///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then
+///         refuses it with a reason.
+/// Any thread may use the object.
 class staging {
  public:
   static constexpr std::size_t default_budget = std::size_t{256} << 20;
@@ -45,7 +45,7 @@ class staging {
 
   staged to_host(std::vector<at::Tensor> tensors);
 
-  /// Of the host buffers.
+  /// How much of the host buffers is used.
   host_buffers::usage used() const;
 
  private:
@@ -53,18 +53,18 @@ class staging {
 
   const std::size_t budget_;
   mutable std::mutex mutex_;
-  std::optional<host_buffers> buffers_;  // from the first tensor of an accelerator on
+  std::optional<host_buffers> buffers_;  // made for the first tensor of an accelerator
 };
 
-/// True for a tensor that staging takes to the host.
+/// True for a tensor that staging copies to the host.
 bool is_stageable(const at::Tensor& tensor);
 
-/// Puts what arrived where it was when it was sent: queued on the device's current stream. Throws
-/// troupe::error(unsupported_tensor), the text beginning with `what`, for a device that this process lacks, before anything is
-/// copied.
+/// Moves tensors that arrived to the devices on which they were at the sender; the copies are queued on the current streams of
+/// the devices. Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied.
+/// The text begins with `what`.
 void place(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 
-/// Puts gradients where the inputs are that the edges lead to.
+/// Moves each gradient to the device of the input that its edge leads to.
 void place(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges);
 
 }  // namespace troupe::devices

@@ -81,7 +81,7 @@ void streams::enter(const plan::vertex& function) {
 
 void streams::leave() noexcept { entered_.reset(); }
 
-// The stream on which a function finds and leaves its tensors of a device.
+// The stream on which a function reads and writes its tensors of a device.
 std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c10::Device device) const {
   if (device.type() != accelerator_.type()) {
     return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c
   return own && own->device() == device ? own : callers_.at(static_cast<std::size_t>(device.index()));
 }
 
-// An event after all that the entered function has queued. One serves all its outputs.
+// An event behind everything that the entered function has queued. One event per stream serves all outputs of the function.
 streams::event streams::now(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
   if (known != made_.end()) {
@@ -139,7 +139,8 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
     now(making)->block(*use);
   }
   const c10::StreamGuard there(*use);
-  const at::Tensor held = input.shared ? buffer : at::Tensor();  // what is held twice is not added to in place
+  const at::Tensor held =
+    input.shared ? buffer : at::Tensor();  // a second reference, so that accumulate() does not add in place
   input.shared = false;
   engine::accumulate(buffer, std::move(value));
 }
@@ -152,7 +153,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   const c10::Stream making = accelerator_.getStream(value.device());
   if (may_be_read_elsewhere(value)) {
     value = value.clone();
-    made_.clear();  // who gets the original has to wait for the copy too
+    made_.clear();  // a reader of the original has to wait for the copy too
   }
   await(arrivals_[slot]);
   if (making != *use) {
@@ -181,7 +182,7 @@ std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
     return std::any_of(graph.vertices.begin(), graph.vertices.end(),
                        [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
   };
-  constexpr std::size_t few = 16;  // are looked at faster than the list of accelerators
+  constexpr std::size_t few = 16;  // this many functions are checked faster than the list of accelerators
   if (graph.vertices.size() <= few && !any()) {
     return nullptr;
   }

@@ -15,14 +15,17 @@
 
 namespace troupe::devices {
 
-/// Keeps one pass in order on the streams of an accelerator. Nothing in it makes the thread wait; it only queues waits.
-///   SO-1  a function runs with the stream of its forward as current stream, one without any with the caller's.
-///   SO-2  where a gradient was made on another stream than its consumer's, that one waits for what made it: before the
-///         consumer's work, or before the sum that the gradient goes into. Sums are made on the consumer's stream.
-///   SO-3  memory that is used on another stream than it was made on is not given away before that use.
-///   SO-4  a sum is never made in memory that another stream may be reading still.
+/// Keeps the functions of one pass in order on the streams of an accelerator. No function here makes the thread wait; waits
+/// are queued on streams.
+///   SO-1  a function runs with the stream of its forward as current stream. A function without such a stream runs with the
+///         caller's streams.
+///   SO-2  if a gradient was made on another stream than its consumer's, the consumer's stream waits for the work that made
+///         it: before the consumer's work, or before the sum that the gradient goes into. Sums are made on the consumer's
+///         stream.
+///   SO-3  memory that is used on another stream than the one on which it was made is not given away before that use.
+///   SO-4  a sum is never made in memory that another stream may still be reading.
 ///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
-///   SO-6  where all is on one stream, there is no event at all.
+///   SO-6  if everything is on one stream, no event is recorded.
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);
@@ -39,11 +42,11 @@ class streams final : public engine::stream_order {
  private:
   using event = std::shared_ptr<c10::Event>;
 
-  // What an input's gradient so far waits for, if it was made elsewhere than it is used.
+  // What the gradient of an input waits for, if it was made on another stream than the one on which it is used.
   struct arrival {
     event made;
     std::optional<c10::Stream> used_on;
-    bool shared = false;  // its memory has other readers
+    bool shared = false;  // the memory has other readers
   };
 
   std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
@@ -57,10 +60,10 @@ class streams final : public engine::stream_order {
   std::vector<c10::Stream> used_;
   bool several_ = false;  // functions run on more than one stream
   std::optional<c10::StreamGuard> entered_;
-  std::vector<std::pair<c10::Stream, event>> made_;  // events of the entered function, by stream
+  std::vector<std::pair<c10::Stream, event>> made_;  // events recorded for the entered function, by stream
 };
 
-/// The memory of `tensor` is in use on `stream` until all that is queued there now has run.
+/// Keeps the memory of `tensor` in use on `stream` until everything that is queued there now has run.
 void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
 }  // namespace troupe::devices

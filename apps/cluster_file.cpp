@@ -27,13 +27,13 @@ constexpr std::int64_t most_lanes = 1024;
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
 
-/// What stands in the file, short enough for an error text.
+/// A value of the file as text, short enough for an error message.
 std::string shown(const json& value) {
   auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-/// Parses and refuses a field that is written twice, where the library would keep the last one.
+/// Parses JSON and refuses a field that is written twice. The JSON library alone would keep the last one.
 json parse_strictly(const std::string& text, const std::string& origin) {
   std::vector<std::set<std::string>> open;
   std::string twice;

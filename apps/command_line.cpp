@@ -23,7 +23,7 @@ namespace {
 constexpr int failed = 1;
 constexpr int wrong_arguments = 2;
 
-/// How many letters have to be changed, added, left out or swapped with their neighbour to make one word of the other.
+/// The number of letters to change, add, remove or swap with a neighbour to turn one word into the other.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
@@ -38,7 +38,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
-/// "; did you mean X?", or nothing when no word is near.
+/// "; did you mean X?"; empty if no known word is similar.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
   auto nearest =
     std::min_element(known.begin(), known.end(), [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
@@ -123,7 +123,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
-/// A check that throws as a check that returns what is wrong.
+/// Turns a check that throws into a check that returns what is wrong.
 template <class Check>
 std::function<std::string(const std::string&)> refusal(Check check) {
   return [check](const std::string& text) -> std::string {

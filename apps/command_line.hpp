@@ -12,20 +12,21 @@
 
 namespace troupe::apps {
 
-/// Parses the arguments and runs the subcommand's callback. A callback fails by any exception; CLI::RuntimeError gives a status and
-/// prints no text. Returns the exit status.
-///   CL-1  0: done, or help was asked for. 1: it failed. 2: the arguments are wrong.
-///   CL-2  a failure is one line on stderr, "troupe: <what>"; a wrong argument's names the argument and the --help to read.
+/// Parses the arguments and runs the callback of the subcommand. Any exception of a callback is a failure. CLI::RuntimeError
+/// gives an exit status and prints no text. Returns the exit status.
+///   CL-1  status 0: done, or help was asked for. 1: failed. 2: wrong arguments.
+///   CL-2  a failure prints one line on stderr, "troupe: <what>". The line for a wrong argument names the argument and the
+///         --help to read.
 int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;
 
-/// Flushes stdout; the exit status of a program that would end with `status`.
+/// Flushes stdout. Returns the exit status of a program that would end with `status`.
 ///   CL-3  if output could not be written, a success becomes a failure, with a line on stderr.
 int status_with_output(int status) noexcept;
 
-/// Any exception's text on one line, without libtorch's stack trace.
+/// The text of an exception on one line, without libtorch's stack trace.
 std::string one_line(const std::exception& failure);
 
-/// Refuses a text that is no number from `least` to `most`; help and errors show the range as `shown`.
+/// A check that refuses a text that is no number from `least` to `most`. Help and errors show the range as `shown`.
 template <class T>
 CLI::Validator within(T least, T most, const std::string& shown) {
   return CLI::Validator(
@@ -33,7 +34,7 @@ CLI::Validator within(T least, T most, const std::string& shown) {
       T value{};
       errno = 0;
       const bool read = CLI::detail::lexical_cast(text, value);
-      const bool cut = std::is_integral_v<T> && errno == ERANGE;  // CLI11 takes the nearest number that there is
+      const bool cut = std::is_integral_v<T> && errno == ERANGE;  // CLI11 has taken the nearest possible number
       if (read && !cut && value >= least && value <= most) return "";
       return "expected " + shown + ", got " + text;
     },
@@ -46,10 +47,10 @@ CLI::Validator between(T least, T most) {
   return within(least, most, (std::ostringstream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
 }
 
-/// Refuses a text that troupe::parse_address refuses, when the option is read.
+/// A check that refuses a text that troupe::parse_address refuses.
 CLI::Validator host_and_port();
 
-/// Refuses a text that check_node_name refuses.
+/// A check that refuses a text that check_node_name refuses.
 CLI::Validator node_name();
 
 }  // namespace troupe::apps

@@ -7,7 +7,7 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr std::chrono::milliseconds glance{20};  // between two looks
+constexpr std::chrono::milliseconds glance{20};  // interval between two checks
 
 }  // namespace
 

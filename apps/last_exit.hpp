@@ -10,18 +10,19 @@
 
 namespace troupe::apps {
 
-/// Bounds how long a stop takes, whatever the program is busy with when it is asked for.
-///   LE-1  a program that is still there `patience` after the stop runs `leave` and ends with 128 + the signal's number.
-///   LE-2  once `leave` has begun, disarm() does not return: nothing runs beside the process's end.
+/// Limits how long a stop takes, whatever the program is doing.
+///   LE-1  a program that still runs `patience` after the stop was asked for runs `leave` and ends with 128 + the signal's
+///         number.
+///   LE-2  once `leave` has begun, disarm() does not return, so nothing runs beside the end of the process.
 class last_exit {
  public:
-  /// `leave` runs on a thread of its own, must be brief and not throw.
+  /// `leave` runs on a thread of its own. `leave` must be brief and must not throw.
   last_exit(const stop_signal& stop, std::chrono::milliseconds patience, std::function<void()> leave);
   ~last_exit() { disarm(); }
   last_exit(const last_exit&) = delete;
   last_exit& operator=(const last_exit&) = delete;
 
-  /// From now on, also for a stop that was asked for already.
+  /// Changes the patience, also for a stop that was asked for already.
   void set_patience(std::chrono::milliseconds patience) noexcept { patience_ = patience; }
 
   void disarm();

@@ -26,8 +26,9 @@ int run(int argc, char** argv) {
   return troupe::apps::run_command_line(app, argc, argv);
 }
 
-/// Keeps the memory of freed tensors for the next tensors: memory that goes back to the system is zeroed again. A process keeps up to
-/// 1 GiB. The memory of tensors above 32 MiB, the largest threshold that mallopt takes, goes back as before.
+/// Keeps the memory of freed tensors for the next tensors, because memory that goes back to the system is zeroed again. A
+/// process keeps up to 1 GiB. The memory of tensors above 32 MiB, the largest threshold that mallopt accepts, still goes back
+/// to the system.
 void keep_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
   keep_memory();
   troupe::apps::block_stop_signals();
   int status = run(argc, argv);
-  // libtorch's static destructors take a quarter of a second of each process that stops; troupe has nothing left to destroy here.
+  // libtorch's static destructors take a quarter of a second at the end of each process. troupe has nothing left to destroy
+  // here.
   _exit(troupe::apps::status_with_output(status));
 }

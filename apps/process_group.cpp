@@ -27,7 +27,7 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr std::size_t longest_line = 64 * 1024;  // a longer one comes in pieces
+constexpr std::size_t longest_line = 64 * 1024;  // a longer line comes in pieces
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -54,10 +54,10 @@ class descriptor {
 struct child {
   std::string name;
   pid_t pid;
-  descriptor life;    // readable once it has ended
-  descriptor output;  // what it writes, unless it writes where we do
+  descriptor life;    // readable when the child has ended
+  descriptor output;  // what the child writes; unused if it writes to this process's stdout
   std::string unfinished;
-  bool stopped = false;  // by stop_all
+  bool stopped = false;  // stopped by stop_all
 };
 
 bool has_ended(const child& c) {
@@ -85,8 +85,8 @@ std::string describe_exit(int status) {
 }
 
 /// Starts, listens to and reaps the children on one thread. PR_SET_PDEATHSIG watches the thread that forked, not the process,
-/// so that thread has to be one that lives as long as the group. Others touch `children_` under the mutex, so no signal can
-/// reach a pid that was reaped.
+/// so that thread has to live as long as the group. Other threads use `children_` under the mutex only, so a signal never goes
+/// to a process number that was already reaped.
 class process_group::loop {
  public:
   explicit loop(line_sink sink) : sink_(std::move(sink)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -137,7 +137,7 @@ class process_group::loop {
       if (!has_ended(c)) {
         c.stopped = true;
         kill(-c.pid, SIGTERM);
-        kill(-c.pid, SIGCONT);  // a stopped one could not see it
+        kill(-c.pid, SIGCONT);  // a stopped child would not get SIGTERM
       }
     auto gone = [&] { return children_.empty(); };
     if (changed_.wait_for(lock, grace, gone)) return;
@@ -156,7 +156,7 @@ class process_group::loop {
       }
       for (auto* task : tasks) (*task)();
       wait_for_news();
-      // This thread alone changes the list, so it may read it without the lock.
+      // Only this thread changes the list, so it may read the list without the lock.
       for (auto& c : children_) read_output(c);
       reap();
     }
@@ -227,7 +227,7 @@ class process_group::loop {
         ++i;
         continue;
       }
-      read_output(c);  // its last words; a grandchild may hold the pipe open beyond them
+      read_output(c);  // the child's last lines; a grandchild may keep the pipe open longer
       if (!c.unfinished.empty()) sink_(c.name, c.unfinished);
       std::lock_guard lock(mutex_);
       int status = 0;

@@ -12,17 +12,18 @@
 
 namespace troupe::apps {
 
-/// The file of the running program, for starting it again with another subcommand.
+/// The path of the running program, for starting it again with another subcommand.
 std::string own_program();
 
 /// How a process ended, from waitpid's status: "exited with 3", "killed by signal 9 (Killed)".
 std::string describe_exit(int status);
 
-/// Child processes that live no longer than this object, and no longer than the process that made them.
-///   PG-1  a child is killed by the kernel when the parent dies, however that dies (also `kill -9`).
-///   PG-2  a child runs in a process group of its own, so that a terminal's Ctrl-C reaches the parent alone.
-///   PG-3  a child starts with no signal blocked or ignored, an empty stdin and none of the parent's open files.
-///   PG-4  every end of a child is reported by `poll` once, after the last line it wrote; those that `stop_all` ended are not.
+/// Child processes that live no longer than this object, and no longer than the process that started them.
+///   PG-1  the kernel kills a child when the parent dies, however the parent dies (also by `kill -9`).
+///   PG-2  a child runs in a process group of its own, so Ctrl-C in a terminal reaches the parent only.
+///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin and with none of the parent's open files.
+///   PG-4  `poll` reports each end of a child once, after the last line that the child wrote. Children that `stop_all` ended
+///         are not reported.
 ///   PG-5  after `stop_all` no child is left, not even one that ignores SIGTERM or is stopped.
 /// Safe to use from any thread.
 class process_group {
@@ -35,31 +36,31 @@ class process_group {
     std::string how;  // describe_exit(status)
   };
 
-  /// Gets what children write to stdout and stderr, a line at a time without its end, on a thread of the group.
-  /// It must neither block for long nor throw.
+  /// Gets the lines that children write to stdout and stderr, without the line end, on a thread of the group. The sink must
+  /// not block for long and must not throw.
   using line_sink = std::function<void(const std::string& name, const std::string& line)>;
 
-  /// Children write where this process does, or, with a sink, to the sink.
+  /// Without a sink, children write to the stdout and stderr of this process.
   explicit process_group(line_sink sink = {});
-  /// Stops all with two seconds of grace.
+  /// Stops all children, with two seconds of grace.
   ~process_group();
   process_group(const process_group&) = delete;
   process_group& operator=(const process_group&) = delete;
 
-  /// Starts the program arguments[0] (a path, or a name in PATH). Returns once it runs; throws std::system_error, naming it, if
-  /// it can't.
+  /// Starts the program arguments[0] (a path, or a name in PATH). Returns once the program runs. Throws std::system_error with
+  /// the program's name if it cannot be started.
   pid_t start(std::string name, std::vector<std::string> arguments);
 
   /// The next child that ended, if any.
   std::optional<exited> poll();
 
-  /// The same, after waiting for one.
+  /// As poll(), but waits for a child to end.
   std::optional<exited> poll_for(std::chrono::milliseconds timeout);
 
-  /// Those that run.
+  /// The children that run.
   std::vector<pid_t> running() const;
 
-  /// SIGTERM to all, SIGKILL to those left after the grace time; returns when every one is gone.
+  /// Sends SIGTERM to all children, and SIGKILL to those left after the grace time. Returns when all children have ended.
   void stop_all(std::chrono::milliseconds grace);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace troupe::apps {
 
-/// The line that a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". The process that started the node
-/// reads the node's address from it.
+/// The line that a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". The process that started
+/// the node reads the node's address from this line.
 struct ready_line {
   std::string name;
   std::string host;

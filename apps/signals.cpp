@@ -29,7 +29,7 @@ void block_stop_signals() {
   auto set = stop_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file over the limit is then an error of write(), with its name
+  signal(SIGXFSZ, SIG_IGN);  // writing a file over the size limit is then an error of write(), which names the file
 }
 
 stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience)

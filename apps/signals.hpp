@@ -11,37 +11,38 @@
 
 namespace troupe::apps {
 
-/// Blocks SIGINT and SIGTERM on the calling thread and on the threads that it makes, and ignores SIGPIPE. Call it first in main,
-/// before any thread exists: on a thread without the mask a signal would end the process.
+/// Blocks SIGINT and SIGTERM on the calling thread and on the threads that it starts, and ignores SIGPIPE. To be called first
+/// in main, before any other thread exists: a signal on a thread that does not block it would end the process.
 void block_stop_signals();
 
-/// Waits for SIGINT and SIGTERM (blocked by block_stop_signals) on a thread of its own. One at a time in a process.
-///   SI-1  the callback runs once, at the first signal, on that thread; it may take locks and allocate.
-///   SI-2  `wait` returns for a signal that came before the call as well as for one that comes later.
-///   SI-3  a signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so that a
-///         stop that hangs can be cut short. A second signal that comes sooner is taken for the first one: wrapper programs pass
-///         on a signal that the terminal has sent to all processes.
+/// Waits for SIGINT and SIGTERM (blocked by block_stop_signals) on a thread of its own. A process has at most one such object
+/// at a time.
+///   SI-1  the callback runs once, at the first signal, on that thread. The callback may take locks and allocate memory.
+///   SI-2  `wait` returns for a signal that came before the call, and for one that comes later.
+///   SI-3  a second signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so
+///         that a person can cut short a stop that hangs. A second signal that comes sooner counts as the first one: wrapper
+///         programs pass on a signal that the terminal has sent to all processes.
 class stop_signal {
  public:
-  /// `on_signal` gets the signal's number; it must be brief and not throw.
+  /// `on_signal` gets the signal's number. `on_signal` must be brief and must not throw.
   explicit stop_signal(std::function<void(int)> on_signal = {}, std::chrono::milliseconds patience = std::chrono::seconds(1));
   ~stop_signal();
   stop_signal(const stop_signal&) = delete;
   stop_signal& operator=(const stop_signal&) = delete;
 
-  /// Whether a signal came or request() was called.
+  /// True if a signal came or request() was called.
   bool requested() const noexcept { return number_.load(std::memory_order_acquire) != 0; }
 
-  /// The number of the signal that came first (SIGTERM for request()); 0 before.
+  /// The number of the first signal (SIGTERM for request()); 0 if none came.
   int number() const noexcept { return number_.load(std::memory_order_acquire); }
 
-  /// Waits for the first signal; returns its number.
+  /// Waits for the first signal and returns its number.
   int wait() const;
 
-  /// Waits for the first signal, at most so long; empty if none came.
+  /// Waits for the first signal, at most `timeout`; empty if none came.
   std::optional<int> wait_for(std::chrono::milliseconds timeout) const;
 
-  /// Stops as SIGTERM would, from inside the program. The callback runs on the calling thread.
+  /// Has the effect of SIGTERM, from inside the program. The callback runs on the calling thread.
   void request();
 
  private:

@@ -17,18 +17,19 @@ namespace troupe::apps {
 
 namespace {
 
-/// Between fork and exec: other threads may have held any lock, so only what is safe in a signal handler.
+/// The child between fork and exec. Other threads may have held any lock at the fork, so only functions that are safe in a
+/// signal handler are allowed.
 class newborn {
  public:
   newborn(char* const* arguments, int output, int report) : arguments_(arguments), output_(output), report_(report) {}
 
   [[noreturn]] void run(pid_t parent) const noexcept {
     check(prctl(PR_SET_PDEATHSIG, SIGKILL));
-    if (getppid() != parent)  // it died before the line above
+    if (getppid() != parent)  // the parent died before the line above
       _exit(127);
     check(setpgid(0, 0));
     redirect();
-    // The report's end closes by itself when the program starts; so must all that the parent has open.
+    // All files that the parent has open, the pipe for reports included, close when the program starts.
     check(static_cast<int>(syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC)));
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     sigset_t none;
@@ -68,7 +69,7 @@ pid_t fork_without_signals(const newborn& child) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
-  pid_t pid = _Fork();  // no handlers of fork: libraries' handlers wait for locks that the child never needs
+  pid_t pid = _Fork();  // runs no fork handlers: those of libraries wait for locks that the child never needs
   if (pid == 0) child.run(parent);
   int reason = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -95,7 +96,7 @@ pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
     while ((got = read(report[0], &reason, sizeof reason)) < 0 && errno == EINTR) {
     }
     if (got != static_cast<ssize_t>(sizeof reason))
-      reason = 0;  // the end closed on exec
+      reason = 0;  // exec has closed the pipe: the program runs
     else
       while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
       }

@@ -8,9 +8,9 @@
 
 namespace troupe::apps {
 
-/// Starts a child as process_group promises (PG-1 to PG-3). The kernel kills it when the calling *thread* ends: call from one
-/// that lives as long as the child may. `output`: becomes its stdout and stderr; -1: those of this process. Throws
-/// std::system_error when it can't run.
+/// Starts a child as process_group promises (PG-1 to PG-3). The kernel kills the child when the calling *thread* ends, so call
+/// this function from a thread that lives as long as the child may. `output` becomes stdout and stderr of the child; -1 keeps
+/// those of this process. Throws std::system_error if the program cannot be started.
 pid_t spawn_process(const std::vector<std::string>& arguments, int output);
 
 }  // namespace troupe::apps

@@ -67,11 +67,10 @@ struct autograd_message {
   context_id context;
   message_id message;
   std::vector<at::Tensor> tensors;
-  std::vector<bool> requires_grad;  // one per tensor; empty if no tensor requires grad
-  std::vector<c10::Device>
-    devices;            // one per tensor: its device at the sender and at the receiver; empty if all are on the CPU
-  program_place place;  // the program place of what the receiver does with the tensors; empty in a reply
-  sent_ahead ahead;     // transfers of `tensors`
+  std::vector<bool> requires_grad;   // one per tensor; empty if no tensor requires grad
+  std::vector<c10::Device> devices;  // one per tensor: its device on both nodes; empty if all are on the CPU
+  program_place place;               // the program place of what the receiver does with the tensors; empty in a reply
+  sent_ahead ahead;                  // transfers of `tensors`
 };
 
 /// What other nodes know of a node.

@@ -27,7 +27,7 @@ std::string shell_word(const std::string& word) {
 std::string continue_command(const train_options& options) {
   auto text = program_as_started() + " train --resume --out " + shell_word(options.out);
   if (!options.cluster.empty()) text += " --cluster " + shell_word(options.cluster);
-  if (options.verify_steps == 0)  // nodes with several threads need it
+  if (options.verify_steps == 0)  // stages that compute with several threads need this option
     text += " --verify-steps 0";
   return text;
 }

@@ -7,16 +7,16 @@
 
 namespace troupe::apps::charlm {
 
-/// Commands that a person can copy to a shell: with the program as it was started, and the options that they need.
-///   AD-1  a shell that runs the text gets exactly these words, whatever characters are in them.
+/// Commands that a person can copy into a shell: the program as it was started, with the options that the command needs.
+///   AD-1  a shell that runs the text gets exactly these words, whatever characters they have.
 
-/// The word as a shell has to be given it: in quotes where it needs them.
+/// The word as it has to be typed into a shell: in quotes if it needs them.
 std::string shell_word(const std::string& word);
 
-/// "build/release/apps/troupe train --resume --out out/charlm"
+/// The command that continues a run: "build/release/apps/troupe train --resume --out out/charlm"
 std::string continue_command(const train_options& options);
 
-/// "build/release/apps/troupe generate --out out/charlm"
+/// The command that generates text from a run: "build/release/apps/troupe generate --out out/charlm"
 std::string generate_command(const train_options& options);
 
 }  // namespace troupe::apps::charlm

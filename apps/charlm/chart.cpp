@@ -25,7 +25,7 @@ std::string number(double value) {
   return out;
 }
 
-/// With thin groups of three digits: 12,000.
+/// A number with its digits in groups of three: 12,000.
 std::string label(double value) {
   auto text = number(value);
   if (std::abs(value) < 10000 || text.find_first_of(".e") != std::string::npos) return text;
@@ -78,7 +78,7 @@ struct range {
 
 bool finite(const std::pair<double, double>& point) { return std::isfinite(point.first) && std::isfinite(point.second); }
 
-/// Draws in the coordinates of the data.
+/// Draws a chart. Positions are given in the coordinates of the data.
 class canvas {
  public:
   canvas(const chart& of, std::ostringstream& out) : chart_(of), out_(out) {

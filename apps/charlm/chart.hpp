@@ -7,12 +7,12 @@
 
 namespace troupe::apps::charlm {
 
-/// A line of a chart.
+/// One line of a chart.
 struct chart_series {
   std::string name;
   std::string colour;  // "#1f5fa8"
   double width = 2;
-  bool dots = false;  // also a dot at each point
+  bool dots = false;  // draw a dot at each point too
   std::vector<std::pair<double, double>> points;
 };
 
@@ -24,8 +24,8 @@ struct chart_level {
 };
 
 /// A line chart as an SVG image of 860 x 480.
-///   CH-1  every finite point of a series lies inside the axes; what is not finite is left out.
-///   CH-2  ticks are 1, 2 or 5 times a power of ten apart, and each is labelled.
+///   CH-1  every finite point of a series lies inside the axes. Points that are not finite are left out.
+///   CH-2  ticks are 1, 2 or 5 times a power of ten apart. Each tick has a label.
 struct chart {
   std::string title;
   std::string x_label;
@@ -36,10 +36,10 @@ struct chart {
   std::string to_svg() const;
 };
 
-/// Numbers 1, 2 or 5 times a power of ten apart, about `wanted` of them, that lie in [low, high].
+/// About `wanted` numbers in [low, high] that are 1, 2 or 5 times a power of ten apart.
 std::vector<double> ticks(double low, double high, int wanted);
 
-/// At most `most` points: the means of equal stretches.
+/// At most `most` points: each is the mean of a group of neighbours. The groups are equally large.
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most);
 
 }  // namespace troupe::apps::charlm

@@ -15,7 +15,8 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-/// An optimizer writes "<index of the module on its node>/<parameter>"; each node has one stage.
+/// The parameter's name without the prefix that an optimizer writes: "<index of the module on its node>/<parameter>". The
+/// index is 0, because each node has one stage.
 std::string parameter_name(const std::string& in_checkpoint) {
   constexpr const char* prefix = "0/";
   if (in_checkpoint.rfind(prefix, 0) != 0)

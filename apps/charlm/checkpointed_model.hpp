@@ -17,7 +17,7 @@ struct checkpointed_model {
   vocabulary words;
   std::shared_ptr<whole_model> model;
 
-  /// Of a run's folder. Throws when there is none, or it is damaged or of another program.
+  /// Reads the checkpoint in the folder of a run. Throws if there is none, if it is damaged, or if another program wrote it.
   static checkpointed_model read(const std::string& folder);
 };
 

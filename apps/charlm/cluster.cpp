@@ -21,7 +21,7 @@ std::string describe(const process_group::exited& end) {
   return end.name + " (pid " + std::to_string(end.pid) + ") " + end.how;
 }
 
-/// A stage's own lines, without the one that says it is ready.
+/// Prints the lines that a stage writes, except its ready line.
 process_group::line_sink quiet_lines() {
   return [print = lines_with_names()](const std::string& name, const std::string& line) {
     if (!ready_line::parse(line)) print(name, line);

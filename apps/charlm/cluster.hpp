@@ -14,13 +14,14 @@
 
 namespace troupe::apps::charlm {
 
-/// The nodes that hold the stages: processes started here, or those of a cluster file that run already.
+/// The nodes that hold the stages: processes started by this program, or running nodes of a cluster file.
 ///   SN-1  no process that was started outlives this object.
-///   SN-2  a lost stage is reported with its name; a process that this program started, also with its number and how it ended.
+///   SN-2  a lost stage is reported with its name. If this program started its process, the report also has the process number
+///         and how the process ended.
 class stage_nodes {
  public:
-  /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error, naming the node, if
-  /// one ends or is not up in time. Returns early when `stop` was asked for.
+  /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
+  /// if a process ends or is not up in time. Returns early if `stop` was asked for.
   static stage_nodes start(node& driver, std::size_t count, const stop_signal& stop);
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const std::string& cluster_file);
@@ -28,11 +29,11 @@ class stage_nodes {
   const std::vector<std::string>& names() const noexcept { return names_; }
   std::vector<peer> peers(node& driver) const;
 
-  /// The end of a process of ours, if one has ended or does within `patience`: "stage1 (pid 4711) was killed by signal 9
+  /// How a started process ended, if one has ended or ends within `patience`: "stage1 (pid 4711) was killed by signal 9
   /// (Killed)".
   std::optional<std::string> lost(std::chrono::milliseconds patience);
 
-  /// Ends the processes that were started; those left after the grace time are killed.
+  /// Ends the started processes. Processes that are left after the grace time are killed.
   void stop(std::chrono::milliseconds grace = std::chrono::milliseconds(700));
 
  private:

@@ -11,41 +11,42 @@
 
 namespace troupe::apps::charlm {
 
-/// Inputs and what comes one character later, both [windows, context] of int64.
+/// Inputs, and the characters that follow them as targets; both [windows, context] of int64.
 struct batch {
   at::Tensor inputs;
   at::Tensor targets;
 };
 
-/// A text cut into blocks of 2,000 characters: every tenth is for validation (of a long text 24 of them, evenly spaced), the
-/// rest for training.
+/// A text cut into blocks of 2,000 characters. Of each ten blocks, nine are for training and the last one is for validation
+/// (of a long text only 24 validation blocks are used, evenly spaced).
 ///   CX-1  no training window touches a validation block.
-///   CX-2  the batch of a step depends on the seed and the step alone, so that a run can continue from any step.
-///   CX-3  a text that has no validation block or no training window throws std::runtime_error, naming what it needs.
+///   CX-2  the batch of a step depends on the seed and the step alone, so a run can continue from any step.
+///   CX-3  a text without a validation block or without a training window throws std::runtime_error, which names what is
+///         missing.
 class corpus {
  public:
   static constexpr std::size_t block_length = 2000;
-  static constexpr std::size_t blocks_a_turn = 10;  // the last of each ten is for validation
+  static constexpr std::size_t blocks_a_turn = 10;  // the last block of each ten is for validation
 
   static constexpr std::size_t most_validation_blocks = 24;
 
   corpus(const text& from, const vocabulary& words, std::int64_t context);
 
-  /// `windows` windows of `context` characters at random places of the training text.
+  /// `windows` windows of `context` characters, from random positions of the training text.
   batch training_batch(std::uint64_t seed, std::int64_t step, std::int64_t windows) const;
 
   const std::vector<std::vector<std::int64_t>>& training() const noexcept { return training_; }
   const std::vector<std::vector<std::int64_t>>& validation() const noexcept { return validation_; }
 
-  /// Windows over the validation blocks that predict each character but a block's first two (as a trigram model does) exactly
-  /// once; of a window that overlaps the one before only the new part counts. Targets that do not count are -1.
+  /// Windows over the validation blocks. Each character of a block but the first two (as for a trigram model) is predicted
+  /// exactly once. Where a window overlaps the window before it, only the new part counts. Targets that do not count are -1.
   batch validation_windows() const;
 
  private:
   std::int64_t context_;
-  std::vector<std::vector<std::int64_t>> training_;    // stretches without a gap
+  std::vector<std::vector<std::int64_t>> training_;    // consecutive blocks, joined
   std::vector<std::vector<std::int64_t>> validation_;  // blocks
-  std::vector<std::int64_t> first_place_;              // of each training stretch's windows, in one numbering of all windows
+  std::vector<std::int64_t> first_place_;  // by joined blocks: number of their first window, if all windows are numbered
   std::int64_t places_ = 0;
 };
 

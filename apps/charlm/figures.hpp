@@ -6,7 +6,7 @@
 
 namespace troupe::apps::charlm {
 
-/// "1.50", with that many digits after the point.
+/// "1.50": with `digits` digits after the point.
 std::string fixed(double value, int digits);
 /// "24,512": rounded to a whole number.
 std::string grouped(double value);

@@ -61,7 +61,7 @@ void metrics::write(const std::string& line) {
   struct stat before {};
   const auto known = ::fstat(descriptor_, &before) == 0;
   std::size_t done = 0;
-  while (done < whole.size()) {  // a second call is only made to learn why the first one fell short
+  while (done < whole.size()) {  // a second call is made only to learn why the first one wrote less
     const auto written = ::write(descriptor_, whole.data() + done, whole.size() - done);
     if (written <= 0) break;
     done += static_cast<std::size_t>(written);

@@ -8,26 +8,26 @@
 
 namespace troupe::apps::charlm {
 
-/// What one step did.
+/// The figures of one step.
 struct step_metrics {
   std::int64_t step = 0;  // from 1
-  double loss = 0;        // nats a character
+  double loss = 0;        // nats per character
   double learning_rate = 0;
   double gradient_norm = 0;  // before clipping
   double tokens_per_second = 0;
-  double seconds = 0;  // of the run
+  double seconds = 0;  // since the start of the run
 };
 
-/// The losses of a run, kept in memory and in a file of one JSON object a line.
-///   MX-1  a line is written with one call and at once: another process never reads half of it,
-///         and one for which there is no room leaves the file as it was.
-///   MX-2  a run that continues from a step drops what was written of later steps.
-///   MX-3  a line that can't be written throws std::runtime_error with the file and the reason.
+/// The losses of a run, kept in memory and in a file with one JSON object per line.
+///   MX-1  each line is written at once, with one call: another process never reads half a line. If there is no room for a
+///         line, the file stays as it was.
+///   MX-2  a run that continues from a step removes the lines of later steps.
+///   MX-3  a line that cannot be written throws std::runtime_error with the file and the reason.
 class metrics {
  public:
   using points = std::vector<std::pair<double, double>>;
 
-  /// `last_step`: that a run continues from; -1 starts a new file.
+  /// `last_step`: the step that a run continues from; -1 starts a new file.
   metrics(std::string path, std::int64_t last_step);
   ~metrics();
   metrics(const metrics&) = delete;
@@ -49,7 +49,7 @@ class metrics {
   points validation_losses_;
 };
 
-/// The chart of both losses with the trigram model's as the baseline, as SVG.
+/// The chart, as SVG, of both losses, with the loss of the trigram model as baseline.
 std::string loss_chart(const metrics& of, double trigram_loss);
 
 }  // namespace troupe::apps::charlm

@@ -14,17 +14,17 @@ struct micro_batch {
   double share = 1;
 };
 
-/// How many windows each of `count` micro-batches gets: as equal as can be, for a stage waits as long as the largest one takes
-/// another. Throws std::runtime_error when there are fewer windows than parts.
+/// The number of windows of each of `count` micro-batches. The numbers differ as little as possible, because a stage waits for
+/// the largest micro-batch. Throws std::runtime_error if there are fewer windows than micro-batches.
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
 
-/// How a batch is cut: windows in each micro-batch, one list for each context that takes some of them.
+/// How a batch is cut: one list per context, with the number of windows in each of its micro-batches.
 using batch_cuts = std::vector<std::vector<std::int64_t>>;
 
-/// The sizes, shared out to at most `contexts` contexts as equally as can be, in order.
+/// Deals the sizes, in order, to at most `contexts` contexts, as equally as possible.
 batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts);
 
-/// The batch in parts of those sizes, in order, by context.
+/// Cuts the batch into micro-batches of these sizes, in order, by context.
 std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes);
 
 }  // namespace troupe::apps::charlm

@@ -11,7 +11,8 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-/// Parameters drawn from a stream of their own by name, so that the same one is drawn whatever else a process holds.
+/// Draws each parameter from a random stream of its own, chosen by name. So the values do not depend on what else a process
+/// holds.
 class initial_values {
  public:
   explicit initial_values(std::uint64_t seed) : seed_(seed) {}
@@ -27,7 +28,8 @@ class initial_values {
   std::uint64_t seed_;
 };
 
-/// Of weights: what 0.02 is for a width of 1024. A narrow model learns far slower with that.
+/// The standard deviation of the weights: scaled from 0.02 at a width of 1024. A narrow model learns far more slowly with
+/// 0.02.
 double deviation_for(std::int64_t width) { return 0.64 / std::sqrt(static_cast<double>(width)); }
 
 /// x + attention(norm(x)), then x + mlp(norm(x)).

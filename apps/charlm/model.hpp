@@ -12,18 +12,18 @@
 
 namespace troupe::apps::charlm {
 
-/// Stage `index` of `count`: the blocks are dealt evenly in order; the first stage has the embedding too, the last one the
+/// Stage `index` of `count`. The blocks are divided evenly, in order. The first stage also has the embedding, the last one the
 /// final norm and the head.
 struct stage_place {
   std::int64_t index = 0;
   std::int64_t count = 1;
 };
 
-/// One stage of the transformer: tokens [windows, context] of int64 in at the first, hidden [windows, context, width] between
-/// stages, logits [windows, context, vocabulary] out at the last.
-///   SG-1  stages made with one seed have the same parameters however many there are: `count` of them in a row are the whole
+/// One stage of the transformer. The first stage takes tokens [windows, context] of int64. Between stages go hidden values
+/// [windows, context, width]. The last stage gives logits [windows, context, vocabulary].
+///   SG-1  stages with one seed have the same parameters, however many stages there are: `count` stages in a row are the whole
 ///         model.
-///   SG-2  an input of another shape or dtype throws std::runtime_error with the shape that was expected.
+///   SG-2  an input of another shape or dtype throws std::runtime_error with the expected shape.
 class stage : public torch::nn::Module {
  public:
   stage(const model_shape& shape, stage_place place, std::uint64_t seed);
@@ -54,7 +54,7 @@ class whole_model {
   std::vector<std::shared_ptr<stage>> stages_;
 };
 
-/// Mean cross entropy in nats over the targets that are not negative, times `scale`.
+/// The mean cross entropy in nats over the targets that are not negative, times `scale`.
 at::Tensor character_loss(const at::Tensor& logits, const at::Tensor& targets, double scale = 1);
 
 }  // namespace troupe::apps::charlm

@@ -18,7 +18,7 @@ struct model_shape {
 
   bool operator==(const model_shape&) const = default;
 
-  /// Throws std::runtime_error that says which number can't be, and what would do.
+  /// Throws std::runtime_error that says which number is not possible, and which numbers are.
   void check() const;
   attributes to_attributes() const;
   static model_shape from_attributes(const attributes& values);

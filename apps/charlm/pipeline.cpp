@@ -36,7 +36,7 @@ class doorbell {
     heard_.notify_one();
   }
 
-  /// Until it was rung since the last time.
+  /// Waits until ring() was called since the last wait().
   void wait() {
     std::unique_lock lock(mutex_);
     heard_.wait(lock, [this] { return rung_; });
@@ -49,10 +49,10 @@ class doorbell {
   bool rung_ = false;
 };
 
-/// Lets threads do something one after the other, in the order of their numbers.
+/// Lets threads take turns in the order of their numbers.
 class turns {
  public:
-  /// Runs `what` when all with lower numbers are done. Throws if one of them failed.
+  /// Runs `what` after all lower numbers have had their turn. Throws if one of them failed.
   template <class F>
   void take(std::size_t number, F&& what) {
     std::unique_lock lock(mutex_);
@@ -63,7 +63,7 @@ class turns {
     changed_.notify_all();
   }
 
-  /// What still waits for its turn gets none. Keeps the first failure.
+  /// All threads that still wait get no turn. Keeps the first failure.
   void fail(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     if (!failed_) failure_ = std::move(failure);
@@ -83,7 +83,7 @@ class turns {
   std::exception_ptr failure_;
 };
 
-/// Runs `part(number, in_turn)` for each number below `count`, each on a thread of its own, and throws what the first to fail
+/// Runs `part(number, in_turn)` for each number below `count`, each on a thread of its own. Throws what the first failing part
 /// threw.
 template <class F>
 void at_once(std::size_t count, F&& part) {
@@ -101,7 +101,7 @@ void at_once(std::size_t count, F&& part) {
   order.rethrow();
 }
 
-constexpr std::int64_t windows_a_call = 32;  // of an evaluation
+constexpr std::int64_t windows_a_call = 32;  // windows in one call of an evaluation
 constexpr std::size_t calls_at_once = 8;
 
 }  // namespace
@@ -118,7 +118,7 @@ std::vector<at::Tensor> pipeline::forward(const std::string& method, const std::
   const auto ring = std::make_shared<doorbell>();
   std::vector<at::Tensor> outputs;
   std::vector<std::vector<future<call_reply>>> called(stages_.size());  // [s][m]: input m in stage s
-  std::vector<std::size_t> taken(stages_.size(), 0);                    // results of each stage
+  std::vector<std::size_t> taken(stages_.size(), 0);                    // by stage: the number of its results so far
   const auto call = [&](std::size_t s, const at::Tensor& input) {
     called[s].push_back(stages_[s].call(method, {input}));
     called[s].back().then([ring](const future<call_reply>&) { ring->ring(); });
@@ -162,7 +162,7 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
   return result;
 }
 
-/// Adds what the nodes gathered, in the order and with the bits in which the optimizer adds.
+/// Adds the gradients that the nodes gathered, in the order and with the bits in which the optimizer adds them.
 void pipeline::add_gradients(std::vector<named_tensors>& to, const context& pass) const {
   const at::NoGradGuard no_graph;
   to.resize(stages_.size());

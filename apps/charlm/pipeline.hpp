@@ -17,40 +17,41 @@
 
 namespace troupe::apps::charlm {
 
-/// What a step gave.
+/// The result of a step.
 struct step_result {
-  double loss = 0;                       // mean over the batch, nats a character
+  double loss = 0;                       // mean over the batch, nats per character
   double gradient_norm = 0;              // over all nodes, before clipping
-  std::vector<named_tensors> gradients;  // one list a stage, when asked for
+  std::vector<named_tensors> gradients;  // one list per stage, if asked for
 };
 
-/// A model whose stages live on nodes, trained from this one.
-///   PI-1  the micro-batches of a context move through the stages one behind the other, so that all stages work at once; while
-///         stages wait at the beginning and the end of one context's passes, they work for another.
-///   PI-2  gradients are summed in the order of the micro-batches, so that they have the bits of a single process.
+/// A model whose stages live on nodes, trained from this node.
+///   PI-1  the micro-batches of a context move through the stages one behind the other, so all stages work at once. While
+///         stages would wait at the begin and end of one context's passes, they work for another context.
+///   PI-2  gradients are summed in the order of the micro-batches, so they have the bits of a single process.
 class pipeline {
  public:
-  /// Makes one stage on each of the peers, in order. Blocks; throws troupe::error.
+  /// Creates one stage on each of the peers, in order. Blocks. Throws troupe::error.
   pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how);
 
   /// One step of training.
   step_result train_step(const batch& windows, double learning_rate, bool keep_gradients = false);
 
-  /// Mean loss over the targets that count.
+  /// The mean loss over the targets that count.
   double evaluate(const batch& windows);
 
-  /// Copies of the parameters, one named list a stage.
+  /// Copies of the parameters, one named list per stage.
   std::vector<named_tensors> parameters() const;
 
-  /// Throws std::runtime_error, naming the node, unless every stage computes with one thread inside an operation: with more,
-  /// sums are made in another order than a single process with one makes them, and so have other bits.
+  /// Throws std::runtime_error with the node's name, unless every stage computes with one thread inside an operation. With
+  /// more threads, sums are made in another order than in a single process with one thread, and so have other bits.
   void expect_one_thread() const;
 
   optimizer& optimiser() noexcept { return optimizer_; }
   const batch_cuts& cuts() const noexcept { return cuts_; }
 
  private:
-  /// What the last stage gives for each input; while it works on one, the stages before it work on the next ones.
+  /// The outputs of the last stage, one per input. While the last stage works on one input, the stages before it work on the
+  /// next ones.
   std::vector<at::Tensor> forward(const std::string& method, const std::vector<at::Tensor>& inputs) const;
   void add_gradients(std::vector<named_tensors>& to, const context& pass) const;
 

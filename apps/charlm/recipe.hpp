@@ -7,27 +7,27 @@
 
 namespace troupe::apps::charlm {
 
-/// How a model is trained; the same for the cluster and for the single process beside it.
+/// How a model is trained: the same for the cluster and for the single process that is compared with it.
 struct recipe {
   std::uint64_t seed = 1;
-  std::int64_t batch = 96;          // windows a step
+  std::int64_t batch = 96;          // windows in a step
   std::int64_t micro_batches = 12;  // parts of a batch that move through the stages one after the other
-  std::int64_t contexts = 2;        // that share the micro-batches; fewer when there are fewer of those
-  double learning_rate = 4.5e-3;    // highest; warmed up, then brought down along a cosine
+  std::int64_t contexts = 2;        // contexts that share the micro-batches; never more contexts than micro-batches
+  double learning_rate = 4.5e-3;    // highest rate, after the warm-up; then lowered along a cosine
   std::int64_t warmup_steps = 20;
-  double final_rate = 0.02;  // of the highest
+  double final_rate = 0.02;  // final rate, as a part of the highest
   double weight_decay = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.99;
   double clip_norm = 1.0;
 
-  /// The learning rate of a step when `fraction` (0 to 1) of the run is done.
+  /// The learning rate of a step; `fraction` (0 to 1) of the run is done.
   double rate_at(std::int64_t step, double fraction) const;
 
-  /// AdamW's options.
+  /// The options for AdamW.
   attributes optimizer_options() const;
 
-  /// Throws std::runtime_error that names the option whose value can't be.
+  /// Throws std::runtime_error that names an option with an impossible value.
   void check() const;
 };
 

@@ -10,9 +10,9 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-constexpr std::chrono::milliseconds time_to_leave{150};  // for the stages, after the time to save was not enough
+constexpr std::chrono::milliseconds time_to_leave{150};  // time for the stages to leave if time_to_save was not enough
 
-/// Prints to stdout, past what another thread may be printing. Prints nothing when nobody reads.
+/// Writes directly to stdout, because another thread may be printing. Writes nothing if nobody reads stdout.
 void print_at_once(const std::string& line) {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) [[maybe_unused]]
@@ -37,7 +37,7 @@ std::string run_end::saved_text() const {
          (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
 }
 
-/// Runs on a thread of its own while the run is busy: the process ends after it.
+/// Runs on a thread of its own while the run is busy. The process ends after this function.
 void run_end::leave() noexcept {
   auto* nodes = nodes_.load();
   if (!told_.exchange(true)) {

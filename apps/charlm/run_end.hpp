@@ -17,30 +17,30 @@
 
 namespace troupe::apps::charlm {
 
-/// How a run ends before its time: what a person is told then, and that no process is left.
-///   RE-1  a person is told of a stop once, with the step of the last checkpoint and the command that goes on from it.
-///   RE-2  a process that is still there when the patience after a stop is over stops the stages, leaves the folder free and ends.
+/// How a run ends early: what the run prints, and that no process is left.
+///   RE-1  the run reports a stop once, with the step of the last checkpoint and the command that continues from it.
+///   RE-2  a process that still runs when the patience after a stop is over stops the stages, unlocks the folder and ends.
 class run_end {
  public:
-  /// Until allow_time() a stop ends the process at once: nothing is lost by that.
+  /// Before allow_time(), a stop ends the process at once, because there is nothing to lose.
   run_end(const train_options& options, const stop_signal& stop, const run_folder& folder);
 
-  /// From now on a stop leaves time for the step under way, the checkpoint and the end.
+  /// From now on a stop leaves time for the running step, the checkpoint and the end.
   void allow_time() { last_exit_->set_patience(time_to_save); }
-  /// These are stopped with the process.
+  /// `nodes` are stopped when the process ends.
   void owns(stage_nodes& nodes) { nodes_ = &nodes; }
-  /// The checkpoint in the folder is of this step.
+  /// The checkpoint in the folder is the one of this step.
   void saved(std::int64_t step) { saved_step_ = step; }
   bool is_saved(std::int64_t step) const { return saved_step_ == step; }
   /// All steps are done and saved.
   void trained() { trained_ = true; }
 
-  /// Tells of the stop at `step`, unless that was told already.
+  /// Reports the stop at `step`, once.
   void tell_stop(progress& to, std::int64_t step);
-  /// "; the checkpoint of step 20 ...", or nothing where there is none of this run.
+  /// "; the checkpoint of step 20 ..."; empty if this run has no checkpoint.
   std::string saved_text() const;
 
-  /// The run ends by itself from here on.
+  /// From here on the run ends by itself.
   void disarm() { last_exit_->disarm(); }
 
  private:

@@ -47,7 +47,8 @@ void run_folder::take() {
   }
 }
 
-// The run before may have removed the file between its opening here and the lock: others would then lock another one.
+// True if the locked file is still the one in the folder. An earlier run may have removed the file after this process opened
+// it and before the lock; other processes would then lock another file.
 bool run_folder::holds() {
   struct stat mine {};
   struct stat there {};

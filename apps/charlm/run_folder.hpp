@@ -8,15 +8,16 @@
 
 namespace troupe::apps::charlm {
 
-/// The folder of a run and the names in it.
-///   RF-1  one process at a time has it: a second one throws std::runtime_error.
-///   RF-2  set_aside loses nothing of the run that was there: its files are moved to `previous/`, in place of those of the run
-///         before it. A run without a checkpoint goes to `unfinished/` instead, so that no failed start costs a run that has
-///         one. Files that no run writes are left alone.
-///   RF-3  what can't be made, written or has too little room throws std::runtime_error with the folder and the reason.
+/// The folder of a run, and the names of its files.
+///   RF-1  one process at a time may use the folder: a second process throws std::runtime_error.
+///   RF-2  set_aside loses nothing of the earlier run: the run's files move to `previous/` and replace those of the run before
+///         it. The files of a run without a checkpoint move to `unfinished/` instead, so a failed start never replaces a run
+///         with a checkpoint. Files that no run writes are left alone.
+///   RF-3  a folder that cannot be made, cannot be written or has too little room throws std::runtime_error with the folder
+///         and the reason.
 class run_folder {
  public:
-  /// Makes the folder if needed and takes it.
+  /// Creates the folder if needed, and locks it for this process.
   explicit run_folder(std::filesystem::path path);
   ~run_folder();
   run_folder(const run_folder&) = delete;
@@ -31,17 +32,17 @@ class run_folder {
 
   bool has_checkpoint() const;
 
-  /// Removes what a process that ends at once would leave: the lock, and files that are half written.
+  /// Removes what a process leaves behind if it ends at once: the lock, and half-written files.
   void abandon() const noexcept;
 
-  /// Throws unless that many bytes can still be written.
+  /// Throws unless `bytes` more bytes can be written.
   void expect_room(std::uintmax_t bytes) const;
 
   struct set_aside_run {
-    std::string where;      // its files are now
-    bool replaced = false;  // those of a run before it, which was there
+    std::string where;      // where the files of the earlier run are now
+    bool replaced = false;  // true if they have replaced the files of a run before it
   };
-  /// Moves an earlier run's files out of the way; returns nothing if there were none.
+  /// Moves the files of an earlier run out of the way. Returns nothing if there were none.
   std::optional<set_aside_run> set_aside();
 
  private:
@@ -53,7 +54,7 @@ class run_folder {
   int lock_ = -1;
 };
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file so that either the whole file is there or nothing.
 void write_whole_file(const std::string& path, const std::string& content);
 
 }  // namespace troupe::apps::charlm

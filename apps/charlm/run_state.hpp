@@ -11,26 +11,26 @@
 
 namespace troupe::apps::charlm {
 
-/// What a checkpoint says of its run beside the tensors: enough to go on with exactly the steps that would have come.
-/// (What is drawn at random depends on the seed and the step alone.)
+/// What a checkpoint stores about its run beside the tensors: enough to continue with exactly the steps that would have come.
+/// Random draws need nothing here, because they depend on the seed and the step alone.
 struct run_state {
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;
-  std::string nodes;               // that hold the stages, in order, with commas between
+  std::string nodes;               // the nodes that hold the stages, in order, separated by commas
   std::string text_origin;         // file or folder
   std::string text_fingerprint;    // text::fingerprint
-  std::string characters;          // of the vocabulary, UTF-8
-  std::int64_t step = 0;           // done
+  std::string characters;          // characters of the vocabulary, in UTF-8
+  std::int64_t step = 0;           // steps done
   double seconds = 0;              // trained so far
-  double planned_seconds = 0;      // of the whole run, if it is bounded by time
-  std::int64_t planned_steps = 0;  // otherwise
+  double planned_seconds = 0;      // for the whole run, if its length is given as a time
+  std::int64_t planned_steps = 0;  // for the whole run, if its length is given in steps
 
   attributes to_attributes() const;
-  /// Throws for attributes that are not those of a run; `origin` names the checkpoint.
+  /// Throws if the attributes are not those of a run; `origin` names the checkpoint.
   static run_state from_attributes(const attributes& values, const std::string& origin);
 
-  /// Of the run, 0 to 1.
+  /// The part of the run that is done, 0 to 1.
   double fraction() const;
   bool finished() const { return fraction() >= 1; }
 };

@@ -11,25 +11,26 @@ namespace troupe::apps::charlm {
 
 class corpus;
 
-/// What training in this process alone, with libtorch's own engine, achieves.
+/// The speed of training in this process alone, with libtorch's own engine.
 struct single_process_speed {
-  double tokens_per_second = 0;  // the better of those below
-  int threads = 0;               // that it was reached with
+  double tokens_per_second = 0;  // the better of the two rates below
+  int threads = 0;               // the number of threads of the better rate
   double with_one_thread = 0;
   double with_all_threads = 0;
 };
 
-/// A copy of the model that is trained in this process alone, in turns with the cluster, as a machine's speed changes while both
-/// run: whole batches, the same AdamW and clipping. The first step of a turn is not counted: it fills caches.
+/// A copy of the model that is trained in this process alone: whole batches, the same AdamW and clipping. It trains in turns
+/// with the cluster, because the speed of the machine changes over time. The first step of a turn is not counted, because it
+/// fills caches.
 class single_process {
  public:
   single_process(const model_shape& shape, const recipe& how, const corpus& data);
   ~single_process();
 
-  /// Trains for about `seconds`, a third of them with one thread inside an operation, the others with `threads`. Ends early
-  /// when `stop` says so.
+  /// Trains for about `seconds`: a third of that time with one thread inside an operation, the rest with `threads`. Ends early
+  /// if `stop` returns true.
   void compare(int threads, double seconds, const std::function<bool()>& stop);
-  /// Trains on with what was faster then.
+  /// Continues to train with the number of threads that was faster in compare().
   void train(double seconds, const std::function<bool()>& stop);
 
   single_process_speed speed() const;
@@ -49,7 +50,7 @@ class single_process {
   std::unique_ptr<trainee> trainee_;
   timing one_thread_;
   timing all_threads_;
-  timing* best_ = &one_thread_;  // of the first turn
+  timing* best_ = &one_thread_;  // the faster one in compare()
 };
 
 }  // namespace troupe::apps::charlm

@@ -8,18 +8,18 @@
 
 namespace troupe::apps::charlm {
 
-/// Measures training in this process alone beside the training on the cluster. Half of the time is spent before the cluster trains, the
-/// other half in turns between its steps: the machine may get faster or slower meanwhile.
+/// Measures training in this process alone, beside the training on the cluster. Half of the time is spent before the cluster
+/// trains, the other half in turns between the cluster's steps, because the speed of the machine may change.
 ///   SP-1  with 0 seconds nothing is measured.
-///   SP-2  a turn comes due at even fractions of the training, and each turn runs once.
+///   SP-2  turns come due at even fractions of the training. Each turn runs once.
 class single_process_turns {
  public:
-  /// `seconds`: of the whole measurement. `stop`: ends a turn early.
+  /// `seconds`: for the whole measurement. `stop`: ends a turn early.
   single_process_turns(double seconds, std::function<bool()> stop) : seconds_(seconds), stop_(std::move(stop)) {}
 
-  /// Runs the half before the training, with one thread and with `threads` inside an operation.
+  /// Runs the first half, before the training, with one thread and with `threads` inside an operation.
   void begin(const run_state& state, const corpus& data, int threads);
-  /// Runs the turns that are due at this fraction of the training, 0 to 1. False if none is.
+  /// Runs the turns that are due at this fraction (0 to 1) of the training. Returns false if none is due.
   bool run_due(double fraction);
 
   bool measures() const noexcept { return seconds_ > 0; }

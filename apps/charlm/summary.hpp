@@ -10,26 +10,26 @@
 
 namespace troupe::apps::charlm {
 
-/// What a run came to.
+/// The results of a run.
 struct run_summary {
-  double validation_loss = 0;  // nats a character
+  double validation_loss = 0;  // nats per character
   double trigram_loss = 0;
-  double tokens_per_second = 0;  // of the steps, without those that were verified, validations and checkpoints
+  double tokens_per_second = 0;  // of the training steps; verified steps, validations and checkpoints do not count
   single_process_speed single_process;
   std::int64_t verified_steps = 0;
   std::int64_t verified_parameters = 0;
-  double seconds = 0;  // from start to end
+  double seconds = 0;  // time from start to end
 
-  /// summary.json
+  /// The content of summary.json.
   std::string to_json(const run_state& of) const;
 
-  /// Where a person finds what the run made.
+  /// Where the files of the run are.
   struct places {
     std::string folder;
-    std::vector<std::string> files;  // in the folder
-    std::string generate;            // the command for more text
+    std::vector<std::string> files;  // names of the files in the folder
+    std::string generate;            // the command that generates more text
   };
-  /// For a person to read.
+  /// The summary as lines of text for a person.
   std::vector<std::string> lines(const run_state& of, const std::string& sample, const places& paths) const;
 };
 

@@ -39,7 +39,7 @@ std::vector<fs::path> files_of(const std::string& path) {
   return files;
 }
 
-/// Length of the UTF-8 sequence at `at`, and its code point; 0 where there is none.
+/// The length of the UTF-8 sequence at `at`, and its code point in `out`; 0 if there is none.
 std::size_t decode(const std::string& bytes, std::size_t at, char32_t& out) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const auto lead = byte(at);

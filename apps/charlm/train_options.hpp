@@ -11,7 +11,7 @@
 
 namespace troupe::apps::charlm {
 
-/// What `troupe train` is asked for.
+/// The options of `troupe train`.
 struct train_options {
   std::string data = licence_folder;
   std::string out = "out/charlm";
@@ -19,20 +19,21 @@ struct train_options {
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;
-  double seconds = 90;  // of training, if steps is 0
+  double seconds = 90;  // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
   std::int64_t validate_every = 50;     // steps
   std::int64_t verify_steps = 3;
   double single_process_seconds = 6;
   std::int64_t sample = 300;  // characters
-  std::string cluster;        // file; empty: processes of our own
-  std::uint16_t port = 0;     // of the driver
-  double deadline = 60;       // of calls and passes, in seconds
+  std::string cluster;        // path of a cluster file; if empty, `troupe train` starts the processes itself
+  std::uint16_t port = 0;     // port of the driver
+  double deadline = 60;       // deadline of calls and passes, in seconds
   bool trace = true;
-  std::int64_t profile_steps = 1;  // after the verified ones: the trace shows their operators on all nodes
+  std::int64_t profile_steps = 1;  // steps after the verified ones whose operators on all nodes are in the trace
 
-  /// Options that were given, by their names without dashes. What was not comes from the checkpoint of a run that is continued.
+  /// The options that were given, by name and without dashes. If a run is continued, the other options come from its
+  /// checkpoint.
   std::set<std::string> given;
 };
 

@@ -41,7 +41,7 @@ using clock = std::chrono::steady_clock;
 
 std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
 
-/// What the model learns from.
+/// The data from which the model learns.
 struct training_data {
   training_data(const text& source, vocabulary of_text, std::int64_t context)
       : words(std::move(of_text)),
@@ -136,11 +136,11 @@ void training::prepare() {
   std::int64_t parameters = 0;
   for (const auto& each : replica_->parameters()) parameters += each.numel();
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
-  // A checkpoint holds each parameter and two of AdamW's for it; there are two while one is saved.
+  // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, there are two of them.
   folder_.expect_room(static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 + 16'000'000);
 }
 
-/// The folder is this run's from here on.
+/// From here on the folder belongs to this run.
 void training::open_folder() {
   if (options_.resume) {
     progress_.message("continuing the run in " + folder_.path().string() + " from step " + std::to_string(state_.step));
@@ -256,7 +256,7 @@ void training::steps() {
   progress_.finish();
 }
 
-/// Characters from the trained model; nothing when a stop came first.
+/// Generates characters from the trained model. Returns nothing if a stop came first.
 std::optional<std::string> training::sample() {
   copy_parameters(pipeline_->parameters(), *replica_);
   generation_settings drawn;
@@ -269,7 +269,7 @@ std::optional<std::string> training::sample() {
   return to_utf8(text);
 }
 
-/// False when a stop came first.
+/// Returns false if a stop came first.
 bool training::finish() {
   save();
   end_.trained();

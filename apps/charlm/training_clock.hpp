@@ -6,13 +6,13 @@
 
 namespace troupe::apps::charlm {
 
-/// How long a training takes. `Clock`: a clock of std::chrono; tests give their own.
-///   CT-1  seconds() counts the earlier parts of a continued run, and leaves out what was given to leave_out().
-///   CT-2  seconds_per_step() is the mean of the steps that were noted, 0 before the first one.
+/// Measures how long a training takes. `Clock`: a clock of std::chrono; tests use a clock of their own.
+///   CT-1  seconds() counts the earlier parts of a continued run, and leaves out the times given to leave_out().
+///   CT-2  seconds_per_step() is the mean of the noted steps; 0 before the first one.
 template <class Clock = std::chrono::steady_clock>
 class training_clock {
  public:
-  /// `seconds_before`: what a run that is continued has trained so far.
+  /// `seconds_before`: how long a continued run has trained so far.
   void start(double seconds_before) {
     begun_ = Clock::now();
     seconds_before_ = seconds_before;

@@ -8,11 +8,11 @@
 
 namespace troupe::apps::charlm {
 
-/// What a new run's options come to; the text is not read yet.
+/// The state with which a new run begins, from its options. The text is not read here.
 run_state planned_state(const train_options& options);
 
-/// The state in a checkpoint. Options that were given have to agree with it, but for how long to train, or std::runtime_error
-/// says which does not.
+/// The state in a checkpoint. Options that were given have to agree with the checkpoint, except the length of the training. If
+/// one does not agree, throws std::runtime_error that names it.
 run_state continued_state(const train_options& options, const std::string& checkpoint_folder);
 
 }  // namespace troupe::apps::charlm

@@ -13,18 +13,19 @@
 
 namespace troupe::apps::charlm {
 
-/// Compares the gradients of a cluster's steps with the gradients that libtorch's own engine computes in this process, and counts.
+/// Compares the gradients of a cluster's steps with the gradients that libtorch's own engine computes in this process, and
+/// counts the comparisons.
 class verification {
  public:
-  /// `model`: a model with the parameters that the step began with. `names`: of the nodes, one a stage. `came`: the gradients, one
-  /// named list a stage. Throws std::runtime_error with step, node and parameter at the first difference.
+  /// `model`: a model with the parameters at the beginning of the step. `names`: the nodes, one per stage. `came`: the
+  /// gradients, one named list per stage. Throws std::runtime_error with step, node and parameter at the first difference.
   void check(whole_model& model, const batch& windows, const batch_cuts& cuts, std::int64_t step,
              const std::vector<std::string>& names, const std::vector<named_tensors>& came);
 
   std::int64_t steps() const noexcept { return steps_; }
-  /// In each step.
+  /// The number of parameters compared in each step.
   std::int64_t parameters() const noexcept { return parameters_; }
-  /// For a person to read.
+  /// The result as text for a person.
   std::string text() const;
 
  private:

@@ -8,12 +8,13 @@
 namespace troupe::apps::charlm {
 
 /// The characters of a text in ascending order, numbered from 0.
-///   VO-1  encode throws std::runtime_error for a character that is not in it, by name and place.
+///   VO-1  encode throws std::runtime_error, with the character and its position, for a character that is not in the
+///         vocabulary.
 class vocabulary {
  public:
-  /// Of every character that the text has.
+  /// The vocabulary of all characters in the text.
   static vocabulary of(const std::u32string& text);
-  /// From the characters themselves, as `characters()` gave them.
+  /// The vocabulary of the given characters, as `characters()` returns them.
   explicit vocabulary(std::u32string characters);
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(characters_.size()); }

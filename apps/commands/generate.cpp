@@ -45,7 +45,7 @@ std::u32string characters_of(const std::string& prompt) {
 }
 
 void run_generate(const generate_options& options) {
-  // A signal ends the program at once: nothing is lost, not even while the checkpoint is read.
+  // A signal ends the program at once. Nothing is lost, even while the checkpoint is read.
   const stop_signal stop([](int number) { _exit(128 + number); });
   at::set_num_threads(1);
   auto how = options.how;

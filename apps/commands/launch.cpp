@@ -26,8 +26,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto glance = std::chrono::milliseconds(50);           // between two looks at nodes and signals
-constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // more than a node takes at most
+constexpr auto glance = std::chrono::milliseconds(50);           // interval between two checks of nodes and signals
+constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // longer than a node needs at most
 
 struct launch_options {
   std::string file;
@@ -40,7 +40,8 @@ class cluster {
   cluster(cluster_file file, const stop_signal& stop)
       : file_(std::move(file)), stop_(stop), processes_([this](auto& name, auto& line) { heard(name, line); }) {}
 
-  /// Returns once all are up, or a stop was asked for. Throws std::runtime_error, naming the node, if one ends or is late.
+  /// Returns when all nodes are up, or a stop was asked for. Throws std::runtime_error with the node's name if a node ends or
+  /// is late.
   void start(clock::time_point deadline) {
     auto& first = file_.nodes.front();
     start(first, {});
@@ -62,7 +63,7 @@ class cluster {
     std::fflush(stdout);
   }
 
-  /// Returns when a stop was asked for; throws when a node ends.
+  /// Returns when a stop was asked for. Throws if a node ends.
   void watch() {
     while (!stop_.requested()) throw_if_one_ended(processes_.poll_for(glance));
   }

@@ -8,8 +8,9 @@ class App;
 namespace troupe::apps {
 
 /// `troupe launch`: starts the nodes of a cluster file on this machine and watches them.
-///   LN-1  the table is printed once every node is up; the others have then joined the first.
-///   LN-2  a node that ends, or that is not up in time, ends the others and the command, which names it and says how it ended.
+///   LN-1  the table is printed once every node is up. By then all other nodes have joined the first one.
+///   LN-2  if a node ends, or is not up in time, the command ends all other nodes and fails. The error names the node and says
+///         how it ended.
 ///   LN-3  SIGTERM and SIGINT end every node within two seconds, with status 0.
 void add_launch_command(CLI::App& app);
 

@@ -27,7 +27,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr auto longest_leave = std::chrono::milliseconds(1200);
-constexpr int longest_join_ms = 10'000;  // a node that is being started is up sooner, and a wrong address should fail soon
+constexpr int longest_join_ms = 10'000;  // a starting node is up sooner, and a wrong address should fail soon
 
 struct node_options {
   std::string name = "node";
@@ -61,7 +61,8 @@ struct node_options {
   }
 };
 
-/// Work may run for a long time after its node was told to leave; nobody waits for the result any more.
+/// Ends the process after `time`: work may run long after its node was told to leave, and nobody waits for the result any
+/// more.
 void leave_at_latest_in(std::chrono::milliseconds time) {
   std::thread([time] {
     std::this_thread::sleep_for(time);
@@ -69,7 +70,7 @@ void leave_at_latest_in(std::chrono::milliseconds time) {
   }).detach();
 }
 
-/// The phases of the node's life: a signal that comes while the node still joins has nothing to wait for.
+/// The phases of the node's life. A signal that comes while the node still joins ends the process at once.
 class stay {
  public:
   void on_signal() {
@@ -97,7 +98,7 @@ void run_node(const node_options& options) {
   stay here;
   stop_signal stop([&](int) { here.on_signal(); });
 
-  // It joins after it has all its functions: the first peer may call them at once.
+  // The node joins after it has all its functions, because the first peer may call them at once.
   node self(options.node_settings());
   warn_unless_loopback(options);
   add_charlm_modules(self);

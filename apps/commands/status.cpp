@@ -55,7 +55,7 @@ nlohmann::ordered_json json_of(const node_status& x) {
   return result;
 }
 
-/// Rows of cells: the first column to the left, numbers to the right.
+/// Prints rows of cells: the first column aligned to the left, numbers to the right.
 void print_columns(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows)

@@ -7,9 +7,10 @@ class App;
 
 namespace troupe::apps {
 
-/// `troupe status HOST:PORT`: what a node does right now and has done so far.
-///   SD-1  it asks from outside: the node's peers do not hear of it.
-///   SD-2  it ends by its deadline, with status 1 and one line, where nobody listens, nobody answers or it is no node.
+/// `troupe status HOST:PORT`: shows what a node does now and what it has done so far.
+///   SD-1  the command asks from outside the cluster: the node's peers do not notice it.
+///   SD-2  the command ends by its deadline, with status 1 and one line, if nobody listens, nobody answers, or the address is
+///         not a node's.
 void add_status_command(CLI::App& app);
 
 }  // namespace troupe::apps

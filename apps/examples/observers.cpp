@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Reinforcement learning with one agent and two observers. Each observer runs a world of its own and calls the agent back for
-/// every move; what the agent computes in these calls belongs to the context in which it asked for the episode, so one backward
-/// pass goes through all moves of all observers.
+/// every move. The agent's computations in these calls belong to the context in which the agent asked for the episode. So one
+/// backward pass goes through all moves of all observers.
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr std::int64_t cells = 6;  // of a corridor; the reward lies at the right end
+constexpr std::int64_t cells = 6;  // cells of a corridor; the reward is at the right end
 constexpr std::int64_t most_moves = 20;
 
 troupe::settings named(const std::string& name) {
@@ -26,7 +26,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// Moves through its corridor as the agent says; returns the moves that it took.
+/// Moves through the observer's corridor as the agent says. Returns the moves.
 troupe::call_reply run_episode(troupe::call_arguments& arguments) {
   const auto agent = arguments.here.peer("agent");
   std::int64_t cell = 0;

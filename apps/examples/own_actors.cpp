@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// A pipeline written as actors alone: two typed actors on two nodes hold a layer each and hand activations on in messages of
-/// their own. Only the tensors in these messages are troupe's; gradients flow back through them.
+/// A pipeline written as actors alone. Two typed actors on two nodes hold a layer each and send activations in messages of
+/// their own. Only the tensors in these messages are troupe's, and gradients flow back through them.
 #include <cstdio>
 #include <exception>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// A parameter server: one node holds an embedding of a million rows, three trainers look rows up, learn on their own share of
-/// the data and step the rows that they touched, all at once and without waiting for each other. Gradients of the table are
-/// sparse: neither a message nor a step is as large as the table.
+/// A parameter server. One node holds an embedding of a million rows. Three trainers look rows up, learn on their own share of
+/// the data, and step the rows that they used, all at once and without waiting for each other. The gradients of the table are
+/// sparse: messages and steps are far smaller than the table.
 #include <cstdio>
 #include <exception>
 #include <future>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t rows = 1'000'000;
 constexpr std::int64_t width = 8;
-constexpr std::int64_t words = 600;  // that occur in the data
+constexpr std::int64_t words = 600;  // words that occur in the data
 constexpr int trainers = 3;
 
 troupe::settings named(const std::string& name) {
@@ -44,12 +44,12 @@ class table : public troupe::module {
   torch::Tensor weight_;
 };
 
-/// What is to be learned of a word.
+/// The value that is to be learned for each word.
 torch::Tensor truth(const torch::Tensor& numbers) { return torch::sin(numbers.to(torch::kFloat) * 0.37).unsqueeze(1); }
 
 /// Learns words number `mine`, `mine + trainers`, ... Returns the loss of its last step.
 double train(troupe::node& here, const troupe::remote_module& shared, int mine) {
-  auto head = torch::full({width, 1}, 1.0 / width);  // the table learns, this does not
+  auto head = torch::full({width, 1}, 1.0 / width);  // the table learns; this layer does not
   troupe::optimizer optimizer{here, {"adagrad", {{"lr", 0.2}}}, {shared}};
   const auto share = torch::arange(mine, words, trainers) * (rows / words);
   double loss = 0;
@@ -75,7 +75,7 @@ void run() {
     nodes.push_back(std::make_unique<troupe::node>(named("trainer" + std::to_string(i))));
     nodes.back()->join("127.0.0.1", server.port());
   }
-  // The first trainer makes the table and lends it to the others: it lives as long as one of them holds it.
+  // The first trainer creates the table and lends it to the others. The table lives as long as one of them holds it.
   const auto made = nodes[0]->peer("server").create("table");
   std::vector<troupe::remote_module> handles{made};
   for (int i = 1; i < trainers; ++i)

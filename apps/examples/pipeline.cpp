@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// A pipeline: two stages on two nodes work at once on the micro-batches of one batch, and one backward pass goes through both.
-/// At the end the gradients of both stages are compared with those of the same model in one piece on libtorch's own engine.
+/// A pipeline. Two stages on two nodes work at once on the micro-batches of one batch, and one backward pass goes through
+/// both. At the end the gradients of both stages are compared with those of the whole model in one process on libtorch's own
+/// engine.
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -17,7 +18,7 @@ namespace {
 constexpr std::int64_t width = 64;
 constexpr std::int64_t micro_batches = 4;
 
-/// One stage of the model; every copy made from one seed has the same parameters.
+/// One stage of the model. All copies made from one seed have the same parameters.
 class block : public troupe::module {
  public:
   explicit block(std::int64_t seed) {
@@ -55,7 +56,8 @@ std::unique_ptr<troupe::node> make_stage(const std::string& name, std::uint16_t 
   return stage;
 }
 
-/// The loss of a batch, computed on both stages at once: the second works on one micro-batch while the first has the next.
+/// The loss of a batch, computed on both stages at once: the second stage works on one micro-batch while the first stage works
+/// on the next.
 torch::Tensor pipelined_loss(const troupe::remote_module& first, const troupe::remote_module& second,
                              const torch::Tensor& batch) {
   std::vector<troupe::future<troupe::call_reply>> halfway;

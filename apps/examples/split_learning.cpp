@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Split learning between two parties. The clinic has the data and the labels and keeps both: it holds the first and the last
-/// layer. The laboratory has the large middle and sees what the first layer makes of the data, and its gradients.
+/// Split learning between two parties. The clinic has the data and the labels, and keeps both: it holds the first and the last
+/// layer. The laboratory holds the large middle part. The laboratory sees only the output of the first layer and gradients.
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace {
 
 constexpr std::int64_t patients = 256;
-constexpr std::int64_t findings = 2;  // of each: the raw data
+constexpr std::int64_t findings = 2;  // values per patient: the raw data
 constexpr std::int64_t width = 24;
 
 troupe::settings named(const std::string& name) {
@@ -24,7 +24,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// The laboratory's part. It notes what it is shown.
+/// The laboratory's part. It records what it is shown.
 class middle : public troupe::module {
  public:
   explicit middle(std::vector<std::int64_t>& shown) : shown_(shown) {
@@ -68,8 +68,8 @@ void run() {
     {theirs},
     {{"first.weight", first->weight}, {"first.bias", first->bias}, {"last.weight", last->weight}, {"last.bias", last->bias}}};
 
-  const auto data = torch::randn({patients, findings});     // stays here
-  const auto labels = data.prod(1).gt(0).to(torch::kLong);  // and so do these
+  const auto data = torch::randn({patients, findings});     // stays in the clinic
+  const auto labels = data.prod(1).gt(0).to(torch::kLong);  // stay in the clinic
   torch::Tensor scores;
   for (int step = 0; step < 120; ++step) {
     troupe::context pass{clinic};

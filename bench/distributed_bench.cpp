@@ -28,7 +28,7 @@ constexpr const char* what_it_does =
   "cost of a node by that of one of two, contexts_* MiB. Also writes distributed.json and distributed.txt.";
 constexpr const char* example = "Example: distributed_bench --only small_call backward_4 --out out/bench";
 
-/// A folder of this run alone, gone at the end.
+/// A folder for this run only, removed at the end.
 struct own_folder {
   own_folder() : path(std::filesystem::temp_directory_path() / ("troupe_bench_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path);
@@ -40,7 +40,7 @@ struct own_folder {
   std::filesystem::path path;
 };
 
-/// Runs of all turns together.
+/// Adds the runs of one turn to those of all turns.
 void add(times& all, times more) {
   all.resize(more.size());
   for (std::size_t i = 0; i < more.size(); ++i) all[i].insert(all[i].end(), more[i].begin(), more[i].end());
@@ -97,7 +97,7 @@ void run(const std::vector<definition>& chosen, bool quick, const std::string& f
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a child that has ended already is told to end
+  std::signal(SIGPIPE, SIG_IGN);  // telling a child to end must not fail if the child has ended already
   CLI::App app{what_it_does};
   app.footer(example);
   std::vector<std::string> only;

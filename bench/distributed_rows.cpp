@@ -98,7 +98,8 @@ definition beside(std::string name, double bar, int runs, driven_run run, wire l
   return {.name = std::move(name), .bar = bar, .runs = runs, .run = std::move(run), .least = least};
 }
 
-/// troupe's fast mode has the column of PyTorch, which knows nothing else; the ratio is of fast mode's time by smart mode's.
+/// Compares troupe's fast mode with its smart mode. Fast mode is in the column of PyTorch, which has only that mode. The ratio
+/// is fast mode's time over smart mode's.
 definition smart_over_fast() {
   auto measure = [](round_trips& troupe, std::uint16_t, bool quick) {
     const auto fast_run = backward_over(4, true);
@@ -115,11 +116,11 @@ definition smart_over_fast() {
   return {.name = "smart_over_fast", .bar = 0.95, .alone = measure};
 }
 
-/// A node's share of a forward and backward through so many in one process, by that where there are two.
+/// Compares the time per node of a forward and backward through `count` nodes in one process with the time per node of two.
 definition nodes(int count) {
   auto measure = [=](round_trips&, std::uint16_t, bool quick) {
     static double of_two = 0;
-    // As many visits of a node in each row: two nodes are faster in their first 50 ms than ever after.
+    // Each row visits a node equally often, because two nodes are faster in their first 50 ms than ever after.
     const auto runs_of = [=](int nodes) { return quick ? 2 : 12'800 / nodes; };
     if (of_two == 0) of_two = cost_of_nodes(2, runs_of(2));
     const auto cost = count == 2 ? of_two : cost_of_nodes(count, runs_of(count));

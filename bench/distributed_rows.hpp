@@ -12,35 +12,36 @@
 
 namespace troupe::bench {
 
-/// What a row can't do without, which is its floor.
+/// The messages that a row needs at least. A bare TCP exchange of them is the row's floor.
 struct wire {
-  int trips = 0;  // round trips; 0: no floor
+  int trips = 0;  // round trips; 0: the row has no floor
   std::size_t bytes = 200;
 };
 
-/// What a row that troupe alone has comes to.
+/// The figures of a row that only troupe runs.
 struct figures {
   results value;
   double ratio = 0;
 };
 
-/// A row: PyTorch and troupe both run it, or `alone` measures troupe. Throws std::runtime_error when a gradient is wrong.
+/// A row. Either PyTorch and troupe both run it (`run`), or only troupe does (`alone`). Throws std::runtime_error if a
+/// gradient is wrong.
 struct definition {
   std::string name;
   std::string unit = "us";
   double bar = 0;
   bool at_most = false;
   int runs = 0;
-  std::function<double(round_trips&)> run{};  // once: the seconds of what the row measures
+  std::function<double(round_trips&)> run{};  // runs once and returns the seconds that the row measures
   wire least{};
-  /// `port` is that of troupe's next process; `quick`: a few runs.
+  /// `port`: the port of troupe's next process. `quick`: only a few runs.
   std::function<figures(round_trips& troupe, std::uint16_t port, bool quick)> alone{};
 };
 
 /// All rows of distributed_bench.
 std::vector<definition> distributed_rows();
 
-/// In microseconds, of runs in seconds.
+/// The median of runs, which are given in seconds, in microseconds.
 double median(std::vector<double> runs);
 
 }  // namespace troupe::bench

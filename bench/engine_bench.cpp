@@ -40,8 +40,8 @@ class table {
     return all;
   }
 
-  /// The best of what was measured before and now. A fresh graph each time: where a large one happens to lie in memory changes
-  /// its cost by a quarter.
+  /// Measures a row once more and keeps the best result so far. The graph is fresh each time: the place of a large graph in
+  /// memory changes its cost by a quarter.
   void measure_once_more(const std::string& name) {
     const row_definition& row = definition(name);
     std::fprintf(stderr, "%s\n", name.c_str());
@@ -102,7 +102,7 @@ class table {
   std::map<std::string, results> values_;
 };
 
-/// Names of rows that exist, in the order of the table. Throws where one does not.
+/// The chosen names of rows, in the order of the table. Throws if a row does not exist.
 std::vector<std::string> chosen(const std::vector<std::string>& all, const std::vector<std::string>& only) {
   for (const std::string& name : only) {
     if (std::find(all.begin(), all.end(), name) == all.end()) {
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     at::set_num_threads(1);
     table all(quick);
     const std::vector<std::string> names = chosen(all.names(), only);
-    // Sweeps over all rows: what disturbs the machine for a while meets each row at most once.
+    // Several sweeps over all rows: a disturbance of the machine then affects each row at most once.
     const int sweeps = quick ? 1 : 4;
     for (int sweep = 1; sweep <= sweeps; ++sweep) {
       std::fprintf(stderr, "-- sweep %d of %d\n", sweep, sweeps);

@@ -94,9 +94,9 @@ workload over(model_graph model) {
   return {run, clear, {}, false};
 }
 
-// A fresh graph each time, which the pass frees: what it releases late is there at the peak.
+// Uses a fresh graph each time, which the pass frees: memory that is released late is there at the peak.
 workload over_fresh(model_graph (*make)()) {
-  over(make());  // throws where the gradients differ
+  over(make());  // throws if the gradients differ
   const auto model = std::make_shared<model_graph>();
   const auto build = [=] { *model = make(); };
   const auto run = [=](runner which) {
@@ -105,7 +105,7 @@ workload over_fresh(model_graph (*make)()) {
   return {run, build, {}, false};
 }
 
-// Both through libtorch's API: its engine, and troupe's installed in its place.
+// Runs both through libtorch's API: libtorch's engine, and troupe's engine installed in its place.
 workload through_drop_in(std::size_t length) {
   const no_work_graph graph = make_chain(length);
   const auto enter = [](runner which) { which == runner::troupe ? install_engine() : uninstall_engine(); };
@@ -122,7 +122,7 @@ workload through_drop_in(std::size_t length) {
   return {run, {}, enter, false};
 }
 
-// The peer is troupe's own serial pass; the other one has a worker beside its thread.
+// The peer is troupe's serial pass. The other runner has a worker beside its thread.
 workload over_workers(const no_work_graph& graph) {
   struct team {
     caf::actor_system_config config;

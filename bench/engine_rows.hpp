@@ -9,19 +9,19 @@
 
 namespace troupe::bench {
 
-/// What a row compares: libtorch's value with troupe's, or troupe's with that of another row.
+/// What a row compares: libtorch's value with troupe's, or troupe's value with that of another row.
 enum class comparison { peer_over_troupe, troupe_over_peer, troupe_over_other };
 
 /// A row of the engine's table before it is measured.
 struct row_definition {
   std::string name;
   std::string unit;
-  double per_second;  // what a second is in this unit and for this graph
+  double per_second;  // one second in this unit, for this graph
   comparison compare = comparison::peer_over_troupe;
   double bar = 0;
-  std::string other;               // with troupe_over_other
-  std::function<workload()> make;  // builds the graph, and throws where the two engines' gradients differ
-  bool memory = false;             // KiB at the peak of a pass instead of time
+  std::string other;               // used with troupe_over_other
+  std::function<workload()> make;  // builds the graph; throws if the gradients of the two engines differ
+  bool memory = false;             // measure KiB at the peak of a pass instead of time
 };
 
 /// All rows, in the order of the table. `quick`: the largest graphs are small.

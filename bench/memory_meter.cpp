@@ -12,7 +12,7 @@ namespace troupe::bench {
 
 namespace {
 
-/// libtorch's CPU allocator tells it of each allocation and release on the threads where it is set.
+/// Receives each allocation and release of libtorch's CPU allocator on the threads where it is set.
 class meter final : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
@@ -34,7 +34,7 @@ class meter final : public c10::MemoryReportingInfoBase {
 std::size_t peak_memory(const std::function<void()>& prepare, const std::function<void()>& run) {
   const auto counts = std::make_shared<meter>();
   const c10::DebugInfoGuard set(c10::DebugInfoKind::PROFILER_STATE, counts);
-  prepare();  // the allocator knows the size only of what it gave out while it was asked to tell
+  prepare();  // the allocator knows the sizes only of memory that it gave out while a meter was set
   counts->begin();
   run();
   return static_cast<std::size_t>(counts->peak());

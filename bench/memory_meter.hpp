@@ -6,8 +6,8 @@
 
 namespace troupe::bench {
 
-/// By how many bytes what libtorch's CPU allocator has given out on this thread grew at most during `run`. What `prepare` had
-/// allocated counts as given back where `run` releases it.
+/// The peak, in bytes, of what libtorch's CPU allocator gives out on this thread during `run`, above the level at the start of
+/// `run`. Memory that `prepare` has allocated counts as given back when `run` releases it.
 std::size_t peak_memory(const std::function<void()>& prepare, const std::function<void()>& run);
 
 }  // namespace troupe::bench

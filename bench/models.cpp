@@ -11,7 +11,7 @@ namespace troupe::bench {
 
 namespace {
 
-/// Parameters in the order in which they are asked for, drawn from a fixed seed.
+/// Makes parameters from a fixed seed, in the order in which they are asked for.
 class parameter_store {
  public:
   parameter_store() { at::manual_seed(20); }

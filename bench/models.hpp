@@ -8,13 +8,13 @@
 
 namespace troupe::bench {
 
-/// A forward pass that was run once, and whose graph is kept.
+/// The result of one forward pass, whose graph is kept.
 struct model_graph {
   at::Tensor loss;
   std::vector<at::Tensor> parameters;
 };
 
-/// Three layers of width 128 on one example.
+/// Three linear layers of width 128, on one example.
 model_graph make_mlp_batch_1();
 /// 64 steps of an LSTM cell with 64 hidden units, four sequences at once.
 model_graph make_lstm_64();

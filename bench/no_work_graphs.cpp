@@ -29,7 +29,8 @@ struct spread final : Node {
   variable_list apply(variable_list&& inputs) override { return variable_list(num_outputs(), inputs[0]); }
 };
 
-// So many steps of arithmetic, each of which waits for the one before: it takes as long beside other work as alone.
+// Computes `steps` steps of arithmetic. Each step waits for the one before, so the computation takes equally long alone and
+// beside other work.
 std::uint64_t compute(std::uint64_t steps) {
   std::uint64_t value = 1;
   for (std::uint64_t i = 0; i < steps; ++i) {
@@ -50,7 +51,7 @@ std::uint64_t steps_in(double microseconds) {
   return static_cast<std::uint64_t>(static_cast<double>(trial) * microseconds / best);
 }
 
-/// One input, one output, and something to do.
+/// One input, one output, and a computation.
 struct at_work final : Node {
   explicit at_work(std::uint64_t steps) : steps(steps) {}
   variable_list apply(variable_list&& inputs) override {

@@ -34,7 +34,8 @@ other_process::other_process(const std::function<void(int, const std::function<v
   ::close(told[0]);
   int code = 0;
   try {
-    // Here, as long as there is one thread: after a fork libtorch makes its pool anew, in whichever thread asks first.
+    // Called here, while the process has one thread: after a fork, libtorch makes its thread pool anew in the first thread
+    // that asks.
     at::set_num_threads(1);
     run(stop[0], [&](std::uint16_t number) {
       if (::write(told[1], &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
@@ -60,7 +61,7 @@ void other_process::watch(std::string name, std::function<void()> lost) {
 void other_process::stop() {
   if (stop_ < 0) return;
   may_end_ = true;
-  const char word = 0;  // closing alone is not seen: later children hold the pipe too
+  const char word = 0;  // closing alone is not noticed, because later children hold the pipe too
   [[maybe_unused]] const auto written = ::write(stop_, &word, 1);
   ::close(stop_);
   stop_ = -1;

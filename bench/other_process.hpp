@@ -10,23 +10,23 @@
 
 namespace troupe::bench {
 
-/// A child process that runs a function on one OpenMP thread until that is done or told to stop. Make all of them before the first
-/// thread exists, watch them after.
+/// A child process that runs a function, with one OpenMP thread, until the function returns or is told to stop. Create all
+/// children before the first thread exists, and call watch() after.
 class other_process {
  public:
-  /// `run(stop, tell)`: returns once `stop` can be read; may tell a number.
+  /// `run(stop, tell)` returns once `stop` can be read. It may call `tell` with a number.
   explicit other_process(const std::function<void(int stop, const std::function<void(std::uint16_t)>& tell)>& run);
-  /// From now on, should the child end before it is asked to: prints that, calls `lost` on a thread of its own and ends this
-  /// process with status 1, which would else wait for answers that do not come.
+  /// From now on, if the child ends before it is asked to: prints that, calls `lost` on a thread of its own, and ends this
+  /// process with status 1. Without this, the process would wait for answers that never come.
   void watch(std::string name, std::function<void()> lost);
   /// Asks the child to end.
   void stop();
-  /// Stops it and waits for the child's end.
+  /// Stops the child and waits for its end.
   ~other_process();
   other_process(const other_process&) = delete;
   other_process& operator=(const other_process&) = delete;
 
-  /// What the child told; waits for it. Throws std::runtime_error when it ends without.
+  /// The number that the child told; waits for it. Throws std::runtime_error if the child ends without telling one.
   std::uint16_t told() const;
 
  private:

@@ -15,17 +15,17 @@ struct row {
   std::string unit;
   results value{};
   double ratio = 0;
-  double bar = 0;        // what the ratio should be: at least, or
-  bool at_most = false;  // at most this
+  double bar = 0;        // bound of the ratio: the ratio should be at least `bar`, or
+  bool at_most = false;  // at most `bar`
 
   bool holds() const { return at_most ? ratio <= bar : ratio >= bar; }
 };
 
-/// The table as text, a line a row, and the meaning of its columns below.
+/// The table as text, one line per row, with the meaning of its columns below.
 std::string table_of(const std::vector<row>& rows);
 
-/// Writes `<folder>/<name>.json` (a list of rows) and `<folder>/<name>.txt` (the table), each put in place by a rename. Throws
-/// std::runtime_error that names the file where that fails.
+/// Writes `<folder>/<name>.json` (a list of rows) and `<folder>/<name>.txt` (the table). Each file is put in place by a
+/// rename. Throws std::runtime_error with the file's name on failure.
 void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows);
 
 }  // namespace troupe::bench

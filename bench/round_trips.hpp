@@ -7,25 +7,27 @@
 
 namespace troupe::bench {
 
-/// Processes of a side, the driver included: it is the first of them.
+/// The number of processes on one side. The first one is the driver.
 inline constexpr int chain_length = 4;
 
-/// A driver that calls `add(x, x)` on another process and runs backward over what comes back. One for troupe, one for PyTorch.
+/// A driver that calls `add(x, x)` on another process and runs backward over the result. There is one for troupe and one for
+/// PyTorch.
 class round_trips {
  public:
   virtual ~round_trips() = default;
 
-  /// Opens a context; calls of this thread join it until close().
+  /// Opens a context. Calls of this thread join the context until close().
   virtual void open() = 0;
   virtual void close() = 0;
-  /// Waits for the answer.
+  /// Calls the other process and waits for the answer.
   virtual at::Tensor call(const at::Tensor& x) = 0;
-  /// So many calls in flight at once; their answers.
+  /// Makes `calls` calls at once and returns their answers.
   virtual std::vector<at::Tensor> call_at_once(const at::Tensor& x, int calls) = 0;
-  /// Forth and back through all processes, each of which calls the next; all but the first double on the way forth, and all of
-  /// these but the last on the way back.
+  /// Calls through all processes, forth and back; each process calls the next one. On the way forth all but the first process
+  /// double the tensor. On the way back, all of these but the last one double it again.
   virtual at::Tensor call_chain(const at::Tensor& x) = 0;
-  /// Waits until the pass is over everywhere. `fast`: troupe's fast mode; PyTorch has that one alone.
+  /// Runs backward and waits until the pass is over on all processes. `fast`: troupe's fast mode, which is the only mode of
+  /// PyTorch.
   virtual void backward(const at::Tensor& root, bool fast = false) = 0;
   virtual at::Tensor gradient(const at::Tensor& leaf) = 0;
 };

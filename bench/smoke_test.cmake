@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs PROGRAM in its quick form, which checks the gradients, and looks at the rows of <FOLDER>/<NAME>.json and .txt; ROWS have to be
-# among them. Names that ALONE (a pattern) begins have no peer.
+# Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. All
+# names in ROWS must be among them. Rows whose names begin with ALONE (a pattern) have no peer.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(ROWS)
 list(GET ROWS 0 first_row)
@@ -13,7 +13,7 @@ math(EXPR last "${count} - 1")
 foreach(at RANGE ${last})
   string(JSON name GET "${rows}" ${at} name)
   foreach(key IN ITEMS name unit peer troupe floor ratio)
-    string(JSON value GET "${rows}" ${at} ${key}) # an error where there is none
+    string(JSON value GET "${rows}" ${at} ${key}) # an error if the key is missing
     if(key STREQUAL "peer" AND ALONE AND name MATCHES "^(${ALONE})")
       continue()
     endif()

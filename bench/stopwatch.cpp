@@ -110,7 +110,7 @@ results measure(const std::string& name, const workload& work, const effort& spe
   }
   benchmark::ClearRegisteredBenchmarks();
   if (work.enter) {
-    work.enter(runner::peer);  // as it was
+    work.enter(runner::peer);  // back to libtorch's engine, as at the start
   }
   results best;
   for (const runner which : runners) {

@@ -7,7 +7,7 @@
 
 namespace troupe::bench {
 
-/// The three that do the same work: libtorch's engine, troupe's, and a loop that knows the order beforehand.
+/// The three that do the same work: libtorch's engine, troupe's engine, and a loop that knows the order beforehand.
 enum class runner { peer, troupe, floor };
 inline constexpr std::array runners{runner::peer, runner::troupe, runner::floor};
 
@@ -15,12 +15,12 @@ inline constexpr std::array runners{runner::peer, runner::troupe, runner::floor}
 struct results {
   double peer = 0;
   double troupe = 0;
-  double floor = 0;  // 0: there is no such runner
+  double floor = 0;  // 0 if there is no floor
 
   double& operator[](runner of) { return of == runner::peer ? peer : of == runner::troupe ? troupe : floor; }
 };
 
-/// What is measured. `run` is timed; `before` is called before each run, and `enter` before a series of one runner.
+/// What is measured. `run` is timed. `before` is called before each run, `enter` before each series of one runner.
 struct workload {
   std::function<void(runner)> run;
   std::function<void()> before;
@@ -30,15 +30,15 @@ struct workload {
 
 /// How long to measure.
 struct effort {
-  double series_seconds = 0.02;  // of one runner, before it is the next one's turn
+  double series_seconds = 0.02;  // of one runner, before the next one's turn
   int fewest_rounds = 4;
-  double most_seconds = 3;  // for all rounds
+  double most_seconds = 3;  // for all rounds together
 
   static effort quick() { return {0, 1, 0}; }
 };
 
-/// Seconds per run, of the best series. The runners take turns in series of equal length, through Google Benchmark, until the
-/// three best series of each agree within 2%, or the time is over.
+/// The seconds per run in the best series. The runners take turns in series of equal length, through Google Benchmark, until
+/// the three best series of each runner agree within 2%, or the time is over.
 results measure(const std::string& name, const workload& work, const effort& spend);
 
 }  // namespace troupe::bench

@@ -7,11 +7,11 @@
 
 namespace troupe::bench {
 
-/// The other process of a bare TCP ping-pong on loopback: tells its port, then sends back what one connection brings, in
-/// messages of the size that the other side names first, until that closes.
+/// The other process of a bare TCP ping-pong on loopback. Tells its port, then sends back everything that comes on one
+/// connection, in messages of the size that the other side names first, until the connection closes.
 void serve_echo(const std::function<void(std::uint16_t)>& tell_port);
 
-/// Round trips of bytes and nothing else: what a row would cost if only the network did.
+/// Round trips of bytes and nothing else: the cost of a row if only the network had a cost.
 class tcp_floor {
  public:
   explicit tcp_floor(std::uint16_t port);
@@ -19,7 +19,7 @@ class tcp_floor {
   tcp_floor(const tcp_floor&) = delete;
   tcp_floor& operator=(const tcp_floor&) = delete;
 
-  /// Seconds for so many round trips, one after another, of so many bytes each way.
+  /// The seconds for `trips` round trips, one after another, of `bytes` bytes each way.
   double seconds(int trips, std::size_t bytes);
 
  private:

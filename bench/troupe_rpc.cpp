@@ -20,7 +20,7 @@ namespace troupe::bench {
 
 namespace {
 
-/// Of this process, with what the allocator holds but nobody uses given back.
+/// The resident memory of this process in KiB, after unused memory of the allocator was given back.
 std::int64_t resident_kib() {
   ::malloc_trim(0);
   std::ifstream status("/proc/self/statm");
@@ -124,7 +124,8 @@ double cost_of_nodes(int count, int runs) {
   std::vector<std::unique_ptr<node>> nodes;
   for (int place = 0; place <= count; ++place) {
     auto options = named(stage(place));
-    options.heartbeat = std::chrono::seconds(30);  // a fast one would be much of what so many do
+    options.heartbeat =
+      std::chrono::seconds(30);  // with a short interval, heartbeats of so many nodes would be much of the work
     nodes.push_back(std::make_unique<node>(options));
     nodes.back()->functions().add(
       "twice", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(0)}}; });

@@ -10,17 +10,17 @@
 
 namespace troupe::bench {
 
-/// A node of ours that calls those at these ports on loopback, the first of which is the next in the chain.
+/// A node of troupe that calls the nodes at these ports on loopback. The first port is the next node in the chain.
 std::unique_ptr<round_trips> make_troupe_driver(const std::vector<std::uint16_t>& ports);
 
-/// Another process, at `place` in the chain: tells its port and answers calls until `stop` can be read.
+/// Runs another process, at `place` in the chain: tells its port and answers calls until `stop` can be read.
 void serve_troupe(int place, const std::function<void(std::uint16_t)>& tell_port, int stop);
 
-/// KiB by which the resident memory of the process at `port`, or of this one if that is more, grows from `few` to `many`
-/// contexts, one after another, each with a call and a pass.
+/// How many KiB the resident memory grows from `few` to `many` contexts, made one after another, each with a call and a pass.
+/// The process at `port` counts, or this process if it grows more.
 double contexts_memory(std::uint16_t port, int few, int many);
 
-/// Microseconds for each of `count` nodes in this process that a forward and backward takes which goes through them one by one.
+/// The microseconds, per node, of a forward and backward that goes through `count` nodes in this process one by one.
 double cost_of_nodes(int count, int runs);
 
 }  // namespace troupe::bench

@@ -22,7 +22,7 @@ const char* name_of(side who) { return who == side::torch ? "PyTorch" : who == s
 
 using served = std::vector<std::unique_ptr<other_process>>;
 
-/// The processes of a side but the driver's.
+/// The processes of a side, without the driver.
 template <class Serve>
 served serve(side who, int count, Serve run) {
   served all;
@@ -34,7 +34,7 @@ served serve(side who, int count, Serve run) {
 
 std::vector<double> runs_of(int count, const std::function<double()>& once) {
   std::vector<double> taken;
-  for (int i = -2; i < count; ++i)  // the first ones warm up
+  for (int i = -2; i < count; ++i)  // the first two runs warm up
     if (const auto time = once(); i >= 0) taken.push_back(time);
   return taken;
 }
@@ -52,7 +52,7 @@ times torch_turn(const std::vector<definition>& rows, double share, const std::s
   const auto others =
     serve(side::torch, chain_length - 1, [&](int place, int stop, const auto&) { serve_torch(meeting_file, place, stop); });
   const auto driver = make_torch_driver(meeting_file);
-  const auto stop_others = [&] {  // PyTorch's agents end together
+  const auto stop_others = [&] {  // all at once, because PyTorch's agents end together
     for (const auto& each : others) each->stop();
   };
   try {
@@ -83,7 +83,7 @@ times troupe_turn(const std::vector<definition>& rows, double share, bool quick)
 times floor_turn(const std::vector<definition>& rows, double share) {
   const auto others = serve(side::floor, 1, [](int, int, const auto& tell) { serve_echo(tell); });
   tcp_floor floor(others.front()->told());
-  others.front()->stop();  // from now on its end is no surprise
+  others.front()->stop();  // from now on the process may end
   times all;
   for (const auto& row : rows)
     all.push_back(row.least.trips > 0

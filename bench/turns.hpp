@@ -9,15 +9,16 @@
 
 namespace troupe::bench {
 
-/// Seconds of the runs of each row.
+/// By row: the seconds of its runs.
 using times = std::vector<std::vector<double>>;
 
-/// Who has a turn. Its processes exist during its turn alone: PyTorch's poll, and would take their time from the others.
+/// Who has a turn. The processes of a side exist only during its turn, because PyTorch's processes poll and would take time
+/// from the others.
 enum class side { torch, troupe, floor };
 
-/// One turn: `share` of each row's runs, at least two, in new processes. Rows that the side does not have stay empty; `alone`
-/// rows come as {peer, troupe, ratio}. `folder` is for files of this turn. Call it while this process has one thread.
-/// Throws std::runtime_error when one of the processes fails, which has then said why.
+/// Runs one turn: `share` of each row's runs, but at least two, in new processes. Rows that the side does not have stay empty.
+/// `alone` rows come as {peer, troupe, ratio}. `folder` is for files of this turn. To be called while this process has one
+/// thread. Throws std::runtime_error if one of the processes fails; that process has then printed the reason.
 times take_turn(side who, const std::vector<definition>& rows, double share, bool quick, const std::filesystem::path& folder);
 
 }  // namespace troupe::bench

@@ -27,11 +27,11 @@ namespace {
 namespace rpc = torch::distributed::rpc;
 namespace autograd = torch::distributed::autograd;
 
-constexpr int worker_threads = 16;  // PyTorch's own default
+constexpr int worker_threads = 16;  // PyTorch's default
 
 std::string worker_name(int rank) { return "worker" + std::to_string(rank); }
 
-// What its Python layer does when a program calls init_rpc.
+// Does what PyTorch's Python layer does when a program calls init_rpc.
 std::shared_ptr<rpc::TensorPipeAgent> start_agent(const std::string& meeting_file, int rank) {
   rpc::TensorPipeRpcBackendOptions options(worker_threads, std::nullopt, std::nullopt, 60, "unused");
   auto store = c10::make_intrusive<c10d::FileStore>(meeting_file, chain_length);
@@ -80,7 +80,7 @@ at::Tensor answer(const c10::intrusive_ptr<rpc::JitFuture>& from) {
 
 int own_rank = 0;
 
-/// From C++ alone PyTorch calls operators only, of this namespace: here is one that calls itself on the next process.
+/// From C++, PyTorch can call only operators. This operator calls itself on the next process.
 at::Tensor chain(const at::Tensor& x) {
   const auto forth = x + x;
   if (own_rank + 1 == chain_length) return forth;

@@ -8,10 +8,11 @@
 
 namespace troupe::bench {
 
-/// PyTorch's TensorPipe agent and distributed engine. `meeting_file`: a file of this run alone, where the two processes meet.
+/// A driver on PyTorch's TensorPipe agent and distributed engine. `meeting_file`: a file for this run only, through which the
+/// two processes find each other.
 std::unique_ptr<round_trips> make_torch_driver(const std::string& meeting_file);
 
-/// Another process, at `rank` in the chain: answers calls until `stop` can be read.
+/// Runs another process, at `rank` in the chain: answers calls until `stop` can be read.
 void serve_torch(const std::string& meeting_file, int rank, int stop);
 
 }  // namespace troupe::bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# C++ Actor Framework 0.17: CAF::core, CAF::io and CAF::openssl, each a component.
+# C++ Actor Framework 0.17, with the components CAF::core, CAF::io and CAF::openssl.
 find_path(CAF_INCLUDE_DIR caf/config.hpp)
 mark_as_advanced(CAF_INCLUDE_DIR)
 if(CAF_INCLUDE_DIR)

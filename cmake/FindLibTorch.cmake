@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libtorch as its Python wheel unpacks it: LibTorch::torch_cpu, LibTorch::c10 and, where the
-# wheel has it, LibTorch::c10_cuda. The place is TROUPE_TORCH_DIR (variable, then environment),
-# else the project's .venv. The wheel's own find_package(Torch) wants a whole CUDA toolkit.
+# libtorch as its Python wheel unpacks it: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
+# LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise the project's .venv. The
+# wheel's own find_package(Torch) is not used, because it needs a whole CUDA toolkit.
 set(libtorch_places)
 if(TROUPE_TORCH_DIR)
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")
 elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "")
   list(APPEND libtorch_places "$ENV{TROUPE_TORCH_DIR}")
-elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: where troupe itself found it
+elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: the folder with which troupe was built
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR_BUILT}")
 else()
   file(GLOB libtorch_places "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
@@ -36,8 +36,8 @@ lib/libtorch_cpu.so. Run 'make deps', or set TROUPE_TORCH_DIR to the folder of t
 torch")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
-  # libtorch carries an old google/protobuf beside its own headers. A folder with nothing but the
-  # system's, named first, keeps the two apart.
+  # libtorch's include folder also has an old google/protobuf. A folder with nothing but the system's google/protobuf
+  # comes first, so that the two are never mixed.
   find_path(LibTorch_PROTOBUF_INCLUDE_DIR google/protobuf/message.h)
   mark_as_advanced(LibTorch_PROTOBUF_INCLUDE_DIR)
   set(libtorch_includes "${libtorch_root}/include" "${libtorch_root}/include/torch/csrc/api/include")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Language, warnings, sanitizers and ccache for everything built here. The presets take clang++, which needs 0.6 of g++'s time for
-# the libraries and half of it for the tests: it reads precompiled headers faster, and instantiates in them what all units
-# would. What it makes is as fast. The sanitized presets take g++; both are kept free of warnings.
+# Language, warnings, sanitizers and ccache for everything that is built here. The presets without sanitizers use
+# clang++. clang++ needs 0.6 of g++'s time for the libraries and half of it for the tests, because it reads precompiled
+# headers faster and instantiates in them what all units would instantiate. The programs are equally fast. The presets
+# with sanitizers use g++. Both compilers build without warnings.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -13,12 +14,12 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
-# -fPIC everywhere, and not by CMake's property, which gives -fPIE to programs: one precompiled
-# header then serves libraries and programs alike.
+# -fPIC for everything. CMake's property would give -fPIE to programs, and one precompiled header could not serve
+# libraries and programs alike.
 add_compile_options(-fPIC -fno-semantic-interposition)
 add_compile_options(-Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # gcc 12 takes the inlined std::string operator+ for an overflow (its bugs 105329 and 105651).
+  # gcc 12 mistakes the inlined std::string operator+ for an overflow (its bugs 105329 and 105651).
   add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
@@ -33,7 +34,7 @@ endif()
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
-  set(TROUPE_SANITIZER_ENVIRONMENT # of every test
+  set(TROUPE_SANITIZER_ENVIRONMENT # environment of every test
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:report_mutex_bugs=0"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
 endif()
@@ -41,8 +42,8 @@ endif()
 if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TROUPE_CCACHE_PROGRAM ccache)
   if(TROUPE_CCACHE_PROGRAM)
-    # What ccache's manual asks for where headers are precompiled; and a base folder, so that one
-    # build folder's results serve the others.
+    # The settings that ccache's manual asks for with precompiled headers, and a base folder, so that the results of one
+    # build folder serve the others.
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_PCH_EXTSUM=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Headers under include/troupe, and the package that find_package(troupe) finds. The helpers of
+# Installs headers under include/troupe, and the package that find_package(troupe) finds. The helpers of
 # TroupeTargets.cmake install the targets.
 include(CMakePackageConfigHelpers)
 
-# What programs include, and what these headers reach; nothing else is installed. tests/structure checks that none of it is private
-# to a room.
+# The headers that programs include. These headers, and the headers that they include, are installed; no other header
+# is. tests/structure checks that none of them is private to a room.
 set(troupe_public_headers
   actors/troupe.hpp engine/backward.hpp engine/drop_in/install.hpp messages/caf_error.hpp)
 
@@ -20,7 +20,7 @@ while(headers)
   if(NOT EXISTS "${path}")
     message(FATAL_ERROR "The public header ${header} is not there; see troupe_public_headers in cmake/TroupeInstall.cmake")
   endif()
-  # Another include may make another header public.
+  # Runs CMake again when the header changes: a new include may make another header public.
   set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES "${path}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${folder})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# One helper a kind of target. Sources are relative to the calling folder; DEPENDS are targets
-# (troupe::engine, LibTorch::torch_cpu, CAF::io, protobuf::libprotobuf, ...).
+# One helper for each kind of target. Sources are relative to the calling folder. DEPENDS are targets (troupe::engine,
+# LibTorch::torch_cpu, CAF::io, protobuf::libprotobuf, ...).
 
-# <troupe/engine/plan.hpp> is engine/plan.hpp, here as in the installed package.
+# <troupe/engine/plan.hpp> means engine/plan.hpp, here as in the installed package.
 set(troupe_include_root "${PROJECT_BINARY_DIR}/include")
 set(troupe_generated_root "${PROJECT_BINARY_DIR}/generated")
 file(MAKE_DIRECTORY "${troupe_include_root}/troupe" "${troupe_generated_root}")
@@ -12,19 +12,19 @@ endforeach()
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}/actors/troupe.hpp"
   "${troupe_include_root}/troupe/troupe.hpp" SYMBOLIC)
 
-# ninja builds libraries and programs, ninja tests and ninja benchmarks the rest.
+# `ninja` builds libraries and programs. `ninja tests` and `ninja benchmarks` build the rest.
 add_custom_target(tests)
 add_custom_target(benchmarks)
-add_custom_target(generated) # protobuf's headers only, for tools that read sources
+add_custom_target(generated) # only the headers that protobuf generates, for tools that read sources
 
-# One precompiled header a flavour, built when the first target asks for it:
+# One precompiled header per flavour, built when the first target asks for it:
 #   torch  tensors and the autograd graph          (engine and its tests)
 #   caf    the same, and actors                    (messages, devices, actors and their tests)
 #   nn     the same, and modules and optimizers    (apps, bench, tests that need torch/torch.h)
-# With g++ a unit then takes 2, 3 and 5 s before its own code, against 8, 11 and 20 s, and instantiates
-# again what a header leaves to be instantiated, so none holds more than its users need.
-# FOR_TESTS gives the flavour with Boost.Test in it, for tests: with clang a second precompiled header on top of the
-# libraries' own, in a second instead of up to 28.
+# With g++ a unit then takes 2, 3 and 5 s before its own code, instead of 8, 11 and 20 s. A unit instantiates again what
+# a header leaves to be instantiated, so no flavour has more than its users need. FOR_TESTS gives the flavour with
+# Boost.Test in it. With clang this is a second precompiled header on top of the libraries' own; it takes a second
+# instead of up to 28.
 function(_troupe_precompile target flavour)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FOR_TESTS" "" "")
   if(NOT TROUPE_PCH OR flavour STREQUAL "none")
@@ -83,8 +83,8 @@ function(_troupe_pch_target pch flavour headers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     set(suffix pch)
   endif()
-  # ccache takes this for the precompiled header's content: GCC writes other bytes each time,
-  # and half a gigabyte of them.
+  # ccache uses this text in place of the precompiled header's content, because GCC writes other bytes each time, and
+  # half a gigabyte of them.
   file(GLOB sources "${PROJECT_SOURCE_DIR}/cmake/pch/*.hpp")
   set(sum "${pch} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CAF_VERSION} ${LibTorch_VERSION} ${Boost_VERSION}")
   foreach(source IN LISTS sources)
@@ -103,8 +103,8 @@ function(_troupe_test_flags target)
   _troupe_unoptimised(${target})
 endfunction()
 
-# What is tested is optimised in full; the tests themselves compile in half the time without. Clang would refuse the
-# libraries' precompiled header for that difference alone, which changes nothing in what was parsed.
+# The tested code is optimised in full. The tests themselves are not optimised and compile in half the time. Clang would
+# refuse the libraries' precompiled header for that difference alone, although it changes nothing in what was parsed.
 function(_troupe_unoptimised target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   if(TROUPE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
@@ -112,9 +112,9 @@ function(_troupe_unoptimised target)
   endif()
 endfunction()
 
-# Half of a small unit's time is what it includes, whose templates and inline functions each unit
-# compiles again: so many sources are compiled as one. What is in an anonymous namespace is then
-# in an included file, of which GCC warns.
+# Half of a small unit's compile time is for its includes: each unit compiles their templates and inline functions
+# again. So several sources are compiled as one. An anonymous namespace is then in an included file, about which GCC
+# warns.
 function(_troupe_unity target batch)
   if(TROUPE_UNITY AND batch GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
@@ -126,8 +126,8 @@ endfunction()
 
 # troupe_add_library(<name> [SHARED] [NO_INSTALL] SOURCES <file>... [PROTOS <file.proto>...]
 #                    [DEPENDS <target>...] [PCH torch|caf|nn|none] [UNITY <sources in a unit>])
-# makes target troupe_<name>, alias troupe::<name>, and installs it. A proto becomes
-# <troupe/<folder>/generated/<file>.pb.h>. PCH is caf where not given.
+# Makes the target troupe_<name> with the alias troupe::<name>, and installs it. A proto becomes
+# <troupe/<folder>/generated/<file>.pb.h>. The default of PCH is caf.
 function(troupe_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED;NO_INSTALL" "PCH;UNITY" "SOURCES;PROTOS;DEPENDS")
   _troupe_check_arguments(${name})
@@ -174,7 +174,7 @@ function(_troupe_generate_protobuf target)
       SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS -w)
     target_sources(${target} PRIVATE "${folder}/${stem}.pb.cc" "${folder}/${stem}.pb.h")
   endforeach()
-  # As a system folder: the generated code's warnings are not ours to mend.
+  # As a system folder, because troupe does not mend warnings of generated code.
   target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${troupe_generated_root}>)
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
   add_custom_target(${target}_generated DEPENDS ${headers})
@@ -183,8 +183,8 @@ endfunction()
 
 # troupe_add_program(<name> SOURCES <file>... [DEPENDS <target>...] [PCH <flavour>] [INSTALL]
 #                    [UNITY <sources in a unit>])
-# makes the executable <name> in the calling folder's build folder. PCH is nn where not given.
-# A program under tests/ is built with the tests, one under bench/ with the benchmarks.
+# Makes the executable <name> in the calling folder's build folder. The default of PCH is nn. A program under tests/ is
+# built with the tests, a program under bench/ with the benchmarks.
 function(troupe_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "PCH;UNITY" "SOURCES;DEPENDS")
   _troupe_check_arguments(${name})
@@ -202,7 +202,8 @@ function(troupe_add_program name)
     add_dependencies(benchmarks ${name})
   endif()
   if(arg_INSTALL)
-    # By name: CMAKE_INSTALL_RPATH_USE_LINK_PATH leaves out what lies in the project, as .venv's libtorch does.
+    # The folder is named here, because CMAKE_INSTALL_RPATH_USE_LINK_PATH leaves out folders inside the project, such as
+    # .venv's libtorch.
     set_target_properties(${name} PROPERTIES INSTALL_RPATH "$<TARGET_FILE_DIR:LibTorch::torch_cpu>")
     install(TARGETS ${name})
   endif()
@@ -211,16 +212,15 @@ endfunction()
 # troupe_add_test(<name> KIND engine|actor|cluster|timed SOURCES <file>... [DEPENDS <target>...]
 #                 [PCH <flavour>] [OPTIMISED] [TIMEOUT <seconds>] [ENVIRONMENT <NAME=value>...]
 #                 [ARGUMENTS <argument>...])
-# makes a Boost.Test program and registers it with ctest under <name> and the label KIND. Test
-# files include <boost/test/unit_test.hpp> and define no module: support/main.cpp does. Programs
-# find files of the source tree by the macro TROUPE_SOURCE_DIR, others' programs by generator
-# expressions in ENVIRONMENT (TROUPE_PROGRAM=$<TARGET_FILE:troupe>). OPTIMISED is for a test whose
-# own code is what takes the time.
+# Makes a Boost.Test program and registers it with ctest under <name> and the label KIND. Test files include
+# <boost/test/unit_test.hpp> and define no module, because support/main.cpp does. Programs find files of the source tree
+# by the macro TROUPE_SOURCE_DIR, and other programs by generator expressions in ENVIRONMENT
+# (TROUPE_PROGRAM=$<TARGET_FILE:troupe>). OPTIMISED is for a test that spends its time in its own code.
 #   engine   no actor system, one core
 #   actor    deterministic scheduler, one core
-#   cluster  nodes on loopback: ctest runs one at a time
-#   timed    the same, and holds bars in seconds: ctest runs it alone
-# Helpers that tests share lie in tests/support and are included as "support/<name>.hpp".
+#   cluster  nodes on loopback; ctest runs one such test at a time
+#   timed    as cluster, with limits in seconds; ctest runs such a test alone
+# Helpers that tests share are in tests/support and are included as "support/<name>.hpp".
 function(troupe_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "KIND;PCH;TIMEOUT" "SOURCES;DEPENDS;ENVIRONMENT;ARGUMENTS")
   _troupe_check_arguments(${name})
@@ -253,7 +253,7 @@ function(troupe_add_test name)
   troupe_test_properties(${name} ${arg_KIND} "${arg_TIMEOUT}" ${arg_ENVIRONMENT})
 endfunction()
 
-# Label, timeout and environment of the ctest test <name>; for tests that are not Boost.Test's.
+# Sets label, timeout and environment of the ctest test <name>. Also for tests that are not Boost.Test programs.
 function(troupe_test_properties name kind timeout)
   if(NOT timeout)
     set(timeout 180)
@@ -264,11 +264,12 @@ function(troupe_test_properties name kind timeout)
   if(TROUPE_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
   endif()
-  # Threads of OpenMP that wait would spin on a core that the next test has a use for.
+  # Without this, waiting OpenMP threads would spin on a core that the next test needs.
   set(environment OMP_WAIT_POLICY=passive ${ARGN} ${TROUPE_SANITIZER_ENVIRONMENT})
   set_tests_properties(${name} PROPERTIES LABELS ${kind} TIMEOUT ${timeout}
     ENVIRONMENT "${environment}")
-  # The dearest begin first: those that wait for one another beside the rest, and last those that run alone.
+  # Expensive tests begin first. Tests that wait for each other (cluster) run beside the others. Tests that run alone
+  # come last.
   if(kind STREQUAL cluster)
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK cluster COST 3)
   elseif(kind STREQUAL timed)

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into
-# .venv (or takes the one in TROUPE_TORCH_DIR). Does only what is missing.
+# Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into .venv (or uses the
+# libtorch in TROUPE_TORCH_DIR). Installs only what is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
-# A package a line, and what needs it.
+# The Debian packages. Packages on one line serve one purpose.
 packages="
   clang clang-format clang-tidy codespell lld g++ cmake ninja-build ccache
   libcaf-dev libssl-dev
@@ -15,7 +15,7 @@ packages="
   iproute2
   python3-venv python3-clang-14
 "
-# torch without what only Python and a GPU need: its libraries want these two beside them.
+# torch without the packages that only Python and a GPU need. libtorch's libraries need these two packages beside them.
 torch=2.11.0
 wheels="torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 stamp=.venv/libtorch-$torch

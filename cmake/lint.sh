@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Checks the format of every source file and the spelling of every text. With an argument also runs clang-tidy, from a build folder
-# without precompiled headers (GCC's are not Clang's):
+# Checks the format of every source file and the spelling of every text. With an argument, also runs clang-tidy:
 #   lint.sh 1      on the sources that differ from the branch main
 #   lint.sh last   on the 12 sources that were changed last, for a clone that is at main
+# clang-tidy uses a build folder without precompiled headers, because GCC's are not Clang's.
 set -eu
 cd "$(dirname "$0")/.."
 which=${1:-}
@@ -18,7 +18,7 @@ present() { while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
 
 git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' | present | xargs -r clang-format --dry-run -Werror
 
-# Names, a format of sparse tensors, and words that tests misspell on purpose.
+# Words that codespell does not know: names, a format of sparse tensors, and words that tests misspell on purpose.
 words=mattern,coo,wieght,trian
 git ls-files -co --exclude-standard -- '*.md' '*.hpp' '*.cpp' '*.proto' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' Makefile |
   present | xargs -r codespell --ignore-words-list="$words" || {

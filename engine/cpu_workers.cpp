@@ -18,8 +18,8 @@ cpu_workers::cpu_workers(std::size_t count, std::int64_t grain) : count_(count),
 void cpu_workers::check_process() const {
   TORCH_CHECK(
     process_ == getpid(), "troupe: this process was forked from process ", process_, ", where the ", count_,
-    " workers of this backward pass are; a fork takes no threads along. Make workers here, after the fork, or run the pass "
-    "without any");
+    " workers of this backward pass are; a fork does not copy threads. Create workers after the fork, or run the pass "
+    "without workers");
 }
 
 void cpu_workers::measure_grain() {

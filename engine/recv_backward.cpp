@@ -16,10 +16,9 @@ namespace troupe::engine {
 
 torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_list&& gradients) {
   const auto out = running_pass::leaves_by();
-  TORCH_CHECK(
-    out.to != nullptr, "troupe::recv_backward of message ", describe(message),
-    ": this backward pass does not leave its node, but its graph goes on at another one. Call backward() of the context ",
-    describe(context), " instead");
+  TORCH_CHECK(out.to != nullptr, "troupe::recv_backward of message ", describe(message),
+              ": this backward pass is local, but its graph continues on another node. Call backward() of the context ",
+              describe(context), " instead");
   out.to->emit(*this, std::move(gradients), out.more);
   return {};
 }
@@ -27,7 +26,7 @@ torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_li
 std::vector<at::Tensor> attach_recv(context_id context, message_id message, const std::vector<at::Tensor>& tensors,
                                     const std::vector<bool>& requires_grad) {
   TORCH_CHECK(requires_grad.empty() || requires_grad.size() == tensors.size(), "troupe: message ", describe(message), " has ",
-              tensors.size(), " tensors and says of ", requires_grad.size(), " whether they require grad");
+              tensors.size(), " tensors, but ", requires_grad.size(), " flags that say whether they require grad");
   std::vector<at::Tensor> attached = tensors;
   std::shared_ptr<recv_backward> function;
   for (std::size_t i = 0; i < requires_grad.size(); ++i) {

@@ -88,7 +88,7 @@ error to_exception(const caf::error& from, std::string_view where) {
     }
   } else if (from.category() == caf::atom("exit")) {
     code = errc::peer_down;
-    reason = "the actor that was asked is gone (" + to_string(static_cast<caf::exit_reason>(from.code())) + ")";
+    reason = "the actor that got the request has ended (" + to_string(static_cast<caf::exit_reason>(from.code())) + ")";
   } else {
     reason = to_string(from);
   }

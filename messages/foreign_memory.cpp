@@ -26,7 +26,7 @@ std::optional<error> foreign_memory::read(const memory_mark& given, std::uint64_
     return error(errc::refused, "the memory of process " + std::to_string(process) + " can't be read: " + why);
   };
   if (process == 0 || process == this_process() || process > std::numeric_limits<::pid_t>::max()) {
-    return refused("that is no other process");
+    return refused("the number is that of no other process");
   }
   memory_mark found{};
   const std::array<iovec, 2> here = {iovec{found.words.data(), sizeof found.words}, iovec{to, bytes}};
@@ -36,7 +36,7 @@ std::optional<error> foreign_memory::read(const memory_mark& given, std::uint64_
     return refused(std::strerror(errno));
   }
   if (found.words != given.words) {
-    return refused("it does not hold the mark that it was given");
+    return refused("the process does not have the mark that it was given");
   }
   if (static_cast<std::uint64_t>(came) != sizeof found.words + bytes) {
     return error(errc::malformed_message,

@@ -192,12 +192,12 @@ caf::error read(caf::deserializer& any_source, T& x) {
                         std::to_string(remaining));
   }
   if (!fields_are_within({bytes + prefix_bytes, header_bytes})) {
-    return malformed<T>("the header is not one");
+    return malformed<T>("the header is not a protobuf message of this type");
   }
   scratch<header_t<T>> header;
   header.was(header_bytes);
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes))) {
-    return malformed<T>("the header is not one");
+    return malformed<T>("the header is not a protobuf message of this type");
   }
   if (complaint bad = from_wire(*header, x)) {
     return malformed<T>(bad);

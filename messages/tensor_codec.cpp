@@ -388,8 +388,8 @@ std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_t
     return 0;
   }
   if (ahead.transfers.size() != forms.size()) {
-    throw error(errc::misuse, "a message has " + std::to_string(forms.size()) + " parts of tensors, and says of " +
-                                std::to_string(ahead.transfers.size()) + " whether they left ahead of it");
+    throw error(errc::misuse, "a message has " + std::to_string(forms.size()) + " parts of tensors, but " +
+                                std::to_string(ahead.transfers.size()) + " entries that say which parts left ahead of it");
   }
   std::uint64_t bytes = 0;
   to.set_ahead_from(ahead.from.value);

@@ -314,7 +314,7 @@ void to_wire(const memory_mark& x, wire::MemoryMark& to) { to.mutable_words()->A
 
 complaint from_wire(const wire::MemoryMark& from, memory_mark& x) {
   if (from.words_size() != static_cast<int>(x.words.size())) {
-    return "a mark has not four words";
+    return "expected a mark of four words";
   }
   std::copy(from.words().begin(), from.words().end(), x.words.begin());
   return nullptr;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What a document quotes is what is compiled: the lines of SOURCE between "<MARK>:begin" and "<MARK>:end" stand in DOCUMENT.
+# Checks that DOCUMENT contains the lines of SOURCE between "<MARK>:begin" and "<MARK>:end".
 file(READ "${ROOT}/${SOURCE}" source)
 file(READ "${ROOT}/${DOCUMENT}" document)
 string(FIND "${source}" "// ${MARK}:begin\n" begin)

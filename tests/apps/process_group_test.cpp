@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {
   BOOST_REQUIRE(pipe(ends_of_pipe) == 0);
   pid_t parent = fork();
   if (parent == 0) {
-    // The thread that asks for the child ends at once: the child must live until the process does.
+    // The thread that asks for the child ends at once. The child must live until the process ends.
     process_group group;
     pid_t child = 0;
     std::thread([&] { child = group.start("a", {"sleep", "1000"}); }).join();

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_repeated_signal_within_the_patience_changes_nothing) {
     kill(getpid(), SIGTERM);
     BOOST_TEST(stop.number() == SIGINT);
   }
-  // Whether the object saw the second one or not, it must not reach what comes next.
+  // The second signal must not reach the next test, whether the object has seen it or not.
   sigset_t both;
   sigemptyset(&both);
   sigaddset(&both, SIGTERM);

@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SD-1
   const auto status = nlohmann::json::parse(json.text());
   BOOST_TEST(status.at("name") == "stage1");
   BOOST_TEST(status.at("contexts").at("open") == 0);
-  BOOST_TEST(status.at("peers").size() == 1u);  // not the asker
+  BOOST_TEST(status.at("peers").size() == 1u);  // the asking process is no peer
   BOOST_TEST(status.at("peers").at(0).at("name") == "stage2");
   BOOST_TEST(status.at("peers").at(0).at("up") == true);
 

@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time)
     BOOST_TEST(saved.dump().find("\"step\"") != std::string::npos);
     check_no_litter(run.out);
 
-    // What it advises can be done as it stands.
+    // The advised command works as it is printed.
     program again({"-c", "exec " + advice_in(training.line_with("continue with: "))}, "sh");
     BOOST_TEST(!again.line_with("continuing the run").empty(), again.text());
     check_stops_in_time(again);

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(CE2_parcels_are_sent_in_order_when_their_elements_are_there
     order.push_back(1);
     right.set_value(!failure && (tensor == 1).all().item<bool>());
   });
-  messenger->post({}, [&](std::exception_ptr) { order.push_back(2); });  // ready, but behind another
+  messenger->post({}, [&](std::exception_ptr) { order.push_back(2); });  // ready, but behind another parcel
   auto answer = right.get_future();
   simulated::settle();
   BOOST_TEST(order.empty());
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(CE2_at_the_end_parcels_are_sent_on_one_thread_at_a_time_too
   bool in_order = false;
   messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) {
     inside.set_value();
-    may_end.get_future().wait_for(std::chrono::milliseconds(200));  // the one thing that could end it is what must not happen
+    may_end.get_future().wait_for(std::chrono::milliseconds(200));  // only the second parcel could end this wait, too early
     first_is_sent = true;
   });
   inside.get_future().wait();

@@ -15,7 +15,7 @@ using namespace troupe;
 
 namespace {
 
-/// The GPUs that a new process counts with one of this folder's drivers. -1 where the process did not end by itself.
+/// The number of GPUs that a new process counts with one of this folder's drivers; -1 if the process did not exit normally.
 int gpus_with(const std::string& driver) {
   return test::status_of_child([&] {
     ::alarm(20);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stands in for CUDA's driver. It tells of three GPUs; two variants lack a function.
+// A stand-in for CUDA's driver that reports three GPUs. Two variants lack a function.
 extern "C" {
 
 int cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }

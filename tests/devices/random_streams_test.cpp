@@ -18,7 +18,7 @@ using namespace troupe::test;
 
 namespace {
 
-// Two programs in step, one on the CPU, the other on streams of two devices.
+// The same program twice: on the CPU, and on streams of two devices.
 struct twin_program {
   std::mt19937 random;
   std::vector<c10::Stream> streams;
@@ -56,7 +56,7 @@ struct twin_program {
       case 2:
         return add(here[a] * 0.5, there[a] * 0.5);
       default:
-        return add(here[a] + here[b], there[a] + other);  // hands one gradient to both
+        return add(here[a] + here[b], there[a] + other);  // gives the same gradient to both
     }
   }
 
@@ -66,7 +66,7 @@ struct twin_program {
   }
 };
 
-// The leaves' gradients as the caller's next operator finds them, while streams are held up.
+// The gradients of the leaves as the caller's next operator sees them, while streams are held up.
 std::vector<at::Tensor> pass_with_gates(twin_program& program, const std::function<void()>& run) {
   std::vector<std::unique_ptr<simulated::gate>> gates;
   for (const auto& stream : program.streams) {
@@ -92,7 +92,7 @@ std::vector<at::Tensor> pass_with_gates(twin_program& program, const std::functi
   return read;
 }
 
-// A pass of a context: a peer sent the gradients.
+// A pass of a context, whose gradients came from a peer.
 void deliver(const at::Tensor& sent) {
   engine::graph_task_settings settings;
   settings.sends = {{engine::attach_send({1, {1}}, {sent}), 1}};
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(random_programs_on_streams_have_the_gradients_of_the_cpu
     if (!root.requires_grad()) {
       continue;
     }
-    for (int pass = 1; pass <= 2; ++pass) {  // the second adds to what the first left
+    for (int pass = 1; pass <= 2; ++pass) {  // the second pass adds to the gradients of the first
       troupe::backward({root}, {}, true);
       const auto read =
         pass_with_gates(program, [&] { pass == 1 ? troupe::backward({twin}, {}, true) : deliver(program.there.back()); });

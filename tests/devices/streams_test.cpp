@@ -47,7 +47,7 @@ std::vector<float> values(const at::Tensor& tensor) {
   return {host.const_data_ptr<float>(), host.const_data_ptr<float>() + host.numel()};
 }
 
-// Lets go of a stream when everything else has run as far as it can.
+// Releases a stream when everything else has run as far as it can.
 void finish(simulated::gate& late) {
   simulated::settle();
   late.open();
@@ -64,14 +64,14 @@ struct streams_fixture : simulated::fixture {
 
 const std::vector<float> sixes{6, 6, 6};
 
-/// The order of a pass whose functions a test enters itself.
+/// The stream order of a pass whose functions the test enters itself.
 struct lone_order {
   explicit lone_order(const at::Tensor& root)
       : graph(engine::root_edges({root}), {}, {}, false), order(graph, at::kPrivateUse1) {}
 
   const engine::plan::vertex& of(const at::Tensor& made) const { return graph.vertices.at(graph.find(*made.grad_fn())); }
 
-  /// Hands over a gradient for what made `made`.
+  /// Adds a gradient for the function that made `made`.
   void add(const at::Tensor& made, at::Tensor&& value) { order.add(of(made), of(made).first_slot, buffer, std::move(value)); }
 
   engine::plan graph;
@@ -79,7 +79,7 @@ struct lone_order {
   at::Tensor buffer;
 };
 
-/// Holds up a stream from right before the second copy of a tensor on this thread; `copies` can be set back.
+/// Holds up a stream from right before the second copy of a tensor on this thread. A test may set `copies` back.
 class gate_before_second_copy {
  public:
   explicit gate_before_second_copy(c10::Stream stream) {
@@ -106,7 +106,7 @@ class gate_before_second_copy {
   at::CallbackHandle handle_;
 };
 
-/// The sum of three tensors. Its gradients are one tensor, three times; copies are counted from there.
+/// The sum of three tensors. Its three gradients are one tensor. Copies are counted from its backward on.
 struct sum_of_three final : torch::autograd::Function<sum_of_three> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
     return a + b + c;
@@ -118,7 +118,7 @@ struct sum_of_three final : torch::autograd::Function<sum_of_three> {
   }
 };
 
-/// The double and the triple of a number, the triple on the second device.
+/// The double and the triple of a number; the triple is on the second device.
 struct two_devices final : torch::autograd::Function<two_devices> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext*, const at::Tensor& number) {
     return {number * 2, number.to(simulated::device(1)) * 3};
@@ -231,13 +231,14 @@ BOOST_AUTO_TEST_CASE(SO3_each_part_of_a_sparse_tensor_is_kept_for_the_stream_tha
 
 BOOST_AUTO_TEST_CASE(SO3_memory_that_another_stream_still_reads_is_not_given_away) {
   simulated::gate late(stream);
-  troupe::backward({root});  // the gradient made on `other` is let go before `stream` has read it
+  troupe::backward({root});  // the gradient made on `other` is dropped before `stream` has read it
   finish(late);
   BOOST_TEST(values(leaf.grad()) == sixes, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(SO4_a_sum_leaves_memory_alone_that_another_stream_reads) {
-  // The sum's gradient goes to `stream`, and on `other` into a sum with another one, which could be made in its memory.
+  // The sum's gradient goes to `stream`. On `other` it goes into a sum with another gradient, which could be made in its
+  // memory.
   const auto source = ones_leaf(default_stream);
   const auto side = on(stream, [&] { return source * 2; });
   const auto further = on(other, [&] { return source * 3; });
@@ -255,7 +256,7 @@ BOOST_AUTO_TEST_CASE(SO4_outputs_that_share_memory_go_to_three_streams_each_when
   const auto one = on(stream, [&] { return leaf * 2; });
   const auto two = on(other, [&] { return leaf * 5; });
   const auto three = on(third, [&] { return leaf * 7; });
-  const auto again = on(default_stream, [&] { return three * 10; });  // its gradient goes into a sum with the third output
+  const auto again = on(default_stream, [&] { return three * 10; });  // the gradient goes into a sum with the third output
   const auto all = on(default_stream, [&] { return sum_of_three::apply(one, two, three).sum() + again.sum(); });
   engine::graph_task_settings settings;
   settings.sends = {{engine::attach_send({1, {1}}, {all}), 1}};
@@ -285,7 +286,7 @@ BOOST_AUTO_TEST_CASE(SO4_a_sum_is_made_in_memory_that_nothing_else_reads) {
   pass.add(middle, std::move(ones[3]));
   BOOST_TEST(pass.buffer.const_data_ptr() != held.const_data_ptr());
   memory = pass.buffer.const_data_ptr();
-  pass.add(middle, std::move(ones[4]));  // the sum so far is nobody else's
+  pass.add(middle, std::move(ones[4]));  // nothing else refers to the sum so far
   BOOST_TEST(pass.buffer.const_data_ptr() == memory);
   pass.order.end();
   simulated::synchronize();
@@ -317,7 +318,7 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_the_pass_and_may_outlive_i
     troupe::backward({root});
     read = leaf.grad() * 1;
   }
-  leaf.mutable_grad().reset();  // its memory goes back to `stream` before `callers` has read it
+  leaf.mutable_grad().reset();  // the memory goes back to `stream` before `callers` has read it
   simulated::settle();
   late.open();
   simulated::settle();
@@ -334,7 +335,7 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_answers_and_may_outlive_th
     const c10::StreamGuard on_callers(other);
     auto answers = troupe::grad({root}, {leaf});
     read = answers[0] * 1;
-    answers.clear();  // its memory goes back to `stream` before `other` has read it
+    answers.clear();  // the memory goes back to `stream` before `other` has read it
   }
   simulated::settle();
   later.open();

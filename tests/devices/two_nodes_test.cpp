@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(a_call_ends_at_its_deadline_though_its_device_is_late) {
   late.open();
   simulated::synchronize();
   a.peer("b").call("where", {at::ones({2}, at::device(first))}).get();
-  BOOST_TEST(b.status().calls_run == run_before + 1);  // what came too late did not leave
+  BOOST_TEST(b.status().calls_run == run_before + 1);  // the late call did not leave
 }
 
 BOOST_AUTO_TEST_CASE(a_call_whose_device_is_late_fails_when_its_node_goes_down_or_its_context_is_released) {

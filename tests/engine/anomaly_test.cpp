@@ -28,7 +28,7 @@ namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
 
-/// libtorch's traces are backtraces of C++, with addresses in them: only their headings are compared.
+/// libtorch's traces are C++ backtraces with addresses, so only their headings are compared.
 trace headings(const trace& texts) {
   trace all;
   for (const std::string& text : texts) {
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(names_no_parent_of_a_function_that_another_thread_made) {
           made_elsewhere = (at::zeros({2}).requires_grad_().sqrt() * 0).sum();
         }).join();
         const auto x = leaf({2});
-        while (at::sequence_number::peek() < from + 10) {  // numbers in which those of the other thread lie
+        while (at::sequence_number::peek() < from + 10) {  // the other thread's sequence numbers are in this range
           x.exp();
         }
         run_on.backward({made_elsewhere + x.sum()});
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(names_no_parent_of_a_function_that_another_thread_made) {
                           [](const std::string& each) { return contains(each, "induced by through"); }));
 }
 
-// A parent is kept alive: one of its own would be for ever.
+// A function keeps its parent alive. A function that is its own parent would never be freed.
 BOOST_AUTO_TEST_CASE(makes_no_function_its_own_parent) {
   const DetectAnomalyGuard detect;
   std::weak_ptr<torch::autograd::Node> function;

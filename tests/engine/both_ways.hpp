@@ -11,7 +11,7 @@
 
 namespace troupe::test {
 
-/// A way to run passes: libtorch's functions, or troupe's own.
+/// One way to run passes: with libtorch's functions, or with troupe's own.
 class way {
  public:
   using tensors = std::vector<at::Tensor>;
@@ -29,7 +29,7 @@ class way {
   bool is_in_a_pass() const;
   /// The name of the function that runs, or "none".
   std::string current_function() const;
-  /// Names of the functions in the pass, sorted, and of those that run, in order.
+  /// The names of the functions in the pass, sorted; and of the functions that run, in order.
   std::vector<std::string> functions() const;
   std::vector<std::string> order() const;
 
@@ -39,7 +39,7 @@ class way {
   bool is_troupes_;
 };
 
-/// What `run` returns on libtorch's way and on troupe's.
+/// What `run` returns with libtorch's functions and with troupe's.
 struct both_traces {
   std::vector<std::string> libtorch;
   std::vector<std::string> troupe;
@@ -57,7 +57,7 @@ class collected_warnings final : public c10::WarningHandler {
   c10::WarningUtils::WarningHandlerGuard guard_;
 };
 
-/// Throws for each warning of this thread, as Python does where warnings are errors.
+/// Throws for each warning of this thread, as Python does if warnings are errors.
 class throwing_warnings final : public c10::WarningHandler {
  public:
   struct thrown final : std::exception {};
@@ -71,7 +71,7 @@ class throwing_warnings final : public c10::WarningHandler {
 
 }  // namespace troupe::test
 
-/// Runs it both ways: the same trace, of so many entries.
+/// Runs `run` both ways and expects equal traces with `entries` entries.
 #define TROUPE_TEST_BOTH_WAYS(run, entries)                                       \
   do {                                                                            \
     const auto found = troupe::test::both_ways(run);                              \

@@ -29,7 +29,7 @@ namespace {
 /// root -> first -> second -> first, by edges set by hand; `first` leads to a leaf too.
 struct cyclic_graph {
   cyclic_graph() { second->next_edges()[0] = {first, 0}; }
-  ~cyclic_graph() { second->next_edges()[0] = {}; }  // functions that own each other would never be freed
+  ~cyclic_graph() { second->next_edges()[0] = {}; }  // otherwise functions that own each other would never be freed
   cyclic_graph(const cyclic_graph&) = delete;
   cyclic_graph& operator=(const cyclic_graph&) = delete;
 
@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(a_pass_whose_functions_wait_for_each_other_fails_and_final_
 
 // GT-9
 BOOST_AUTO_TEST_CASE(a_pass_with_workers_whose_functions_wait_for_each_other_fails) {
-  for (const std::int64_t grain : {std::int64_t{0}, std::int64_t{1'000'000'000'000}}) {  // all are large, none is
+  for (const std::int64_t grain :
+       {std::int64_t{0}, std::int64_t{1'000'000'000'000}}) {  // all functions are large; none is large
     threads workers(1, grain);
     cyclic_graph graph;
     const auto root = graph.root();

@@ -40,8 +40,8 @@ at::Tensor throwing(const at::Tensor& from, Thrown what) {
 
 using shared_trace = std::shared_ptr<trace>;
 
-/// A function that notes when it runs and when its saved variables are released. It shares the notes: after an error,
-/// libtorch's engine keeps functions that were ready until the thread's next pass.
+/// A function that records when it runs and when its saved variables are released. The records are shared, because libtorch's
+/// engine keeps ready functions after an error until the thread's next pass.
 struct saving final : torch::autograd::Node {
   saving(std::string name, shared_trace notes, torch::autograd::edge_list next)
       : Node(std::move(next)), given_name(std::move(name)), notes(std::move(notes)) {}
@@ -107,8 +107,8 @@ BOOST_AUTO_TEST_CASE(buffers_are_freed_before_the_error_arrives) {
     given.push_back(watch(gradient.clone(), watched));
     return watched;
   };
-  const auto waits = through(x, made_anew);  // gets a gradient, waits for another one, never runs
-  const auto ready = through(x, made_anew);  // would run after the one that fails
+  const auto waits = through(x, made_anew);  // gets one gradient, waits for another one, never runs
+  const auto ready = through(x, made_anew);  // would run after the failing function
   const auto failing = throwing(waits, my_error("in between", 1));
   const auto feeds = through(waits, made_anew);  // runs first
   const auto feeds_ready = through(ready, made_anew);
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(the_graph_is_usable_after_an_error) {
     const auto loss = y.sum();
     notes.push_back(error_of([&] { run_on.backward({loss}); }));
     fails = false;
-    notes.push_back(error_of([&] { run_on.backward({loss}); }));  // what ran before had nothing saved
+    notes.push_back(error_of([&] { run_on.backward({loss}); }));  // the functions that ran before had nothing saved
     notes.push_back(text_of(x.grad()));
     notes.push_back(error_of([&] { run_on.backward({loss}); }).substr(0, 60));
     return notes;

@@ -26,7 +26,7 @@ struct scripted final : torch::autograd::Node {
   body run;
 };
 
-// A scalar computed from the inputs by a function whose backward is `run`.
+// A scalar that a function computes from the inputs. `run` is the backward of that function.
 at::Tensor scripted_root(const std::vector<at::Tensor>& inputs, body run) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& input : inputs) {

@@ -12,7 +12,7 @@ namespace {
 
 using function = std::function<at::Tensor(const at::Tensor&)>;
 
-// The oracle that knows nothing of autograd: central differences in double precision.
+// An oracle without autograd: central differences in double precision.
 at::Tensor differences(const function& f, const at::Tensor& at_point) {
   const double h = 1e-5;
   const at::Tensor gradient = at::zeros_like(at_point);

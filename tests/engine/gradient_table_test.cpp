@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_SUITE(gradient_tables)
 
 namespace {
 
-// What libtorch's accumulation function leaves in .grad of a like leaf after the same gradients.
+// The gradient that libtorch's accumulation function leaves in .grad of a similar leaf after the same gradients.
 at::Tensor libtorchs(const at::Tensor& leaf, const std::vector<at::Tensor>& gradients) {
   const at::Tensor twin = leaf.detach().requires_grad_();
   torch::autograd::AccumulateGrad accumulate(twin);

@@ -33,7 +33,7 @@ struct recorder final : outlet {
   std::vector<bool> mores;
 };
 
-// Counts how often it runs.
+// Counts how often the function runs.
 struct counting : torch::autograd::Node {
   using Node::Node;
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_function_runs_once_after_all_its_gradients) {
   BOOST_TEST(at::equal(shared->inputs.at(0), at::full({3}, 9.0)));
 }
 
-// GT-2: 1 and the two large ones sum to 0 or to 1, depending on the order.
+// GT-2: 1 and the two large numbers sum to 0 or to 1, depending on the order.
 BOOST_AUTO_TEST_CASE(sums_are_the_same_for_every_order_of_deliveries) {
   const float values[] = {1e8f, 1.f, -1e8f, 3.f};
   std::vector<std::size_t> order{0, 1, 2, 3};
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(sums_are_the_same_for_every_order_of_deliveries) {
     found.push_back(leaves.find(x));
   } while (std::next_permutation(order.begin(), order.end()));
   BOOST_TEST(found.size() == 24u);
-  // The latest function first, as on one node.
+  // The latest function comes first, as on one node.
   const float serial = ((values[3] + values[2]) + values[1]) + values[0];
   for (const at::Tensor& each : found) {
     BOOST_TEST(each.item<float>() == serial);
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(deliveries_are_checked) {
   BOOST_TEST(contains(count, "invalid number of gradients - expected 1, but got 2"));
   BOOST_TEST(!error_of([&] { task.deliver(0, {at::ones({2, 3}, at::kComplexFloat)}); }).empty());
   BOOST_TEST(task.waiting() == 2u);
-  task.deliver(0, {at::ones({5, 2, 3}, at::kDouble)});  // reduced and cast, as libtorch does
+  task.deliver(0, {at::ones({5, 2, 3}, at::kDouble)});  // summed to the shape and cast, as in libtorch
   task.drop(1);
   BOOST_TEST(contains(error_of([&] { task.deliver(0, {at::ones({2, 3})}); }), "were delivered or dropped before"));
   BOOST_TEST(contains(error_of([&] { task.deliver(1, {at::ones({2, 3})}); }), "were delivered or dropped before"));

@@ -67,7 +67,7 @@ struct after_accumulation final : torch::autograd::PostAccumulateGradHook {
   std::function<void(const at::Tensor&)> call;
 };
 
-// A graph with every kind of hook; what they saw, in order.
+// Runs a graph with every kind of hook. Returns what the hooks saw, in order.
 template <class Pass>
 std::pair<std::vector<std::string>, at::Tensor> notes_of(Pass pass) {
   const auto notes = std::make_shared<std::vector<std::string>>();
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(may_remove_and_add_hooks_while_they_run) {
       }));
   };
   post("adds", [&] {
-    for (int i = 0; i < 100; ++i) {  // the list of hooks moves to other memory
+    for (int i = 0; i < 100; ++i) {  // moves the list of hooks to other memory
       post("added", [] {});
     }
   });
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(may_add_hooks_of_retained_gradients_while_those_run) {
     retaining(torch::autograd::Node& function, int& ran) : function(function), ran(ran) {}
     variable_list operator()(const variable_list& gradients) override {
       ++ran;
-      for (std::size_t i = 1; i < 64; ++i) {  // the map is built anew
+      for (std::size_t i = 1; i < 64; ++i) {  // makes the map build itself anew
         if (!function.retains_grad_hooks().contains(i)) {
           function.add_retains_grad_hook(std::make_unique<lambda_pre_hook>([](const variable_list& all) { return all; }), i);
         }

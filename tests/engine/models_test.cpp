@@ -23,7 +23,7 @@ void compare(const std::vector<at::Tensor>& leaves, Loss loss) {
   troupe::backward({loss()});
   BOOST_TEST(difference(gradients_of(leaves), expected) == "");
   threads workers(2);
-  for (int round = 0; round < 2; ++round) {  // the first one learns what is large: everything
+  for (int round = 0; round < 2; ++round) {  // the first round learns which functions are large: all
     clear_gradients(leaves);
     troupe::backward({loss()}, {}, {.workers = &workers});
     BOOST_TEST(difference(gradients_of(leaves), expected) == "", "with workers");

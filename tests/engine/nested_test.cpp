@@ -27,7 +27,7 @@ namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
 
-/// A tensor whose backward pass runs one of its own, and so on. `at_level` is called in each, with its level from 1.
+/// A tensor whose backward pass runs a nested pass, and so on. `at_level` is called in each pass with its level, from 1.
 at::Tensor nest(const way& run_on, const at::Tensor& from, int depth, const std::function<void(int)>& at_level, int level = 1) {
   return through(from, [=, &at_level](at::Tensor gradient) {
     at_level(level);
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(nest_five_thousand_deep) {
                     }).sum()});
   BOOST_TEST(deepest == 5000);
   BOOST_TEST(x.grad().item<float>() == 5000);
-  BOOST_TEST(threads.size() > 5000u / troupe::engine::most_passes_on_a_stack / 2);  // ids may be used again
+  BOOST_TEST(threads.size() > 5000u / troupe::engine::most_passes_on_a_stack / 2);  // the system may use thread ids again
   BOOST_TEST(troupe::current_pass_id() == -1);
 }
 
@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(compute_all_within_one_of_libtorchs_that_leaves_something_o
   BOOST_TEST(v.grad().equal(at::full({2}, 6.0)));
 }
 
-// GT-8: igamma() has no gradient of its first argument and says so when it is asked for one.
+// GT-8: igamma() has no gradient for its first argument, and throws if a pass asks for it.
 BOOST_AUTO_TEST_CASE(leave_out_what_they_have_no_use_for_at_any_depth) {
   for (const int depth : {1, 58, 59, 60, 61, 62, 130}) {
     std::string error = "not run";
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(leave_out_what_they_have_no_use_for_at_any_depth) {
   }
 }
 
-// FS-1: what libtorch's kernels and the libraries that they call ask for, which is known for each thread.
+// FS-1: libtorch's kernels and their libraries ask for the number of threads, which is stored by thread.
 BOOST_AUTO_TEST_CASE(find_on_a_fresh_stack_the_callers_number_of_threads) {
   const auto omp_threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
   if (omp_threads == nullptr) {

@@ -12,7 +12,7 @@ namespace troupe::test {
 
 namespace {
 
-// One that is known to be zero has no memory to look at.
+// A tensor that is known to be zero has no memory to compare.
 at::Tensor with_memory(const at::Tensor& tensor) {
   return tensor._is_zerotensor() ? at::zeros(tensor.sizes(), tensor.options()) : tensor.detach().resolve_conj().resolve_neg();
 }

@@ -39,13 +39,14 @@ namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
 
-/// What a worker's thread and that of the caller do when they run a function. They meet: neither goes on alone.
+/// What a worker's thread and the caller's thread do when they run a function. The two wait for each other: neither continues
+/// alone.
 struct meeting {
   std::function<void()> of_worker;
   std::function<void()> of_caller;
 };
 
-/// A pass of functions of one kind that are all large; each thread runs its part of the meeting, in its first function.
+/// Runs a pass of functions of one kind, all large. Each thread runs its part of the meeting in its first function.
 void run_and_meet(threads& workers, const meeting& what) {
   const auto pass = [&](const std::function<void()>& call) {
     const auto x = leaf({1});
@@ -118,7 +119,7 @@ BOOST_AUTO_TEST_CASE(have_on_workers_the_passes_around_them) {
     return gradient;
   });
   troupe::grad({y.sum()}, {x});
-  BOOST_TEST(!valid);  // the outer one has inputs
+  BOOST_TEST(!valid);  // the outer pass has inputs
 }
 
 BOOST_AUTO_TEST_CASE(replay_warnings_of_workers_also_after_an_error) {
@@ -151,7 +152,7 @@ BOOST_AUTO_TEST_CASE(call_back_in_the_order_in_which_callbacks_were_queued) {
     const auto queue = [&notes](const std::string& text) {
       return [&notes, text] { troupe::queue_callback([&notes, text] { notes.push_back(text); }); };
     };
-    // The caller queues while the worker's function, which queued before, is not done.
+    // The caller queues its callback while the worker's function, which has queued before, still runs.
     run_and_meet(workers, {.of_worker = queue("worker"), .of_caller = queue("caller")});
     BOOST_TEST(notes == (std::vector<std::string>{"worker", "caller"}), boost::test_tools::per_element());
   }
@@ -225,7 +226,7 @@ BOOST_AUTO_TEST_CASE(end_autocast_that_a_hook_of_a_captured_input_leaves_behind)
 // GT-6, GT-7
 BOOST_AUTO_TEST_CASE(sum_in_the_callers_state_wherever_the_functions_ran) {
   threads workers(1);
-  for (int round = 0; round < 3; ++round) {  // costs are not known in the first one: all functions run here
+  for (int round = 0; round < 3; ++round) {  // in the first round no costs are known: all functions run on this thread
     bool is_inference = true;
     const auto sum = through(leaf({2}), [&](at::Tensor gradient) {
       is_inference = gradient.is_inference();
@@ -314,7 +315,7 @@ BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
   BOOST_TEST(!board.take());
 }
 
-// CB-1: kinds that share a place are told apart.
+// CB-1: kinds with the same entry are told apart.
 BOOST_AUTO_TEST_CASE(take_no_cost_from_another_kind) {
   const auto book = std::make_unique<troupe::engine::cost_book>();
   constexpr troupe::engine::cost_book::kind one = 5;

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_SUITE(parallel_passes)
 
 namespace {
 
-// Keeps what is posted until it is asked for: no worker is free.
+// Keeps posted work until the test asks for it, as if no worker were free.
 class nobody final : public cpu_workers {
  public:
   nobody() : cpu_workers(3) {}
@@ -51,18 +51,18 @@ std::vector<at::Tensor> pass(std::uint64_t seed, cpu_workers* workers) {
   try {
     troupe::backward(program.roots, program.root_gradients, {.workers = workers});
   } catch (const std::exception&) {
-    return {};  // what fails may have left gradients, and which is a matter of chance
+    return {};  // a failing program may leave gradients; which ones is a matter of chance
   }
   return gradients_of(program.leaves);
 }
 
-// Captures of grad(), some inputs of backward(), or two passes over one graph.
+// Runs a random kind of pass: grad(), backward() with some inputs, or two passes over one graph.
 std::vector<at::Tensor> pass_of_any_kind(std::uint64_t seed, cpu_workers* workers) {
   program_options options;
   options.steps = 60;
   const random_program program(seed, options);
   std::mt19937_64 random(seed);
-  variable_list inputs = program.leaves;  // a pass that leaves something out is serial
+  variable_list inputs = program.leaves;  // a pass that leaves out outputs is serial
   if (random() % 4 == 0) {
     inputs.resize(1);
   }
@@ -101,7 +101,7 @@ struct called final : torch::autograd::FunctionPreHook {
   std::function<void()> notify;
 };
 
-// `width` functions of one kind that meet in a sum; each tells when it runs.
+// `width` functions of one kind whose gradients meet in a sum. Each function calls `notify` when it runs.
 struct fan {
   explicit fan(int width, const std::function<void(int)>& notify = {}) {
     for (int i = 0; i < width; ++i) {
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_in_many_orderings) {
   BOOST_TEST(compared > 300u);
 }
 
-// GT-7: a pass that finds out that it is large has sums from before.
+// GT-7: a pass that becomes parallel has sums from before.
 BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_where_they_began_as_such) {
   threads workers(1, 1);
   const auto sum_of_uses = [](cpu_workers* of) {
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(run_large_functions_on_several_threads_at_once) {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<std::thread::id> here;
-  // The first function of each thread waits for that of another one: one thread alone would never get past it.
+  // The first function of each thread waits for one on another thread: a single thread would never continue.
   const auto meet = [&](int) {
     std::unique_lock lock(mutex);
     here.insert(std::this_thread::get_id());
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(end_although_no_worker_is_free) {
   BOOST_TEST(difference(second.leaf.grad(), expected) == "");
   BOOST_TEST(!workers.waiting.empty());
   for (const auto& late : workers.waiting) {
-    late();  // of passes that are over
+    late();  // work of passes that are over
   }
 }
 
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(replay_warnings_and_run_callbacks_of_workers_on_the_callers
   troupe::backward({graph.root}, {}, {.workers = &workers});
   BOOST_TEST(heard.warnings == 20);
   BOOST_TEST((heard.threads == std::set<std::thread::id>{caller}));
-  BOOST_TEST(passes.size() == 2u);  // one pass, and callbacks on one thread
+  BOOST_TEST(passes.size() == 2u);  // one pass id, and one thread for callbacks
   BOOST_TEST(passes.count(1) == 1u);
 }
 
@@ -346,7 +346,7 @@ std::vector<cost_book::kind> numbered_kinds(std::integer_sequence<int, Is...>) {
   return {cost_book::kind_of(numbered<Is>(), {at::ones({4})})...};
 }
 
-// Types lie side by side.
+// Type infos are neighbours in memory.
 BOOST_AUTO_TEST_CASE(know_many_kinds_at_once) {
   cost_book book;
   const auto kinds = numbered_kinds(std::make_integer_sequence<int, 64>());

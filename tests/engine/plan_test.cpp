@@ -46,7 +46,7 @@ double seconds_of_chain(int length) {
   return taken.count();
 }
 
-// A call a function, however lean, would need a hundred times this stack.
+// One call per function, however small, would need a hundred times this stack.
 double on_a_small_stack(double (*run)()) {
   struct call {
     double (*run)();
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_million_functions_in_a_chain_are_planned_run_and_destroye
   const double small = seconds_of_chain(100'000);
   const double large = on_a_small_stack([] { return seconds_of_chain(1'000'000); });
   BOOST_TEST_MESSAGE("chain of 100,000: " << small * 1e4 << " ns a function, of 1,000,000: " << large * 1e3);
-  BOOST_TEST(large < 100 * small);  // linear is 10 times
+  BOOST_TEST(large < 100 * small);  // linear growth is 10 times
 }
 
 BOOST_AUTO_TEST_CASE(a_wide_graph_reaches_every_leaf) {
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_send_given_twice_is_refused) {
   BOOST_CHECK_THROW(plan({}, {{send, 0}, {send, 0}}, {}, false), c10::Error);
 }
 
-// PL-2: what was recorded before every input can't lead to one.
+// PL-2: a function that was recorded before every input cannot lead to one.
 BOOST_AUTO_TEST_CASE(nothing_below_the_inputs_is_visited) {
   const auto a = leaf();
   const auto first = a * 2;

@@ -32,7 +32,7 @@ std::string texts_of(const variable_list& tensors) {
   return text;
 }
 
-/// A hook that notes what it is shown, and doubles the outputs.
+/// A hook that records what it gets, and doubles the outputs.
 std::unique_ptr<torch::autograd::FunctionPostHook> doubling(trace& notes, const std::string& name) {
   return std::make_unique<LambdaPostHook>([&notes, name](const variable_list& outputs, const variable_list& inputs) {
     notes.push_back(name + ", outputs " + texts_of(outputs) + ", inputs " + texts_of(inputs));
@@ -44,7 +44,7 @@ std::unique_ptr<torch::autograd::FunctionPostHook> doubling(trace& notes, const 
   });
 }
 
-/// A tensor whose function has one output for each of `inputs` and does what `what` says.
+/// A tensor whose function has one output per tensor in `inputs` and calls `what`.
 at::Tensor from_all(const std::vector<at::Tensor>& inputs, std::function<variable_list(variable_list)> what) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& each : inputs) {
@@ -128,7 +128,8 @@ BOOST_AUTO_TEST_CASE(of_a_trimmed_pass_see_all_that_the_function_returned) {
     const auto a = leaf();
     const auto b = at::ones({2, 1}, at::kDouble).requires_grad_();
     const auto y = from_all({a, b}, [](variable_list gradients) {
-      return variable_list{gradients[0] * 3, gradients[0].expand({2, 2}) * 5};  // the second one is summed and cast
+      return variable_list{gradients[0] * 3,
+                           gradients[0].expand({2, 2}) * 5};  // the second output is summed to the shape and cast
     });
     y.grad_fn()->add_post_hook(doubling(notes, "hook"));
     notes.push_back(text_of(run_on.grad({y}, {a}, {at::ones({2})}, true)[0]));

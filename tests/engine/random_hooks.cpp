@@ -15,7 +15,7 @@ namespace {
 using torch::autograd::variable_list;
 using trace_ptr = std::shared_ptr<std::vector<std::string>>;
 
-// Which tensors are there, and their first number: enough to tell what a hook was shown.
+// Which tensors are defined, and their first number: enough to recognise what a hook got.
 std::string shown(const variable_list& tensors) {
   std::string text;
   for (const at::Tensor& each : tensors) {
@@ -32,7 +32,7 @@ std::string shown(const variable_list& tensors) {
 
 enum class effect { none, replaces, fails };
 
-// What a hook does with what it is shown.
+// What a hook does with the tensors that it gets.
 struct deed {
   variable_list operator()(const variable_list& tensors) const {
     trace->push_back(name + (looks ? shown(tensors) : ""));

@@ -17,7 +17,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Its second output may go unused, so that an undefined gradient comes back.
+// The second output may be unused, so that an undefined gradient comes back.
 struct product_and_sum final : torch::autograd::Function<product_and_sum> {
   static variable_list forward(AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
     context->save_for_backward({a, b});
@@ -37,7 +37,7 @@ struct product_and_sum final : torch::autograd::Function<product_and_sum> {
   }
 };
 
-// Gives its first input a gradient of one element, for the engine to widen, or none at all.
+// Gives the first input a gradient of one element, which the engine expands, or no gradient.
 struct lazy final : torch::autograd::Function<lazy> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& a, bool defined) {
     context->saved_data["defined"] = defined;
@@ -49,7 +49,7 @@ struct lazy final : torch::autograd::Function<lazy> {
   }
 };
 
-// Fails in the pass: by itself, or through what it returns.
+// Fails in the pass: by an exception, or through its outputs.
 struct failing final : torch::autograd::Function<failing> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& a, bool shape) {
     context->saved_data["shape"] = shape;
@@ -125,13 +125,13 @@ at::Tensor author::leaf() {
   }
   at::Tensor made = normal({lengths[below(5)], lengths[below(5)]}, type);
   if (once_in(5)) {
-    made = made.t();  // a leaf whose gradient has to obey its strides
+    made = made.t();  // a leaf whose gradient must have the leaf's strides
   }
   return made.detach().requires_grad_();
 }
 
 std::size_t author::pick_index() {
-  // Recent values are likelier, so that graphs get deep.
+  // Recent values are more likely, so that graphs become deep.
   return once_in(2) ? below(values_.size()) : values_.size() - 1 - below(std::min<std::size_t>(values_.size(), 4));
 }
 
@@ -376,7 +376,7 @@ at::Tensor author::custom(const at::Tensor& a) {
   return both[0];
 }
 
-// Some tensors go to the other side in one message and the program goes on there.
+// Some tensors go to the other side in one message, and the program continues there.
 void author::cross_over() {
   std::vector<at::Tensor> leaving;
   for (std::size_t i = 1 + below(3); i > 0; --i) {
@@ -391,7 +391,7 @@ void author::cross_over() {
   if (options_.calls && side_ == 1) {
     std::erase_if(values_, [](const value& each) { return each.side == 1 && !each.tensor.is_leaf(); });
   }
-  // All of them meet, so that either all or none get a gradient; each may be used again.
+  // All of these tensors meet, so that either all of them get a gradient or none. Each may be used again.
   at::Tensor met = arrived.front();
   for (std::size_t i = 1; i < arrived.size(); ++i) {
     met = met + arrived[i].sum() * 0.5;
@@ -430,7 +430,7 @@ void author::step() {
         return keep(pointwise(a) * 0.5);
     }
   } catch (const c10::Error&) {
-    // An operation that does not take these tensors is no step. It is the same for the same seed.
+    // An operation that refuses these tensors is skipped. The same seed always skips the same operations.
   }
 }
 

@@ -66,7 +66,7 @@ tensors some_of(const tensors& all, std::mt19937_64& random) {
   return some;
 }
 
-// The gradients of a first pass as roots of a second one.
+// A program whose roots are the gradients of a first pass.
 random_program over(const random_program& first, const tensors& gradients) {
   random_program second = first;
   second.roots.clear();
@@ -80,7 +80,7 @@ random_program over(const random_program& first, const tensors& gradients) {
   return second;
 }
 
-// What a saved tensor was is gone: the function that saved it has to say so.
+// Changes a saved tensor in place. The function that saved it has to report that.
 void change_what_was_saved(random_program& program, std::mt19937_64& random) {
   const at::Tensor& value = program.values[random() % program.values.size()];
   if (value.layout() == at::kStrided && value.is_non_overlapping_and_dense()) {
@@ -170,7 +170,7 @@ outcome run(std::uint64_t seed, const engine_calls& engine) {
   try {
     passes(program, kind, random, engine, result);
   } catch (const std::exception& error) {
-    // what() of libtorch's would look up the name of every function on the stack
+    // what() of a libtorch error would look up the name of every function on the stack
     const auto* torch = dynamic_cast<const c10::Error*>(&error);
     const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
     result.error = text.substr(0, text.find('\n'));
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
     const outcome expected = run(seed, libtorchs);
     const outcome found = run(seed, ours);
     if (expected.error.rfind("add(sparse, dense)", 0) == 0 && found.error.empty()) {
-      ++better;  // the sum of the two exists, libtorch only takes its operands the wrong way round
+      ++better;  // the sum exists; libtorch only has the operands in the wrong order
       continue;
     }
     BOOST_TEST_CONTEXT("seed " << seed << ", libtorch says '" << expected.error << "'") {
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
   }
   BOOST_TEST_MESSAGE("seeds 1 to " << programs << ": " << functions << " functions and " << hooks << " hooks recorded, "
                                    << errors << " programs that libtorch refuses");
-  BOOST_TEST(errors < programs / 4);  // most programs have to be sound, or nothing is tested
+  BOOST_TEST(errors < programs / 4);  // most programs must run without an error, otherwise the test proves nothing
   BOOST_TEST(functions > 5 * programs);
   BOOST_TEST(hooks > 2 * programs);
   BOOST_TEST(better < programs / 100);

@@ -19,12 +19,12 @@ BOOST_AUTO_TEST_SUITE(recordings)
 
 namespace {
 
-/// Calls within calls, each on a thread of its own, recorded one after another as one process would.
+/// Nested calls, each on a thread of its own, recorded one after another as one process would record them.
 class call_tree {
  public:
   explicit call_tree(std::uint64_t seed) : random_(seed) { call({}, 0, true); }
 
-  std::vector<at::Tensor> in_order;  // of those whose recording is known
+  std::vector<at::Tensor> in_order;  // tensors whose recording is known
   std::vector<recording> recordings;
 
  private:
@@ -35,7 +35,7 @@ class call_tree {
       if (depth < 4 && random_() % 2 == 0) {
         auto inner = place;
         inner.insert(inner.end(), {recording_from_now({}).from, ++calls});
-        const bool on_this_node = random_() % 3 != 0;  // of other nodes' recordings this one knows nothing
+        const bool on_this_node = random_() % 3 != 0;  // this node does not know the recordings of other nodes
         std::thread([&] { call(inner, depth + 1, on_this_node); }).join();
       } else if (here) {
         in_order.push_back(leaf_ * 2);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(functions_of_calls_are_ordered_as_in_one_process_whatever_t
       const auto key = [&](const auto& function) { return std::pair(order.rank(function), function.sequence_nr()); };
       BOOST_TEST((key(before) < key(after)), "seed " << seed << ", function " << i);
       BOOST_TEST((order.key(before) < order.key(after)), "seed " << seed << ", function " << i);
-      // A pass runs them the other way round.
+      // A pass runs the functions in reverse order.
       BOOST_TEST((pass.place_of(order.key(after)) < pass.place_of(order.key(before))), "seed " << seed << ", function " << i);
     }
   }
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(what_a_pass_noted_as_a_part_keeps_its_place_in_a_step_of_no
   const auto sum = leaf + leaf;
   pass.note(from, {1});
   pass.note(from, {2});
-  pass.note(recording_from_now({}).from, {3});  // nothing since
+  pass.note(recording_from_now({}).from, {3});  // nothing was recorded since
   BOOST_REQUIRE(pass.made.size() == 1U);
   BOOST_TEST(pass.made[0].place == program_place{1});
   const auto more = sum * 2;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_dropped_send_changes_no_place_of_what_a_pass_records) {
   const auto product = x * z;
   const send_source of_x{attach_send({1, {1}}, {x}), 0};
   const send_source of_product{attach_send({2, {1}}, {product}), 0};
-  const send_source of_z{attach_send({3, {1}}, {z}), 0};  // what it would add to z's gradient comes first
+  const send_source of_z{attach_send({3, {1}}, {z}), 0};  // its contribution to z's gradient comes first
   const auto places = [&](const std::vector<send_source>& sends) {
     x.mutable_grad().reset();
     z.mutable_grad().reset();

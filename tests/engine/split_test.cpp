@@ -38,7 +38,7 @@ struct post_office final : outlet {
   std::vector<parcel> parcels;
 };
 
-// One half of a program that was split in two: its sends, its graph task, its gradients.
+// One half of a program that is split in two: its sends, its graph task, its gradients.
 struct half {
   std::vector<send_source> sends;
   std::map<message_id, std::size_t> index;
@@ -63,7 +63,8 @@ class split_program {
         sender.index[message] = sender.sends.size();
         sender.sends.push_back({send, by == ranks::by_call && from == 1 ? call_ : 0});
       }
-      call_ = to == 1 ? messages_ : call_;  // what side 1 records from here on belongs to the call that this message makes
+      call_ =
+        to == 1 ? messages_ : call_;  // functions that side 1 records from here on belong to the call made by this message
       return attach_recv({node_id{1}, 1}, message, tensors, std::vector<bool>(tensors.size(), true));
     };
     program_ = random_program(seed, options);
@@ -93,7 +94,7 @@ class split_program {
   void start() {
     for (int side = 0; side < 2; ++side) {
       half& here = halves_[side];
-      std::shuffle(here.sends.begin(), here.sends.end(), random_);  // the order in which sends are listed means nothing
+      std::shuffle(here.sends.begin(), here.sends.end(), random_);  // the order of the list of sends must not matter
       graph_task_settings settings;
       if (side == 0) {
         for (std::size_t i = 0; i < program_.roots.size(); ++i) {
@@ -113,7 +114,7 @@ class split_program {
     }
   }
 
-  // The wave of the smart mode: what the roots reach, then what the sends reach that it named.
+  // The discovery of smart mode: the recvs that the roots reach, then the recvs that the named sends reach.
   void discover() {
     std::deque<message_id> named;
     const auto add = [&](const std::vector<message_id>& more) { named.insert(named.end(), more.begin(), more.end()); };
@@ -122,12 +123,12 @@ class split_program {
       half& sender = halves_[named.front().node.value - 1];
       const std::size_t index = sender.index.at(named.front());
       named.pop_front();
-      BOOST_REQUIRE(sender.live.insert(index).second);  // a recv is named once over all calls
+      BOOST_REQUIRE(sender.live.insert(index).second);  // each recv is named once in all calls
       add(sender.task->reach_from_sends({index}));
     }
   }
 
-  // One thing that can happen: a half runs, a parcel arrives, a send that nothing reaches is dropped.
+  // One random event: a half runs, a parcel arrives, or a send that nothing reaches is dropped.
   bool step() {
     std::vector<std::function<void()>> possible;
     for (half& here : halves_) {
@@ -155,7 +156,7 @@ class split_program {
     post_.parcels.erase(post_.parcels.begin() + static_cast<std::ptrdiff_t>(i));
     half& sender = halves_[next.message.node.value - 1];
     const std::size_t index = sender.index.at(next.message);
-    BOOST_REQUIRE(sender.live.count(index) == 1);  // what arrives was discovered
+    BOOST_REQUIRE(sender.live.count(index) == 1);  // gradients arrive only for discovered sends
     sender.task->deliver(index, std::move(next.gradients));
     sender.open.erase(index);
     ++delivered_;
@@ -172,7 +173,7 @@ class split_program {
   int steps_ = 0;
 };
 
-// The same program on one side, each crossing a view.
+// The same program on one side; each crossing is a view.
 std::vector<at::Tensor> on_one_side(std::uint64_t seed, ranks by) {
   program_options options;
   options.unusual = false;

@@ -40,7 +40,7 @@ at::Tensor noting(const at::Tensor& from, std::function<void()> what, std::strin
 
 std::string grad_mode() { return c10::GradMode::is_enabled() ? "grad mode" : "no grad mode"; }
 
-/// What libtorch's record functions report, without the functions that libtorch's engine adds for itself.
+/// What libtorch's record functions report, without the functions that only libtorch's engine adds.
 class recorded {
  public:
   recorded() {
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(callbacks_of_libtorchs_run_when_a_distributed_trimmed_pass_
         torch::autograd::Engine::get_default_engine().queue_callback([&notes, text] { notes.push_back(text); });
       };
     };
-    const auto y = noting(x * leaf({2}), note("of the first stretch"));  // leaves an output out
+    const auto y = noting(x * leaf({2}), note("of the first stretch"));  // leaves out an output
     const auto sent = noting(x * leaf({2}), [&] {
       note("of the second stretch")();
       TORCH_CHECK(!fails, "told to");

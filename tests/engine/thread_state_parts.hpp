@@ -22,7 +22,7 @@ namespace troupe::test {
 
 inline c10::AutogradState& autograd() { return c10::AutogradState::get_tls_state(); }
 
-/// Stands for an object of Python's.
+/// A stand-in for a Python object.
 inline c10::SafePyObject no_object() { return {nullptr, nullptr}; }
 
 inline std::shared_ptr<c10::impl::PyObject_TorchDispatchMode> no_mode() {
@@ -31,7 +31,8 @@ inline std::shared_ptr<c10::impl::PyObject_TorchDispatchMode> no_mode() {
 
 inline std::string as_text(bool value) { return value ? "yes" : "no"; }
 
-/// A part of the thread's state: a change to it, and what one sees of it. `seen_at_once`: restore() looks at it, else the end.
+/// A part of the thread's state: how to change it, and how to read it. `seen_at_once`: restore() checks this part; otherwise
+/// only the destructor does.
 struct part {
   std::string name;
   std::function<void()> change;

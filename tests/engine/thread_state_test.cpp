@@ -38,7 +38,7 @@ namespace {
 
 at::Tensor leaf() { return at::ones({2}).requires_grad_(); }
 
-/// Ends what a test has done to the thread, whichever engine left it there.
+/// Undoes what a test has done to the thread, whichever engine left it there.
 class unharmed_thread {
  public:
   unharmed_thread() = default;
@@ -81,7 +81,8 @@ std::unique_ptr<torch::autograd::FunctionPostHook> post_hook(std::function<void(
     });
 }
 
-/// What the function that changes a part sees of it, its hook after it, the next function, and the caller after the pass.
+/// What is seen of a part: by the function that changes it, by that function's hook, by the next function, and by the caller
+/// after the pass.
 trace seen_around(const part& which, const way& run_on) {
   trace notes;
   const auto note = [&] { notes.push_back(which.name + ": " + which.see()); };
@@ -258,7 +259,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_looked_at_is_set_back_with_another_part_only_wh
 BOOST_AUTO_TEST_CASE(keepers_within_each_other_keep_a_state_each) {
   const unharmed_thread afterwards;
   c10::GradMode::set_enabled(false);
-  for (int i = 0; i < 3; ++i) {  // the second time with what the first one has left for it
+  for (int i = 0; i < 3; ++i) {  // the second time with the state that the first keeper has left behind
     troupe::engine::thread_state_keeper outer;
     autograd().set_fw_grad_mode(false);
     {
@@ -326,9 +327,10 @@ BOOST_AUTO_TEST_CASE(with_workers_each_function_finds_the_callers_state) {
     BOOST_TEST(x.grad()[0].item<float>() == 64);
     return found_changed.load();
   };
-  for (const std::int64_t grain : {std::int64_t{0}, std::int64_t{1'000'000'000'000}}) {  // all are large, none is
+  for (const std::int64_t grain :
+       {std::int64_t{0}, std::int64_t{1'000'000'000'000}}) {  // all functions are large; none is large
     threads workers(1, grain);
-    BOOST_TEST(pass(workers) == 0);  // notes what functions cost
+    BOOST_TEST(pass(workers) == 0);  // measures what functions cost
     BOOST_TEST(pass(workers) == 0);
   }
 }

@@ -51,7 +51,7 @@ void on_threads(const std::function<void(int)>& run) {
   }
 }
 
-/// A pass that runs another within itself, and so on.
+/// A tensor whose backward pass runs a nested pass, and so on.
 at::Tensor nest(const at::Tensor& from, int depth) {
   return through(from, [=](at::Tensor gradient) {
     if (depth > 1) {
@@ -63,7 +63,7 @@ at::Tensor nest(const at::Tensor& from, int depth) {
   });
 }
 
-/// Counts what is posted and runs none of it.
+/// Counts posted work and runs none of it.
 class no_workers final : public troupe::engine::cpu_workers {
  public:
   no_workers() : cpu_workers(2) {}
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(a_child_forked_by_a_function_can_end_the_pass) {
 
 BOOST_AUTO_TEST_CASE(a_process_ends_while_another_thread_runs_a_pass) {
   const int status = status_of_child([] {
-    // Never destroyed: a thread still waits when the process ends.
+    // Never destroyed, because a thread still waits when the process ends.
     auto& running = *new gate;
     auto& never = *new gate;
     std::thread([&] {
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(with_multithreading_disabled_a_pass_stays_on_its_thread) {
   no_workers workers;
   const auto loss = (y.exp() * y.sin() + y.cos()).sum();
   const auto pass = [&] {
-    for (int round = 0; round < 3; ++round) {  // what takes how long is known after the first one
+    for (int round = 0; round < 3; ++round) {  // costs are known after the first round
       troupe::backward({loss}, {}, troupe::pass_options{.keep_graph = true, .workers = &workers});
     }
   };

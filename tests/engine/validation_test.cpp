@@ -43,8 +43,8 @@ std::string describe(const at::Tensor& gradient) {
   return text.str();
 }
 
-/// What becomes of `gradient` on its way to a leaf like `like`: the leaf's gradient, or the error without the place of the
-/// check.
+/// The result of sending `gradient` to a leaf like `like`: the leaf's gradient, or the error without the text about where the
+/// check is.
 trace arrival(const way& run_on, const at::Tensor& like, const at::Tensor& gradient) {
   const auto leaf = like.detach().clone().requires_grad_();
   std::string error = error_of([&] { run_on.backward({returning({leaf}, {gradient})}); });
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(of_devices_is_libtorchs) {
   const auto meta = at::TensorOptions(at::kMeta);
   same(at::zeros({3}), at::empty({3}, meta), "invalid gradient at index 0 - expected device cpu but got meta");
   same(at::empty({3}, meta), at::rand({3}), "invalid gradient at index 0 - expected device meta but got cpu");
-  same(at::empty({}, meta), at::rand({}), "none");  // of no dimension: moved
+  same(at::empty({}, meta), at::rand({}), "none");  // without dimensions: moved
 }
 
 BOOST_AUTO_TEST_CASE(of_undefined_gradients_and_of_their_number_is_libtorchs) {
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(of_the_gradients_of_roots_is_libtorchs) {
     const auto run = [&](const way& run_on) {
       x.mutable_grad() = at::Tensor();
       const std::string error = error_of([&] { run_on.backward({x * 2}, {gradient}); });
-      const auto reason = error.find("invalid gradient");  // troupe says more about where
+      const auto reason = error.find("invalid gradient");  // troupe's text says more about the place
       return trace{reason == std::string::npos ? error : error.substr(reason), describe(x.grad())};
     };
     TROUPE_TEST_BOTH_WAYS(run, 2);

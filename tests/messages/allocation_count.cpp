@@ -19,7 +19,7 @@ void count(std::size_t bytes) noexcept {
   }
 }
 
-// libtorch's own allocator, with a count; tensors' memory does not come from operator new.
+// libtorch's own allocator with a count, because the memory of tensors does not come from operator new.
 class counting_allocator final : public c10::Allocator {
  public:
   counting_allocator() : base_(c10::GetDefaultCPUAllocator()) { c10::SetCPUAllocator(this, 1); }
@@ -58,7 +58,7 @@ void* allocate(std::size_t bytes) {
 
 }  // namespace troupe::testing
 
-// Those for arrays too: a sanitizer's own would not call these.
+// The operators for arrays too, because those of a sanitizer would not call the ones above.
 void* operator new[](std::size_t bytes) { return troupe::testing::allocate(bytes); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }

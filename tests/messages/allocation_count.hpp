@@ -5,8 +5,8 @@
 
 namespace troupe::testing {
 
-/// Counts what this thread allocates while it lives: through operator new, and through libtorch's CPU allocator.
-/// What is freed meanwhile is not taken off, so the count is no less than the peak.
+/// Counts the bytes that this thread allocates while the object lives: through operator new, and through libtorch's CPU
+/// allocator. Freed memory is not subtracted, so the count is at least the peak.
 class allocation_count {
  public:
   allocation_count();

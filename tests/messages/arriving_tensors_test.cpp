@@ -20,7 +20,7 @@ constexpr node_id a{7};
 constexpr node_id b{8};
 constexpr std::uint64_t page = arriving_tensors::least_bytes;
 
-/// Adds bytes [offset, offset + size) of a transfer whose byte i is i % 251; what is wrong with that.
+/// Adds the bytes [offset, offset + size) of a transfer whose byte i is i % 251. Returns what is wrong.
 std::string add(arriving_tensors& to, node_id from, std::uint64_t number, std::uint64_t total, std::uint64_t offset,
                 std::uint64_t size) {
   bytes elements(size);
@@ -41,7 +41,8 @@ bool counts_up(const c10::Storage& elements, std::uint64_t total) {
   return elements.nbytes() == total;
 }
 
-/// Sends the parts of the message's tensors ahead of it, one after another, in pieces of so many bytes: all, or those chosen.
+/// Sends the parts of the message's tensors that have at least a page ahead of the message, one after another, in pieces of
+/// `piece` bytes.
 template <class Message>
 void send_ahead(Message& message, std::vector<at::Tensor>& tensors, std::uint64_t first, std::uint64_t piece = 5000) {
   wire::Tensors unused;
@@ -67,7 +68,7 @@ std::string why_not_read(const bytes& wire) {
   return caf::to_string(testing::decode(wire, message));
 }
 
-/// A message with one float tensor of 2,000 elements that is said to have left ahead as transfer 5.
+/// A message with one float tensor of 2,000 elements. Its header says that the elements left ahead as transfer 5.
 bytes one_ahead() {
   autograd_message message;
   message.tensors = {at::arange(2000.)};
@@ -92,13 +93,13 @@ BOOST_AUTO_TEST_CASE(pieces_in_their_order_are_the_elements) {  // AT-2
   arriving_tensors all;
   const std::uint64_t total = 3 * page + 17;
   BOOST_TEST(add(all, a, 1, total, 0, page) == "");
-  BOOST_TEST(add(all, b, 1, total, 0, 2 * page) == "");  // of another sender
+  BOOST_TEST(add(all, b, 1, total, 0, 2 * page) == "");  // from another sender
   BOOST_TEST(add(all, a, 1, total, page, 2 * page) == "");
   BOOST_TEST(add(all, a, 1, total, 3 * page, 17) == "");
   BOOST_TEST(all.bytes() == total + 2 * page);
   BOOST_TEST(counts_up(all.take(a, 1, total), total));
-  BOOST_TEST(!all.take(a, 1, total));  // over
-  BOOST_TEST(!all.take(b, 1, total));  // not whole
+  BOOST_TEST(!all.take(a, 1, total));  // the transfer is over
+  BOOST_TEST(!all.take(b, 1, total));  // the transfer is not whole
   BOOST_TEST(all.bytes() == 0u);
 }
 
@@ -106,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_piece_that_does_not_fit_ends_its_transfer) {  // AT-3
   struct {
     std::uint64_t total, offset, size;
     const char* why;
-  } const bad[] = {{2 * page, 0, page, ""},  // begins anew; the next one does not go on
+  } const bad[] = {{2 * page, 0, page, ""},  // begins anew; the next piece does not continue it
                    {4 * page, 2 * page, page, "does not go on"},
                    {5 * page, page, page, "does not go on"},
                    {4 * page, page, 3 * page + 1, "beyond the end"},
@@ -159,8 +160,8 @@ BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
   BOOST_TEST(reinterpret_cast<std::uintptr_t>(was) % 64 == 0u);
   first = {};
   BOOST_TEST(memory->kept() > 5 * mebibyte);
-  BOOST_TEST(memory->make(7 * mebibyte).data() != was);  // too small for that
-  BOOST_TEST(memory->make(3 * mebibyte).data() != was);  // a waste for that
+  BOOST_TEST(memory->make(7 * mebibyte).data() != was);  // the block is too small for this
+  BOOST_TEST(memory->make(3 * mebibyte).data() != was);  // the block is too large for this
   auto second = memory->make(5 * mebibyte - 100);
   BOOST_TEST(second.data() == was);
   std::vector<c10::Storage> many;
@@ -171,9 +172,9 @@ BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
   BOOST_TEST(memory->kept() <= tensor_memory::kept_bytes);
   BOOST_TEST(memory->kept() > tensor_memory::kept_bytes / 2);
   const auto kept = memory->kept();
-  memory->make(tensor_memory::kept_bytes + 1);  // displaces none
+  memory->make(tensor_memory::kept_bytes + 1);  // displaces no block
   BOOST_TEST(memory->kept() == kept);
-  memory.reset();  // a storage may outlive it
+  memory.reset();  // a storage may outlive the memory object
   std::memset(second.mutable_data(), 1, second.nbytes());
 }
 
@@ -196,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_message_whose_tensors_came_ahead_is_read_as_one_whose_ten
     BOOST_TEST(came.tensors[3].strides() == message.tensors[3].strides());
     BOOST_TEST(came.ahead.transfers.empty());
     BOOST_TEST(testing::arrived().bytes() == before);
-    came.tensors[0].resize_({100, 400});  // its memory is like any other
+    came.tensors[0].resize_({100, 400});  // the memory is like any other
   }
   propagate_gradients gradients;
   gradients.carried.weight = {0};
@@ -228,7 +229,7 @@ BOOST_AUTO_TEST_CASE(a_message_whose_tensors_should_have_come_ahead_and_did_not_
   const auto wire = one_ahead();
   const auto before = testing::arrived().bytes();
   BOOST_TEST(why_not_read(wire).find("should have come ahead of the message, and did not") != std::string::npos);
-  auto piece = testing::whole_transfer(random, a, 5);  // of another size
+  auto piece = testing::whole_transfer(random, a, 5);  // a transfer of another size
   BOOST_REQUIRE(!testing::decode(testing::encoded(piece), piece));
   BOOST_TEST(why_not_read(wire).find("did not") != std::string::npos);
   BOOST_TEST(testing::arrived().bytes() == before);

@@ -15,7 +15,7 @@ const attributes sample = {{"causal", true}, {"width", 128}, {"rate", 0.5}, {"na
 auto says(const std::string& text) {
   return [text](const error& failed) {
     BOOST_TEST((failed.code() == errc::misuse));
-    BOOST_TEST(failed.what() == text);  // all of it: no stack trace
+    BOOST_TEST(failed.what() == text);  // the whole text: there is no stack trace
     return true;
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is read out of the memory of another process, alone and into arriving tensors.
+// Reads from the memory of another process, alone and into arriving tensors.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -30,7 +30,7 @@ constexpr node_id sender{7};
 constexpr node_id another{8};
 constexpr std::uint64_t one_page = arriving_tensors::least_bytes;
 
-/// Memory of so many bytes; what follows it is not mapped.
+/// Memory of `bytes` bytes, followed by an unmapped page.
 class pages {
  public:
   explicit pages(std::uint64_t bytes) : bytes_(bytes) {
@@ -49,7 +49,7 @@ class pages {
   std::uint64_t bytes_;
 };
 
-/// A process that has what this one had, at the same addresses, and does nothing.
+/// A process that has a copy of this process's memory at the same addresses, and does nothing.
 class copy_of_this_process {
  public:
   copy_of_this_process() : pid_(::fork()) {
@@ -72,7 +72,7 @@ class copy_of_this_process {
   ::pid_t pid_;
 };
 
-/// Another process that has a mark and so many bytes, of which byte i is i % 251; here they are zero.
+/// Another process that has a mark and bytes of which byte i is i % 251. In this process these bytes are zero.
 struct other_process {
   static constexpr std::uint64_t bytes = 40 * one_page;
 
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(the_memory_of_any_other_process_is_refused) {  // FM-1, FM-
   refused(memory.process, memory.mark, other, "the mark");
   refused(memory.process, memory.mark + 8, given, "the mark");
   refused(without.number(), memory.mark, given, "the mark");
-  refused(memory.process, memory.mark + one_page - 16, given, "can't be read");  // unmapped behind that
+  refused(memory.process, memory.mark + one_page - 16, given, "can't be read");  // the mark runs into an unmapped page
   refused(memory.process, 0, given, "can't be read");
   refused(gone.number(), memory.mark, given, "can't be read");
   std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(an_offer_takes_no_more_memory_than_is_read) {  // AT-1
     large.transfer = number;
     BOOST_TEST(!all.read(large, given));
     large.transfer += 100;
-    large.bytes = arriving_tensors::most_offered;  // only the first pages are there
+    large.bytes = arriving_tensors::most_offered;  // only the first pages are mapped
     BOOST_TEST(all.read(large, given).has_value());
   }
   BOOST_TEST(all.bytes() == 10 * one_page);
@@ -233,7 +233,8 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_ends_or_begins_anew_while_it_is_read_leaves
     ended += all.read(whole, given) ? 1 : 0;
     if (const auto taken = all.take(sender, 1, whole.total)) {
       ++came;
-      const auto last = static_cast<const unsigned char*>(taken.data())[whole.total - 1];  // read first: it comes last
+      const auto last =
+        static_cast<const unsigned char*>(taken.data())[whole.total - 1];  // read first, because it is written last
       BOOST_TEST(counts_up(taken.data(), last == (whole.total - 1) % 251 ? 0 : 1, whole.total));
     }
   }

@@ -26,13 +26,14 @@ std::size_t header_size(const bytes& wire) {
   return size;
 }
 
-// Reads and holds WI-1 and WI-2: an error or a message that can be shown and sent on, never much memory.
+// Reads bytes and checks WI-1 and WI-2: the result is an error, or a message that can be printed and sent on; never much
+// memory.
 template <class T>
 caf::error read(const bytes& wire) {
   caf::error failed;
   std::size_t used = 0;
   T x{};
-  testing::reading_system();  // makes it, the first time
+  testing::reading_system();  // creates the system at the first call
   {
     testing::allocation_count count;
     failed = testing::decode(wire, x);
@@ -68,7 +69,7 @@ void check_refused(const wire::Tensors& tensors, const char* why, std::size_t pa
   BOOST_TEST(caf::to_string(failed).find(why) != std::string::npos, caf::to_string(failed) << " lacks '" << why << "'");
 }
 
-// A float tensor whose header says what it is told.
+// The header of a float tensor, with the given sizes, payload and strides.
 wire::Tensors described(const std::vector<std::uint64_t>& sizes, std::uint64_t payload,
                         const std::vector<std::uint64_t>& strides = {}) {
   wire::Tensors tensors;
@@ -132,7 +133,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(garbage_is_refused_or_read, T, testing::message_ty
     testing::generator random{seed};
     std::string header(random() % 100, '\0');
     for (char& c : header) {
-      c = static_cast<char>(random() % 4 == 0 ? random() : random() % 0x30);  // mostly tags of small fields
+      c = static_cast<char>(random() % 4 == 0 ? random() : random() % 0x30);  // mostly tags of fields with small numbers
     }
     read<T>(framed(header, random() % 50));
     bytes noise(random() % 60);
@@ -158,18 +159,18 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(nesting_without_end_is_refused, T, testing::messag
 
 // libprotobuf would reserve up to 50 MB for each of these texts (WI-2).
 BOOST_AUTO_TEST_CASE(lengths_beyond_the_message_reserve_nothing) {
-  std::string text = std::string("\x2a\xff\xff\xff\x17", 5) + "text";  // an attribute's, 50 MB
-  std::string outer = std::string("\x22\xff\xff\xff\x37", 5) + text;   // an attribute of 117 MB
+  std::string text = std::string("\x2a\xff\xff\xff\x17", 5) + "text";  // text of an attribute, claims 50 MB
+  std::string outer = std::string("\x22\xff\xff\xff\x37", 5) + text;   // an attribute that claims 117 MB
   std::string inner = std::string("\x22", 1) + static_cast<char>(text.size()) + text;
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(outer))));
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(inner))));
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(std::string("\x0a\xff\xff\xff\x17", 5) + "name"))));
-  std::string unknown = std::string("\x7a\xff\xff\xff\x17", 5) + "text";  // in a field to come
+  std::string unknown = std::string("\x7a\xff\xff\xff\x17", 5) + "text";  // in a field of a later version
   BOOST_TEST(
     static_cast<bool>(read<call_request>(framed(std::string("\x2a", 1) + static_cast<char>(unknown.size()) + unknown))));
 }
 
-// The cheapest entries on the wire that take memory here, a megabyte of them (WI-2).
+// The entries that are cheapest on the wire and still take memory here, a megabyte of each (WI-2).
 BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   auto many = [](const std::string& entry) {
     std::string header;
@@ -178,24 +179,24 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
     }
     return framed(header);
   };
-  read<call_request>(many(std::string("\x22\x00", 2)));  // attributes without anything
+  read<call_request>(many(std::string("\x22\x00", 2)));  // empty attributes
   read<call_result>(many(std::string("\x0a\x00", 2)));
-  read<call_request>(many(std::string("\x2a\x00", 2)));  // payloads, merged
-  read<welcome>(many(std::string("\x12\x00", 2)));       // members without anything
+  read<call_request>(many(std::string("\x2a\x00", 2)));  // payloads, which the parser merges
+  read<welcome>(many(std::string("\x12\x00", 2)));       // empty members
   read<std::vector<member>>(many(std::string("\x0a\x00", 2)));
   read<autograd_message>(many(std::string("\x30\x01", 2)));                      // requires_grad, not packed
   read<autograd_message>(many(std::string("\x0a\x05\x35\x00\x00\x00\x00", 7)));  // devices, payloads merged
   read<discover>(many(std::string("\x21") + std::string(8, 'x')));
   read<farewell>(many("\x12\x01x"));
-  read<node_status>(many(std::string("\x8a\x01\x00", 3)));  // names of peers, empty
+  read<node_status>(many(std::string("\x8a\x01\x00", 3)));  // empty names of peers
   std::string distinct;
-  for (int i = 0; i < 100000; ++i) {  // attributes that are kept
+  for (int i = 0; i < 100000; ++i) {  // attributes with different names, which are kept
     std::string name{static_cast<char>(i), static_cast<char>(i >> 8), static_cast<char>(i >> 16)};
     distinct += std::string("\x22\x07\x0a\x03", 4) + name + std::string("\x10\x01", 2);
   }
   BOOST_TEST(!read<call_request>(framed(distinct)));
   wire::Autograd header;
-  for (int i = 0; i < 50000; ++i) {  // tensors of no dimension and no byte
+  for (int i = 0; i < 50000; ++i) {  // tensors without dimensions and without bytes
     header.mutable_tensors()->add_kinds(1);
     header.mutable_tensors()->add_dtypes(0);
     header.mutable_tensors()->add_shapes(1);
@@ -293,7 +294,7 @@ BOOST_AUTO_TEST_CASE(sparse_tensors_that_are_none_are_refused) {
   check_refused(changed([](auto& t) { t.clear_coalesced(); }), "more dimensions than the header describes");
   check_refused(changed([](auto& t) { t.set_sparse_sizes(0, minus_one); }), "negative sizes");
   check_refused(changed([](auto& t) { t.set_sparse_sizes(0, 0); }), "indices outside its shape", 48 + 12);
-  check_refused(good, "out of order", 48 + 12);  // all its indices are 0 there
+  check_refused(good, "out of order", 48 + 12);  // all indices are 0 here
   bytes outside = wire;
   outside[outside.size() - 60] = 3;
   BOOST_TEST(static_cast<bool>(read<autograd_message>(outside)));
@@ -328,7 +329,7 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
   payload.mutable_tensors()->add_kinds(0);
   BOOST_TEST(!read<autograd_message>(framed(payload.SerializeAsString())));
-  payload.mutable_joint()->set_devices(0, 0x7fff0000);  // no such kind
+  payload.mutable_joint()->set_devices(0, 0x7fff0000);  // no such kind of device
   BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
   wire::NodeStatus status;
   status.add_peer_names("b");
@@ -336,7 +337,7 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   status.add_peer_ids(1), status.add_peer_hosts("h"), status.add_peer_ports(1), status.add_peer_up(true);
   status.add_peer_contexts(0), status.add_messages_sent(0), status.add_messages_received(0);
   status.add_bytes_sent(0), status.add_bytes_received(0);
-  BOOST_TEST(!read<node_status>(framed(status.SerializeAsString())));  // of an older node
+  BOOST_TEST(!read<node_status>(framed(status.SerializeAsString())));  // as an older node sends it
   status.add_bytes_read(0), status.add_bytes_read(0);
   BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
   wire::MemoryMark mark;

@@ -18,7 +18,7 @@ using testing::framed;
 
 namespace {
 
-/// What the code writes to stderr.
+/// What `code` writes to stderr.
 template <class Code>
 std::string errors_of(Code&& code) {
   const int file = memfd_create("stderr", 0);
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_comes_back_as_it_was_sent, T, testin
       testing::generator random{seed};
       T sent = testing::make<T>(random);
       testing::bytes wire = testing::encoded(sent);
-      T received = testing::make<T>(random);  // what was there must not show through
+      T received = testing::make<T>(random);  // the former content must not remain
       std::size_t left = 0;
       auto failed = testing::decode(wire, received, &left);
       BOOST_REQUIRE_MESSAGE(!failed, caf::to_string(failed));
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_comes_back_as_it_was_sent, T, testin
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_empty_message_comes_back_empty, T, testing::message_types) {
   T sent{};
   if constexpr (requires { sent.carried; }) {
-    sent.carried.weight = {0};  // the least that can be
+    sent.carried.weight = {0};  // the smallest possible weight
   }
   testing::generator random{1};
   T received = testing::make<T>(random);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(fields_and_payload_of_a_newer_version_are_passed_over) {  /
   header.set_from(5);
   header.set_sent_ns(-7);
   std::string unknown;
-  // of tag, then value
+  // fields as tag, then value
   unknown += "\xf8\x07\x2a";                          // field 127, a number
   unknown += std::string("\xfa\x07\x03", 3) + "abc";  // field 127, three bytes
   unknown += std::string("\xf9\x07", 2) + std::string(8, 'x');
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(what_makes_a_message_too_long_for_its_length_is_not_written
   const auto first = wire;
   caf::error failed;
   const auto errors = errors_of([&] { failed = testing::encode(wire, message); });
-  const auto bytes = std::to_string(first.size() - 12);  // a struct begins with two lengths
+  const auto bytes = std::to_string(first.size() - 12);  // a struct begins with its two lengths, 12 bytes
   BOOST_TEST(to_exception(failed).what() == "a struct of " + bytes + " bytes does not fit: " + std::to_string(first.size()) +
                                               " bytes of its message are written before it, and a message has at most 10000; "
                                               "send the tensors in several messages");

@@ -16,13 +16,13 @@ namespace {
 struct config : caf::actor_system_config, takes_tensors {
   config() {
     set("scheduler.policy", caf::atom("testing"));
-    troupe::add_message_types(*this);  // the base class has one too
+    troupe::add_message_types(*this);  // troupe::, because the base class has a function of that name
   }
 };
 
 }  // namespace
 
-// As CAF does between nodes: the receiver finds the type by its registered name.
+// Finds the type by its registered name, as CAF does between nodes.
 BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_travels_under_its_name, T, testing::message_types) {
   config settings;
   caf::actor_system system{settings};

@@ -139,7 +139,7 @@ void fill(generator& random, bool& x) { x = (random() & 1) != 0; }
 void fill(generator& random, std::uint8_t& x) { x = static_cast<std::uint8_t>(random()); }
 void fill(generator& random, std::uint16_t& x) { x = static_cast<std::uint16_t>(random()); }
 void fill(generator& random, std::uint32_t& x) { x = static_cast<std::uint32_t>(random()); }
-// of every length in bits, since small numbers are shorter on the wire
+// numbers of every length in bits, because small numbers are shorter on the wire
 void fill(generator& random, std::uint64_t& x) { x = random() >> (random() % 64); }
 void fill(generator& random, std::int64_t& x) { x = static_cast<std::int64_t>(random()) >> (random() % 64); }
 
@@ -212,7 +212,7 @@ struct reading_config : caf::actor_system_config, takes_tensors {
 };
 
 reading_config& config() {
-  static auto* only = new reading_config;  // with its system it outlives all that was read there
+  static auto* only = new reading_config;  // never destroyed, so it outlives everything that was read
   return *only;
 }
 

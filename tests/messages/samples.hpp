@@ -14,7 +14,7 @@
 #include <troupe/messages/inspect.hpp>
 #include <troupe/messages/messages.hpp>
 
-/// Random messages and tensors, and what it takes to compare them.
+/// Random messages and tensors, and functions that compare them.
 namespace troupe::testing {
 
 using generator = std::mt19937_64;
@@ -60,7 +60,7 @@ bytes elements_of(const at::Tensor& tensor);
 
 bool same(const at::Tensor& a, const at::Tensor& b);
 
-/// The members of a message, in order. A new member fails to compile here, so that no test forgets it.
+/// The members of a message, in order. If a message gets a new member, this does not compile, so no test can forget it.
 template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
 auto members(is<node_id> auto& x) {
@@ -87,7 +87,7 @@ auto members(is<purse> auto& x) {
   auto& [a, b, c] = x;
   return std::tie(a, b, c);
 }
-// What left ahead of a message is not known any more once it was read.
+// The list of what left ahead of a message is left out: it is empty after reading.
 auto members(is<autograd_message> auto& x) {
   auto& [a, b, c, d, e, f, ahead] = x;
   return std::tie(a, b, c, d, e, f);
@@ -214,7 +214,7 @@ void fill(generator& random, std::vector<c10::Device>& x);
 template <class T>
 void fill(generator& random, std::vector<T>& xs);
 
-/// A transfer that is one piece.
+/// A transfer of one piece.
 tensor_piece whole_transfer(generator& random, node_id from, std::uint64_t number);
 
 template <has_members T>
@@ -280,7 +280,7 @@ bool same(const std::vector<T>& a, const std::vector<T>& b) {
   return true;
 }
 
-/// Writes as CAF does, onto what is there.
+/// Writes a message as CAF does, behind the bytes that are there.
 template <class T>
 caf::error encode(bytes& to, T& x) {
   caf::binary_serializer sink{static_cast<caf::execution_unit*>(nullptr), to};
@@ -296,14 +296,14 @@ bytes encoded(T& x) {
   return to;
 }
 
-/// A message of this header and so many zero bytes of payload, whoever wrote the header.
+/// The bytes of a message with this header and `payload` zero bytes.
 bytes framed(const std::string& header, std::size_t payload = 0);
 
-/// A system that takes tensors in pieces, and what came there.
+/// An actor system that takes tensors in pieces, and the tensors that have arrived there.
 caf::actor_system& reading_system();
 arriving_tensors& arrived();
 
-/// Reads as CAF does, there; `left` is what was not read.
+/// Reads a message as CAF does, in reading_system(). `left`: the number of bytes that were not read.
 template <class T>
 caf::error decode(const bytes& from, T& x, std::size_t* left = nullptr) {
   caf::binary_deserializer source{reading_system(), from.data(), from.size()};

@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_sparse_tensor_travels_as_its_indices_and_values) {
     at::Tensor sent = at::sparse_coo_tensor(indices, at::ones({4, 3}, dtype), {1 << 20, 3});
     at::Tensor received = sent_and_read(sent);
     BOOST_TEST(testing::same(sent, received), c10::toString(dtype));
-    BOOST_TEST(!received.is_coalesced());  // repeated rows stay apart: who adds them up decides the order
+    BOOST_TEST(!received.is_coalesced());  // repeated rows stay apart, because the order of their sum is the receiver's choice
     if (dtype == at::kFloat) {
       autograd_message message;
       message.tensors = {sent};

@@ -59,11 +59,11 @@ BOOST_AUTO_TEST_CASE(devices_have_numbers_that_stay) {
     BOOST_TEST(*wire_number(device) == number, device.str());
     BOOST_CHECK(wire_device(number) == device);
   }
-  BOOST_TEST(*wire_number(c10::Device(at::kCUDA)) == 0x10000U);  // whichever is the first
+  BOOST_TEST(*wire_number(c10::Device(at::kCUDA)) == 0x10000U);  // without an index: the first device
   BOOST_TEST(!wire_number(c10::Device(at::kMeta)));
   BOOST_TEST(!wire_device(1));           // a second CPU
-  BOOST_TEST(!wire_device(0x10080));     // more than there can be
-  BOOST_TEST(!wire_device(0x00ff0000));  // a kind of later
+  BOOST_TEST(!wire_device(0x10080));     // an index beyond the highest possible one
+  BOOST_TEST(!wire_device(0x00ff0000));  // a kind of device of a later version
 }
 
 BOOST_AUTO_TEST_CASE(what_can_travel_is_let_through) {

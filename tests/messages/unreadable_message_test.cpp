@@ -17,7 +17,7 @@ namespace {
 struct config : caf::actor_system_config {
   config() {
     load<caf::io::middleman>();
-    set("middleman.workers", 0);  // brokers then read in their own thread
+    set("middleman.workers", 0);  // makes brokers read in their own thread
     set("scheduler.max-threads", 1);
     troupe::add_message_types(*this);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Included by the main file of Boost.Test's programs in a mutated tree: which mutants each test case runs into. A line a case
-// goes to the file that TROUPE_MUTANT_CASES names: full name, microseconds, numbers of mutants; tabs between.
+// Included by the main file of the Boost.Test programs in a mutated tree. Records which mutants each test case reaches. The
+// file that TROUPE_MUTANT_CASES names gets one line per case: full name, microseconds, numbers of mutants, separated by tabs.
 #pragma once
 
 #include <cstdlib>

@@ -24,7 +24,7 @@ inline std::size_t& marks_size() noexcept {
   return size;
 }
 
-// A byte a mutant, in the file that TROUPE_MUTANTS_REACHED names: what a test runs into, whichever of its processes.
+// One byte per mutant, in the file that TROUPE_MUTANTS_REACHED names: set if any process of a test reaches the mutant.
 inline unsigned char* marks() noexcept {
   static unsigned char* const memory = []() -> unsigned char* {
     const char* path = std::getenv("TROUPE_MUTANTS_REACHED");

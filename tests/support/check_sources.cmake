@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Run by ctest: fails when a line of a file under ROOT breaks RULE.
 if(RULE STREQUAL "engine_knows_no_actor_runtime")
-  # The whole algorithm is tested without an actor system, so it cannot need one.
+  # The whole algorithm is tested without an actor system, so the engine must not need one.
   set(where engine/*)
   set(pattern "#include <caf/(actor|event|scoped|stateful|typed|blocking|local|scheduled|response|spawn|send|request|io/|openssl/|all)|#include <troupe/(actors|devices)/")
 elseif(RULE STREQUAL "no_machine_paths")
-  # Somebody's home or working folder is on nobody else's machine.
+  # A home or working folder of one person does not exist on other machines.
   set(where)
   set(pattern "(^|[^A-Za-z0-9_.}-])/(home|root|work|Users)/[A-Za-z0-9_.]")
 else()
@@ -17,7 +17,7 @@ execute_process(COMMAND "${git}" -C "${ROOT}" ls-files -co --exclude-standard --
   OUTPUT_VARIABLE files OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status ERROR_QUIET)
 if(status EQUAL 0)
   string(REPLACE "\n" ";" files "${files}")
-else() # not a checkout: an archive of the sources
+else() # without git: the sources are an unpacked archive
   file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/*")
   list(FILTER files EXCLUDE REGEX "^(build|out|\\.venv|\\.git)/")
   if(where)

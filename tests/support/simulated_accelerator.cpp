@@ -42,8 +42,8 @@ struct block {
   std::vector<c10::Stream> used_on;
 };
 
-// When every stream that had it got here, the memory is what comes next to it in a caching allocator's eyes. Work that was not
-// kept from running later may still touch it, so it stays with the process.
+// A caching allocator would give this memory away when every stream that used it has come to this point. Work that wrongly
+// runs later may still touch the memory, so the process keeps it.
 void free_block(void* context) {
   const std::unique_ptr<block> freed(static_cast<block*>(context));
   if (freed->bytes == 0) {
@@ -54,7 +54,7 @@ void free_block(void* context) {
   const auto left = std::make_shared<std::size_t>(freed->used_on.size());
   for (const auto& stream : freed->used_on) {
     streams.push(stream, [left, memory = freed->memory, bytes = freed->bytes] {
-      static auto* kept = new std::vector<void*>;  // so that a leak checker sees them
+      static auto* kept = new std::vector<void*>;  // reachable, so that a leak checker does not report them
       stream_set::all().change([&] {
         if (--*left == 0) {
           poison(memory, bytes);

@@ -21,8 +21,8 @@ struct fixture {
 
   c10::Device first;
   c10::Device second;
-  c10::Stream default_stream;         // of the first device
-  c10::Stream stream = new_stream();  // two more of it
+  c10::Stream default_stream;         // default stream of the first device
+  c10::Stream stream = new_stream();  // two more streams of the first device
   c10::Stream other = new_stream();
 };
 

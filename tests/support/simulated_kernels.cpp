@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operators of the simulated accelerator: each computes its result's shape, queues the work on the stream and returns.
+// The operators of the simulated accelerator. Each operator computes the shape of its result, queues the work on the stream
+// and returns.
 #include <functional>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ c10::Stream stream_of(const at::Tensor& tensor) {
   return c10::impl::VirtualGuardImpl(at::kPrivateUse1).getStream(tensor.device());
 }
 
-// The elements as a tensor of the CPU. It keeps nothing alive, as a kernel's pointer does not.
+// The elements as a CPU tensor. Like a kernel's pointer, the tensor keeps nothing alive.
 at::Tensor bare(const at::Tensor& tensor) {
   if (tensor.numel() == 0) {
     return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
@@ -44,7 +45,7 @@ at::Tensor bare(const at::Tensor& tensor) {
                        tensor.options().device(at::kCPU));
 }
 
-// Queues `kernel` over the elements of the tensors, the first of which it writes. Host tensors come through as they are.
+// Queues `kernel` over the elements of the tensors. The kernel writes the first tensor. Host tensors are passed unchanged.
 void launch(const at::Tensor& result, const views& operands, std::function<void(views&)> kernel) {
   views all{bare(result)};
   for (const at::Tensor& each : operands) {
@@ -85,7 +86,7 @@ void copy_between_devices(const at::Tensor& from, const at::Tensor& to) {
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   const auto copy = [](views& all) { all[0].copy_(all[1]); };
   if (from.is_cpu()) {
-    // a transfer from pinned memory holds on to it by its address alone
+    // a transfer from pinned memory only keeps the address
     launch(to, {is_pinned(from) ? bare(from) : from.clone()}, copy);
   } else if (to.is_cpu()) {
     stream_set::all().compute(stream_of(from), [a = bare(from), b = bare(to)] { b.copy_(a); });
@@ -122,7 +123,7 @@ at::Tensor& fill(at::Tensor& self, const at::Scalar& value) {
 
 at::Tensor& zero(at::Tensor& self) { return fill(self, 0); }
 
-// A number that a wrapped scalar holds is known on the host.
+// The value of a wrapped scalar is known on the host.
 at::Tensor on_device_of(const at::Tensor& other, const at::Tensor& tensor) {
   if (tensor.is_cpu()) {
     return tensor.clone();
@@ -214,7 +215,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, kernels) {
   kernels.impl("sum", sum);
 }
 
-// A sparse tensor is made of given parts and takes no more than that: the parts are tensors of the device.
+// A sparse tensor needs no kernel of its own: its parts are tensors of the device.
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, kernels) {
   kernels.impl("_sparse_coo_tensor_with_dims_and_tensors", at::native::new_with_dims_and_tensor_sparse_symint);
   kernels.impl("_indices", at::native::_indices_sparse);

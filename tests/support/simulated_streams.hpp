@@ -63,7 +63,7 @@ class stream_set {
     std::function<bool()> passable;
   };
   struct worker {
-    std::deque<task> queue;  // the front one is being done
+    std::deque<task> queue;  // the task at the front is running
     std::thread thread;
   };
 

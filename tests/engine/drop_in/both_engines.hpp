@@ -13,7 +13,7 @@
 
 namespace troupe::test {
 
-/// troupe's engine is installed until the end of the scope.
+/// Installs troupe's engine until the end of the scope.
 struct installed {
   installed() { install_engine(); }
   ~installed() { uninstall_engine(); }
@@ -21,7 +21,7 @@ struct installed {
   installed& operator=(const installed&) = delete;
 };
 
-/// Whether the pass that runs on this thread is on troupe's engine.
+/// True if the pass that runs on this thread is on troupe's engine.
 bool inside_troupe();
 
 /// What `run` returns on libtorch's engine and then on troupe's.
@@ -31,7 +31,7 @@ struct outcomes {
 };
 outcomes on_both(const std::function<std::vector<std::string>()>& run);
 
-/// A function of a graph that does what it is told, with one input like `like`.
+/// A function of a graph that calls `what` and has one input like `like`.
 std::shared_ptr<torch::autograd::Node> make_function(
   std::string name, std::function<torch::autograd::variable_list(torch::autograd::variable_list)> what, const at::Tensor& like,
   torch::autograd::edge_list next);
@@ -39,10 +39,10 @@ std::shared_ptr<torch::autograd::Node> make_function(
 /// A tensor whose gradient goes through `what` and then to `from`.
 at::Tensor through(const at::Tensor& from, std::function<at::Tensor(at::Tensor)> what, std::string name = "through");
 
-/// What `run` throws: the text of a c10::Error, "std: " and the text of another, "none" where it throws nothing.
+/// What `run` throws: the text of a c10::Error; "std: " and the text of another std::exception; "none" if it throws nothing.
 std::string error_of(const std::function<void()>& run);
 
-/// The values of a tensor, to be compared bit by bit.
+/// The values of a tensor as text, for a comparison bit by bit.
 std::string text_of(const at::Tensor& tensor);
 
 }  // namespace troupe::test

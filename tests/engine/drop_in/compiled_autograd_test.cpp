@@ -29,8 +29,8 @@ using trace = std::vector<std::string>;
 
 trace compiled;
 
-/// Stands for Python's compiled autograd, which replaces passes: it asks each function of the graph what it is made of, and
-/// refuses a graph with one that does not tell. The gradients are twos.
+/// A stand-in for Python's compiled autograd, which replaces passes: it asks each function of the graph for its description
+/// and refuses a graph with a function that gives none. All gradients are twos.
 variable_list compile(const std::shared_ptr<Node>& root, const GraphTask&, bool accumulates, const edge_list& inputs) {
   torch::dynamo::autograd::AutogradCompilerCall call(torch::dynamo::autograd::SizeInput::DYNAMIC);
   std::vector<std::shared_ptr<Node>> functions{root};

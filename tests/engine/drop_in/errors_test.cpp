@@ -34,7 +34,7 @@ struct collected_warnings final : c10::WarningHandler {
   std::vector<std::string> texts;
 };
 
-/// An error's text and the warnings beside it.
+/// The text of an error, and the warnings.
 std::vector<std::string> error_and_warnings(const std::function<void()>& run) {
   collected_warnings warnings;
   const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_std_exception_arrives_as_itself_too) {
   const installed engine;
   const auto x = leaf({2});
   BOOST_CHECK_EXCEPTION(torch::autograd::backward({throwing(x, 42).sum()}), int, [](int number) { return number == 42; });
-  // libtorch's own engine takes every later pass of this thread for a nested one after that.
+  // After that, libtorch's own engine runs every later pass of this thread as a nested pass.
   bool at_top = false;
   const auto y = through(x, [&](at::Tensor gradient) {
     at_top = true;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(anomaly_mode_names_the_function_and_shows_where_it_was_made
     const torch::autograd::DetectAnomalyGuard anomaly;
     const auto x = at::zeros({2}).requires_grad_();
     auto texts = error_and_warnings([&] { torch::autograd::backward({(x.sqrt() * 0).sum()}); });
-    // The trace has addresses and the frames of this program, which differ between two calls.
+    // The trace has addresses and frames of this program, which differ from call to call.
     for (std::string& each : texts) {
       each = each.substr(0, each.find("#0"));
       each = each.substr(0, 80);

@@ -17,7 +17,7 @@ namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(); }
 
-/// Whether a pass of libtorch's API runs on troupe's engine now.
+/// True if a pass of libtorch's API runs on troupe's engine now.
 bool passes_are_troupes() {
   bool inside = false;
   const auto x = leaf({1});

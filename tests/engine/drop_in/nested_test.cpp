@@ -20,7 +20,7 @@ namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
 
-/// A tensor whose backward pass runs one of its own, and so on, `depth` deep.
+/// A tensor whose backward pass runs a nested pass, and so on, `depth` deep.
 at::Tensor nest(const at::Tensor& from, int depth, int& deepest, int now = 1) {
   return through(from, [=, &deepest](at::Tensor gradient) {
     deepest = std::max(deepest, now);
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_deep_pass_finds_what_it_would_find_on_libtorchs_engine) {
   }
 }
 
-// SU-1: troupe's own stack of passes goes on where libtorch does.
+// SU-1: troupe's stack of passes continues where libtorch continues.
 BOOST_AUTO_TEST_CASE(a_deep_pass_is_nested_for_troupes_api_too) {
   const installed engine;
   std::set<bool> valid;

@@ -19,15 +19,15 @@
 #include "support/forked_child.hpp"
 #include "support/simulated_accelerator.hpp"
 
-// libtorch starts the threads of an engine once a process, for the engine that asks first. So each test runs in a child of its
-// own, of a process in which no pass ever ran.
+// libtorch starts the threads of an engine once per process, for the engine that asks first. So each test runs in a child
+// process of its own, forked from a process in which no pass has run.
 
 using namespace troupe::test;
 using torch::autograd::Engine;
 
 namespace {
 
-/// Libtorch's default engine is not always its base engine: Python has one of its own.
+/// A default engine that is not libtorch's base engine, as Python has one.
 struct other_engine final : Engine {
   other_engine() = default;
   void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task,
@@ -43,13 +43,13 @@ struct other_engine final : Engine {
   std::atomic<int> threads{0};
 
   static other_engine& instance() {
-    static auto* const one = new other_engine;  // never destroyed, like Python's: its threads run until the process ends
+    static auto* const one = new other_engine;  // never destroyed, as Python's engine: its threads run until the process ends
     return *one;
   }
   static Engine& stub() { return instance(); }
 };
 
-/// What libtorch hides of an engine.
+/// Access to hidden members of an engine.
 struct hidden : Engine {
   static const auto& queues(Engine& engine) { return engine.*(&hidden::device_ready_queues_); }
   static const auto& pool(Engine& engine) { return engine.*(&hidden::thread_pool_shared_); }
@@ -74,7 +74,7 @@ using slope_function = std::function<at::Tensor(const at::Tensor&, const at::Ten
 at::Tensor troupes_slope(const at::Tensor& root, const at::Tensor& x) { return troupe::grad({root}, {x})[0]; }
 at::Tensor libtorchs_slope(const at::Tensor& root, const at::Tensor& x) { return torch::autograd::grad({root}, {x})[0]; }
 
-/// Passes within passes, deeper than libtorch's engine goes on one thread.
+/// Nested passes, deeper than libtorch's engine runs on one thread.
 bool deep_passes_are_right(const slope_function& slope) {
   constexpr int depth = 150;
   const std::function<at::Tensor(const at::Tensor&, int)> nest = [&](const at::Tensor& from, int level) {
@@ -95,7 +95,8 @@ bool deep_passes_of_libtorchs_are_right() {
   return deep_passes_are_right([](const at::Tensor& root, const at::Tensor& x, int) { return libtorchs_slope(root, x); });
 }
 
-/// Those at which libtorch goes on at another thread are of either kind.
+/// Deep nested passes of libtorch's and troupe's functions in turn. The pass at which libtorch continues on another thread is
+/// of either kind.
 bool deep_trimmed_passes_are_right() {
   const auto with_troupes = [](int every) {
     return deep_passes_are_right([every](const at::Tensor& root, const at::Tensor& x, int level) {
@@ -114,7 +115,7 @@ int first_failure(const std::vector<bool>& right) {
   return static_cast<int>(std::find(right.begin(), right.end(), false) - right.begin());
 }
 
-// A vector of so many checks, all of them right.
+// A vector of `count` checks, all of them true.
 #define TROUPE_TEST_IN_CHILD(count, ...)                                   \
   BOOST_TEST(status_of_child([&] {                                         \
                const std::vector<bool> right = __VA_ARGS__();              \
@@ -160,7 +161,7 @@ BOOST_AUTO_TEST_CASE(an_installed_engine_has_the_threads_of_libtorchs_once_a_pas
   }
 }
 
-// IE-1: as libtorch's own distributed autograd does, which asks the default engine.
+// IE-1: libtorch's own distributed autograd asks the default engine in this way.
 BOOST_AUTO_TEST_CASE(an_installed_engine_whose_threads_were_started_shares_them_with_libtorchs) {
   for (const bool uninstalls : {false, true}) {
     TROUPE_TEST_IN_CHILD(5, [uninstalls] {
@@ -178,7 +179,7 @@ BOOST_AUTO_TEST_CASE(an_installed_engine_whose_threads_were_started_shares_them_
   }
 }
 
-// IE-1: as Python's engine has to, which notes what Python knows of an error.
+// IE-1: Python's engine needs this, because it records Python's error state.
 BOOST_AUTO_TEST_CASE(libtorchs_engine_is_told_of_errors_on_threads_that_were_started_for_an_installed_one) {
   TROUPE_TEST_IN_CHILD(3, [] {
     simulated::install();
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(libtorchs_engine_is_told_of_errors_on_threads_that_were_sta
   });
 }
 
-// IE-1: as Python's engine has to, which gives each thread a state of Python's.
+// IE-1: Python's engine needs this, because it gives each thread a Python thread state.
 BOOST_AUTO_TEST_CASE(libtorchs_engine_runs_the_threads_that_were_started_for_an_installed_one) {
   TROUPE_TEST_IN_CHILD(4, [] {
     simulated::install();

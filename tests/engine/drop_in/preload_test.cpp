@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <boost/test/unit_test.hpp>
 
-// This program knows nothing of troupe; it runs with LD_PRELOAD=libtroupe_preload.so.
+// This program was built without troupe. It runs with LD_PRELOAD=libtroupe_preload.so.
 
 BOOST_AUTO_TEST_SUITE(drop_in_preload)
 
@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_CASE(an_unchanged_program_runs_on_troupes_engine) {
   const auto x = at::ones({2}).requires_grad_();
   const auto y = x.exp();
   y.register_hook([&](const at::Tensor&) {
-    // A pass that is trimmed tells which functions it knows, and so of troupe's own.
+    // A trimmed pass lists its functions, and so troupe's private function too.
     for (const auto& [function, info] : *torch::autograd::get_current_graph_task_exec_info()) {
       inside = inside || function->name() == "troupe::pass";
     }

@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_SUITE(drop_in_random_programs)
 
 namespace {
 
-/// What a program's pass gives: gradients or captures, the order of its functions, its error, what its hooks were shown.
+/// The results of a program's pass: gradients or captures, the order of its functions, its error, and what its hooks saw.
 std::vector<std::string> outcome_of(std::uint64_t seed, bool with_hooks) {
   random_program program(seed);
   const auto order = std::make_shared<std::vector<std::size_t>>();
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
     const auto found = on_both([&] { return outcome_of(seed, with_hooks); });
     hooks += with_hooks ? std::count_if(found.libtorch.begin(), found.libtorch.end(), is_of_hook) : 0;
     if (found.libtorch.front().rfind("add(sparse, dense)", 0) == 0 && found.troupe.front() != found.libtorch.front()) {
-      continue;  // troupe adds them up: see docs/engine.md
+      continue;  // troupe adds these gradients; see docs/engine.md
     }
     functions += found.libtorch.size();
     BOOST_TEST_CONTEXT("seed " << seed) { BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element()); }

@@ -24,7 +24,7 @@ namespace {
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_(); }
 
-/// What a function sees of its pass, functions named by their place in the graph. `all` is the functions of the graph.
+/// What a function can ask about its pass. Functions are named by their index in `all`, the functions of the graph.
 std::vector<std::string> state_seen(const std::vector<torch::autograd::Node*>& all) {
   std::vector<std::string> seen;
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(the_first_pass_of_a_thread_calls_the_operators_of_libtorchs
       at::removeCallback(handle);
       seen = operators;
     }).join();
-    std::erase(seen, "autograd::engine::evaluate_function: troupe::pass");  // around all others
+    std::erase(seen, "autograd::engine::evaluate_function: troupe::pass");  // around all other functions
     return seen;
   };
   const auto found = on_both(run);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every order of deliveries, losses, crashes, cuts and deadlines in small passes, and very many of larger ones.
+// Explores every order of deliveries, losses, crashes, cuts and deadlines in small passes, and a great many orders in larger
+// passes.
 #include <boost/test/unit_test.hpp>
 
 #include <cstdlib>
@@ -19,7 +20,7 @@ struct tally {
   std::size_t failed = 0;
 };
 
-// How a world came to be, back to the first.
+// The steps that led to a world, back to the first.
 struct trail {
   std::shared_ptr<const trail> before;
   step taken;
@@ -34,7 +35,7 @@ std::string text_of(const trail_ptr& end) {
   return text;
 }
 
-// Every world that can come of the first one is looked at once.
+// Visits each world that can follow from the first one once.
 tally explore(const graph& g, troubles allowed, std::uint8_t passes) {
   tally result;
   std::unordered_set<std::uint64_t> seen;
@@ -64,7 +65,7 @@ tally explore(const graph& g, troubles allowed, std::uint8_t passes) {
   return result;
 }
 
-/// 0 calls 1, which calls 2; a result of 2 goes unused.
+/// Node 0 calls 1, which calls 2. A result of 2 is not used.
 graph nested_with_an_unused_result() {
   graph g(3);
   const auto loss = g.function(0);
@@ -75,7 +76,7 @@ graph nested_with_an_unused_result() {
   return g.root(loss).connect(loss, there).connect(there, nested).connect(nested, leaf).connect(unused, leaf).unused(unused);
 }
 
-/// 0 calls 1 and 2 with the same tensor and adds what comes back.
+/// Node 0 calls 1 and 2 with the same tensor and adds the results.
 graph diamond() {
   graph g(3);
   const auto loss = g.function(0);
@@ -85,7 +86,7 @@ graph diamond() {
   return g.root(loss).connect(loss, left).connect(loss, right).connect(left, leaf).connect(right, leaf);
 }
 
-/// 0 calls 1; what it does not use would have met there what it does.
+/// Node 0 calls 1 and uses one of two results. On node 1 the gradients of both results would meet.
 graph partly_used() {
   graph g(2);
   const auto loss = g.function(0);
@@ -95,7 +96,8 @@ graph partly_used() {
   return g.root(loss).connect(loss, used).connect(used, shared).connect(shared, leaf).unused(shared);
 }
 
-/// 0 calls 1 and 2; 1 is used in part, and of 2 nothing, so that sends of 0 and 1 wait and 2 never hears of the pass.
+/// Node 0 calls 1 and 2. Results of 1 are used in part, those of 2 not at all. So sends of 0 and 1 wait, and 2 never hears of
+/// the pass.
 graph not_used() {
   graph g(3);
   const auto loss = g.function(0);
@@ -121,7 +123,7 @@ BOOST_AUTO_TEST_CASE(two_passes_succeed_in_every_order_when_nothing_goes_wrong) 
   }
 }
 
-// IN-2, PA-3: where anything may go wrong once.
+// IN-2, PA-3: one thing may go wrong.
 BOOST_AUTO_TEST_CASE(every_pass_ends_and_leaves_nothing_whatever_goes_wrong_once) {
   for (const auto& g : small_graphs()) {
     for (const auto& allowed :
@@ -140,7 +142,7 @@ BOOST_AUTO_TEST_CASE(every_pass_ends_and_leaves_nothing_when_two_things_go_wrong
       explore(g, allowed, 1);
 }
 
-// IN-4: where nothing goes wrong, and where anything may once.
+// IN-4: nothing goes wrong, or one thing.
 BOOST_AUTO_TEST_CASE(fast_passes_succeed_where_all_is_used_and_else_fail_in_every_order_and_leave_nothing) {
   for (const auto& g : {diamond(), nested_with_an_unused_result(), partly_used(), not_used()}) {
     const bool used = g.waiting_undropped() == 0;
@@ -155,12 +157,11 @@ BOOST_AUTO_TEST_CASE(fast_passes_succeed_where_all_is_used_and_else_fail_in_ever
   }
 }
 
-// Larger ones: 2 to 5 nodes, up to 24 functions, two passes, several troubles at once. TROUPE_RANDOM_ORDERS asks for more of
-// them.
+// Larger passes: 2 to 5 nodes, up to 24 functions, two passes, several troubles at once. TROUPE_RANDOM_ORDERS sets how many.
 BOOST_AUTO_TEST_CASE(random_orders_of_larger_passes_end_and_leave_nothing) {
   const auto* asked = std::getenv("TROUPE_RANDOM_ORDERS");
   const std::uint64_t orders = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 1'000'000;
-  constexpr std::uint64_t orders_of_one = 50;  // of the same graph
+  constexpr std::uint64_t orders_of_one = 50;  // random orders per graph
   std::size_t succeeded = 0;
   std::size_t failed = 0;
   for (std::uint64_t seed = 0; seed < orders / orders_of_one; ++seed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which failure a pass ends with, and when: what the model of whole passes does not look at.
+// With which failure a pass ends, and when. The model of whole passes (pass_model.hpp) does not check this.
 #include <boost/test/unit_test.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a network of ours does not do, but a message might.
+// Messages that troupe's own network never brings, but that may come.
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/protocol/participant.hpp>

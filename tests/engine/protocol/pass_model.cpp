@@ -139,7 +139,7 @@ world::world(const graph& g, troubles allowed, std::uint8_t passes) : graph_(&g)
 
 message_id world::id_of(std::uint8_t send) const { return {send, id_of_node(graph_->sends[send].node)}; }
 
-// What goes to a node that the sender takes for down, or to a dead one, is gone.
+// A message to a dead node, or to a node that the sender regards as down, is lost.
 void world::post(event what) {
   if (nodes_[what.to].dead ||
       (what.from != what.to && (nodes_[what.from].gone & bit(what.to)) != 0 && what.what != kind::news)) {
@@ -153,7 +153,7 @@ void world::start_pass() {
   if (left_early_ || nodes_[0].dead) return;
   const auto number = as_byte(started_.size());
   if (number == passes_) return close(0);
-  if (number > 0) {  // its gradients are taken
+  if (number > 0) {  // the gradients of the earlier pass were taken
     auto& before = part_of(0, as_byte(number - 1U));
     before.routed = false;
     before.closed = true;
@@ -233,7 +233,7 @@ void world::settle(pass& now, std::uint8_t function, bool given, std::vector<std
   }
 }
 
-// Runs at once; what it sends and its return are taken from the bag whenever they come.
+// Runs the burst at once. Its messages and its return go into the bag, so they may come at any time.
 void world::burst(std::uint8_t node, std::uint8_t number) {
   auto& now = started_[number];
   auto& mine = part_of(node, number);
@@ -325,7 +325,7 @@ void world::act(std::uint8_t number, protocol::initiator::steps steps) {
   if (steps.complete) ended(number);
 }
 
-// All that is used has run, and the nodes named are those that wait for nothing.
+// Checks that all used functions have run, and that the named nodes are the ones whose sends wait.
 void world::found_unused(std::uint8_t number, const std::vector<node_id>& on) {
   auto& now = started_[number];
   std::uint8_t named = 0;
@@ -362,7 +362,7 @@ void world::ended(std::uint8_t number) {
   post({.what = kind::next_pass, .pass = number});
 }
 
-// With all nodes there and every message arriving, an abort reaches whatever the pass has reached.
+// If all nodes are there and every message arrives, an abort reaches everything that the pass has reached.
 void world::check_abort(std::uint8_t number) {
   for (std::uint8_t n = 1; n < graph_->nodes; ++n) {
     const auto& part = *started_[number].parts[n];
@@ -468,9 +468,9 @@ void world::handle(event& what) {
     default:
       break;
   }
-  if (what.what == kind::failed && what.to != 0)  // from one that can't reach the initiator: passed on
+  if (what.what == kind::failed && what.to != 0)  // from a node that cannot reach the initiator: passed on
     return now.parts[what.to]->routed ? post({.what = kind::failed, .from = what.to, .pass = what.pass}) : void();
-  if (!now.lead)  // the rest goes to the one that leads
+  if (!now.lead)  // all other kinds go to the initiator
     return;
   switch (what.what) {
     case kind::quiet:
@@ -491,7 +491,7 @@ void world::handle(event& what) {
   }
 }
 
-// The context is not here any more: tells the initiator, or, where that is taken for down, the sender.
+// The context is gone: tells the initiator, or the sender if the initiator counts as down.
 void world::refuse(const event& what) {
   if (what.to != 0)
     post({.what = kind::failed,
@@ -509,7 +509,7 @@ void world::returned(event& what) {
   if (mine.closed) return mine.protocol.reset();
   if (what.walk) {
     if (what.from_roots) act(what.pass, now.lead.change().found(what.ids));
-    // One answer for each question: the first has it all.
+    // One answer for each question. The first answer has all recvs.
     for (auto questions = std::exchange(mine.walking, 0); questions > 0; --questions)
       post({.what = kind::found, .from = what.to, .pass = what.pass, .ids = std::exchange(what.ids, {})});
     act(what.to, what.pass, mine.protocol->burst_ended({}));
@@ -544,7 +544,7 @@ void world::close(std::uint8_t node) {
     auto& now = started_[number];
     auto& mine = part_of(node, number);
     const bool orphan = node != 0 && (nodes_[node].gone & 1) != 0 && mine.routed;
-    for (std::uint8_t n = 1; orphan && n < graph_->nodes; ++n)  // those that can reach the initiator
+    for (std::uint8_t n = 1; orphan && n < graph_->nodes; ++n)  // nodes that may reach the initiator
       if ((mine.heard_from & bit(n)) != 0) post({.what = kind::failed, .from = node, .to = n, .pass = number});
     mine.routed = false;
     if (mine.protocol && mine.protocol->away())
@@ -609,7 +609,7 @@ bool world::take_any(std::mt19937_64& random) {
 
 namespace {
 
-// Order in which things were put together does not count: sets of them are sums.
+// The digest of a set is a sum, because the order of a set does not matter.
 class digest {
  public:
   template <class T>
@@ -642,7 +642,8 @@ class digest {
     for (const auto& each : all) sum += (digest() << each).value();
     word(sum);
   }
-  // How weight was split decides nothing, only whether there is any; whether all is there follows from the rest.
+  // The digest uses only whether there is weight: how the weight was split decides nothing, and whether all of it is there
+  // follows from the rest.
   void add(const purse& from) {
     word(from.weight.empty() ? 0 : 1);
     add_all(from.begun);
@@ -678,7 +679,7 @@ std::uint64_t digest_of(const protocol::initiator& lead) {
   return result.value();
 }
 
-// Positions count here. Eight numbers are a word.
+// Positions matter here. Eight numbers make one word.
 void add_in_order(digest& into, const counts& all, std::size_t size) {
   for (std::size_t first = 0; first < size; first += sizeof(std::uint64_t)) {
     std::uint64_t word;
@@ -689,7 +690,7 @@ void add_in_order(digest& into, const counts& all, std::size_t size) {
 
 constexpr auto to_digest = [](const auto& value) { return digest_of(value); };
 
-// Parts of a pass's weight, by their exponents.
+// The parts of a pass's weight, counted by exponent.
 class weight_sum {
  public:
   void add(const purse& part) {
@@ -698,7 +699,7 @@ class weight_sum {
       ++parts_[exponent];
     }
   }
-  // Two halves make the next bigger part.
+  // Two equal parts make one part of twice the weight.
   bool is_whole() {
     for (auto exponent = parts_.size() - 1; exponent > 0; --exponent) {
       if (parts_[exponent] % 2 != 0) return false;

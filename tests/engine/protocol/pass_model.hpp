@@ -14,14 +14,14 @@
 
 #include "engine/protocol/shared_value.hpp"
 
-/// Distributed passes with the protocol's own state machines, and around them what nodes, their functions and a network do. A
-/// world is a value: it can be copied, compared by its hash, and moved on by any of the events that can happen next.
+/// A model of distributed passes: the protocol's own state machines, and around them nodes, their functions and a network. A
+/// world is a value: a test can copy it, compare it by its hash, and advance it by any of the events that can happen next.
 namespace troupe::model {
 
-constexpr std::size_t most_nodes = 8;  // as many as a byte has bits
+constexpr std::size_t most_nodes = 8;  // the number of bits in a byte
 constexpr std::size_t most_functions = 32;
 
-/// A number, and a yes or no, of each function.
+/// A number for each function, and a bit for each function.
 using counts = std::array<std::uint8_t, most_functions>;
 using choice = std::bitset<most_functions>;
 
@@ -29,50 +29,52 @@ using choice = std::bitset<most_functions>;
 struct graph {
   struct edge {
     std::uint8_t to;
-    std::uint8_t send;  // `none` on one node
+    std::uint8_t send;  // `none` if both functions are on one node
   };
   struct send {
-    std::uint8_t node;    // where the tensors came from, and gradients go to
-    std::uint8_t target;  // the function there that gets them
+    std::uint8_t node;    // the node that sent the tensors and gets the gradients
+    std::uint8_t target;  // the function on that node that gets the gradients
   };
   static constexpr std::uint8_t none = 255;
 
   std::uint8_t nodes = 0;
-  std::vector<std::uint8_t> home;       // node of a function
-  std::vector<std::vector<edge>> next;  // always to higher numbers
-  std::vector<std::uint8_t> roots;      // on node 0, which starts the passes
+  std::vector<std::uint8_t> home;       // the node of each function
+  std::vector<std::vector<edge>> next;  // edges always lead to higher numbers
+  std::vector<std::uint8_t> roots;      // root functions, on node 0, which starts the passes
   std::vector<send> sends;
 
   explicit graph(std::uint8_t node_count) : nodes(node_count) {}
   std::uint8_t function(std::uint8_t node);
   graph& connect(std::uint8_t from, std::uint8_t to);
-  /// A send to `target` that no recv answers: a result nobody used.
+  /// Adds a send to `target` that no recv answers: a result that is not used.
   graph& unused(std::uint8_t target);
   graph& root(std::uint8_t f);
 
-  /// Functions that gradients reach from the roots.
+  /// The functions that gradients reach from the roots.
   choice reached() const;
-  /// Functions that run while nothing is dropped: none that waits, itself or by way of others, for a send that gets no gradient.
+  /// The functions that run while no send is dropped. A function does not run if it waits, directly or through others, for a
+  /// send that gets no gradient.
   choice run_undropped() const;
-  /// Nodes that have then begun, node 0 among them, and have a send that waits, as bits.
+  /// The nodes, as bits, that have begun by then (node 0 included) and have a waiting send.
   std::uint8_t waiting_undropped() const;
-  /// Gradients that each function waits for when a pass begins.
+  /// The number of gradients that each function waits for when a pass begins.
   counts owed() const;
 };
 
 graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused);
 
-/// What may go wrong, and how often. A loss hits any message of a pass; a cut makes two nodes take each other for down and may
-/// lose what is between them. A node that is frozen for a while is one whose messages come late: every order holds that.
+/// What may go wrong, and how often. A loss takes any message of a pass. A cut makes two nodes regard each other as down, and
+/// may lose the messages between them. A node that freezes for a while needs no trouble of its own: its messages come late,
+/// which every order allows.
 struct troubles {
   std::uint8_t losses = 0;
   std::uint8_t crashes = 0;
   std::uint8_t cuts = 0;
-  std::uint8_t deadlines = 0;           // before time; one that has to come is free
-  std::uint8_t releases = 0;            // the scope is left during a pass
-  std::uint8_t throwing = graph::none;  // this function, in the first pass
+  std::uint8_t deadlines = 0;           // early deadlines; a deadline that has to come is free
+  std::uint8_t releases = 0;            // the context is released during a pass
+  std::uint8_t throwing = graph::none;  // the function that throws in the first pass
   bool strangers = false;               // the initiator knows of no participant when a pass starts
-  bool fast = false;                    // no trouble: passes in fast mode
+  bool fast = false;                    // not a trouble: passes run in fast mode
 };
 
 enum class kind : std::uint8_t {
@@ -88,16 +90,16 @@ enum class kind : std::uint8_t {
   aborted,
   news,
   next_pass,
-  release,  // in the bag
+  release,  // the kinds up to here are in the bag
   lose,
   crash,
   cut,
   deadline,
-  leave,  // at any time
+  leave,  // the kinds from lose on may happen at any time
 };
 const char* name_of(kind what);
 
-/// A message under way, a burst that is away, or something a user or the world does.
+/// A message under way, a burst that is away, or an action of a user or of the environment.
 struct event {
   kind what;
   std::uint8_t from = 0;
@@ -105,26 +107,26 @@ struct event {
   std::uint8_t pass = 0;
   std::uint8_t send = graph::none;
   std::uint8_t sent_to = 0;  // nodes, as bits
-  bool walk = false;         // returned: from a walk
-  bool from_roots = false;   // the walk was
-  bool failed = false;       // returned: a function threw
+  bool walk = false;         // for `returned`: from a walk, not a burst
+  bool from_roots = false;   // the walk started at the roots
+  bool failed = false;       // for `returned`: a function threw
   purse carried = {};
   std::vector<message_id> ids = {};
 };
 
 /// One node's side of one pass.
 struct part {
-  std::optional<protocol::participant> protocol;  // made when the node hears of the pass
+  std::optional<protocol::participant> protocol;  // created when the node hears of the pass
   std::vector<std::uint8_t> deliveries;           // for the next burst
   std::vector<std::uint8_t> drops;
-  std::uint8_t heard_from = 0;          // nodes that gradients came from, as bits
-  std::uint8_t sent_to = 0;             // nodes, as bits
+  std::uint8_t heard_from = 0;          // nodes that have sent gradients, as bits
+  std::uint8_t sent_to = 0;             // nodes to which gradients were sent, as bits
   std::vector<std::uint8_t> walk_from;  // sends to start a walk from
   bool roots_due = false;               // for the next burst
-  bool out = false;                     // its task is away, by the count of the model
-  bool routed = false;                  // the context hands messages to it
-  std::uint8_t asked = 0;               // discovers that wait for a walk to start
-  std::uint8_t walking = 0;             // and those whose walk is away
+  bool out = false;                     // the task is away, by the model's own count
+  bool routed = false;                  // the context routes messages to this part
+  std::uint8_t asked = 0;               // number of discovers that wait for a walk to start
+  std::uint8_t walking = 0;             // number of discovers whose walk is away
   bool closed = false;                  // the context was released while a burst was away
 };
 
@@ -133,13 +135,13 @@ struct pass {
   std::array<shared_value<part>, most_nodes> parts;
   counts owed = {}, runs = {};
   choice given;
-  bool lossy = false;     // something went wrong: weight of it may be lost
-  bool vanished = false;  // a message was lost without anybody knowing: only a deadline can end the pass
+  bool lossy = false;     // something went wrong: weight of the pass may be lost
+  bool vanished = false;  // a message was lost and no node knows it: only a deadline can end the pass
   bool discovered = false;
-  bool unused = false;  // fast mode met unused sends
+  bool unused = false;  // fast mode has found unused sends
 };
 
-/// What can happen next: something in the bag, by its place, or something from outside.
+/// What can happen next: an event in the bag, by its index, or an event from outside.
 struct step {
   kind what;
   std::uint8_t a = 0;
@@ -149,19 +151,19 @@ struct step {
 
 class world {
  public:
-  /// `g` must outlive it. `passes`: so many, one after another, then the context is released.
+  /// `g` must outlive the world. `passes`: the number of passes, one after another; then the context is released.
   world(const graph& g, troubles allowed, std::uint8_t passes);
 
   std::vector<step> steps() const;
   void take(const step& next);
 
-  /// Takes one event of the bag at random, or now and then a trouble. False: nothing is left to happen.
+  /// Takes a random event of the bag, or now and then a trouble. Returns false if nothing is left to happen.
   bool take_any(std::mt19937_64& random);
 
-  /// Equal for worlds that go on alike. What did not change since an earlier one was hashed is not looked at again.
+  /// Equal for worlds that behave alike. Parts that did not change since an earlier world was hashed are not hashed again.
   std::uint64_t hash() const;
 
-  /// Empty, or what is wrong: at any time, and with nothing left to happen.
+  /// Returns what is wrong, or an empty text; wrong_at_end() is for a world in which nothing is left to happen.
   std::string wrong_now() const;
   std::string wrong_at_end() const;
 
@@ -172,9 +174,9 @@ class world {
   struct member {
     bool dead = false;
     bool released = false;
-    std::uint8_t cut = 0;      // nodes it lost the connection to, as bits
+    std::uint8_t cut = 0;      // nodes to which the connection is lost, as bits
     std::uint8_t current = 0;  // the last pass begun or heard of, from 1
-    std::uint8_t gone = 0;     // nodes it takes for down, as bits
+    std::uint8_t gone = 0;     // nodes that this node regards as down, as bits
   };
 
   void post(event what);

@@ -7,7 +7,8 @@
 
 namespace troupe::model {
 
-/// A value that its copies share until one of them changes it, and whose digest is kept as long; or none. For one thread.
+/// A value, or none, that copies share until one of them changes it. The digest of the value is kept as long. For use on one
+/// thread.
 template <class T>
 class shared_value {
  public:
@@ -32,14 +33,14 @@ class shared_value {
   const T& operator*() const noexcept { return at_->value; }
   const T* operator->() const noexcept { return &at_->value; }
 
-  /// To be changed: stays good until this is copied.
+  /// The value, to be changed. The reference is valid until this object is copied.
   T& change() {
     if (at_->users > 1) *this = shared_value(at_->value);
     at_->digest.reset();
     return at_->value;
   }
 
-  /// What `compute` gives for the value.
+  /// The result of `compute` for the value.
   template <class Compute>
   std::uint64_t digest(const Compute& compute) const {
     if (!at_->digest) at_->digest = compute(at_->value);

@@ -9,7 +9,7 @@
 
 namespace troupe::bench {
 
-/// A row of a table of figures.
+/// One row of a table of figures.
 struct row {
   std::string name;
   std::string unit;

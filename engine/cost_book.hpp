@@ -11,7 +11,7 @@ namespace troupe::engine {
 
 /// Remembers how long functions took. A kind is the type of a function and the size of its gradient, rounded to a power of
 /// two. The book keeps the last time of each kind. Threads may use the book concurrently.
-///   CB-1  a kind that was never timed costs `unknown`. Of two kinds with the same entry, the newer time replaces the older
+///   CB-1  a kind that was never timed costs `unknown`. Of two kinds that share an entry, the newer time replaces the older
 ///         one; no kind is given the time of another.
 class cost_book {
  public:

@@ -6,7 +6,7 @@
 
 namespace troupe::engine {
 
-/// The number of nested passes on one stack. The next nested pass gets a fresh stack.
+/// The largest number of nested passes on one stack. The next nested pass gets a fresh stack.
 constexpr std::uint32_t most_passes_on_a_stack = 60;
 
 /// Calls `what` on a new thread, which has a fresh stack, and waits until `what` has ended.

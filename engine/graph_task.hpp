@@ -23,8 +23,8 @@ class plan;
 ///   GT-3  a function that only dropped sends reach never runs. The function's hooks never run either.
 ///   GT-4  after an exception or stop() no function runs any more, and buffers are freed. Functions that did not run keep
 ///         their saved variables.
-///   GT-5  a function or hook may run nested passes, as deep as memory allows: a nested pass goes on on a fresh stack before a
-///         stack is full.
+///   GT-5  a function or hook may run nested passes, as deep as memory allows: a nested pass starts on a fresh stack before
+///         a stack is full.
 ///   GT-6  a change that a function or its hooks make to the thread's state is undone when the function ends. A change that
 ///         final callbacks make is undone when the task ends. thread_state.hpp lists what belongs to the thread's state.
 ///   GT-7  with workers, results have the same bits as without. Functions that end a graph (accumulation, recvs) and small

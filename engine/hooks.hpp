@@ -10,7 +10,7 @@
 ///         post-hooks before, the new post-hooks get no inputs, as in libtorch.
 namespace troupe::engine {
 
-/// Tensor pre-hooks, then the hooks of retained gradients.
+/// Calls the tensor pre-hooks, then the hooks of retained gradients.
 void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);
 
 void call_pre_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);

@@ -13,7 +13,7 @@ namespace troupe::engine {
 
 /// The autograd function for a message on the node that received its tensors. In a pass, the function hands its gradients to
 /// the outlet of the graph task that runs it (see graph_task_settings.hpp). In a pass without an outlet, the function throws
-/// c10::Error: only the backward of a context can go on at the node that sent the tensors.
+/// c10::Error: only the backward of a context continues on the node that sent the tensors.
 struct recv_backward : public torch::autograd::Node {
   recv_backward(context_id context, message_id message) : context(context), message(message) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;

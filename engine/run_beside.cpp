@@ -24,7 +24,7 @@ std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::na
 }  // namespace
 
 // Runs functions serially, and reads the clock after every 1 to 32 of them, until such a group takes long for the second time.
-// A single large function is no reason to go on to workers, because nothing would run beside it. Returns how many functions
+// Workers are not used for a single large function, because nothing would run beside it. Returns how many functions
 // have run.
 std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
   constexpr int most_at_once = 32;

@@ -30,7 +30,7 @@ struct pass_notes {
 };
 
 /// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.
-///   RP-1  the innermost pass is the pass that runs now, even if a deep stack went on on another thread.
+///   RP-1  the innermost pass is the pass that runs now, even if a deep stack has continued on another thread.
 class running_pass {
  public:
   /// All arguments must outlive the object. `function`: the vertex that runs now, or plan::none.

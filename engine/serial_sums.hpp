@@ -26,7 +26,7 @@ class serial_sums {
   /// No gradient will come along `edge`. The call touches no tensor; settle() adds what may now be added.
   void skip(std::uint32_t edge) { state_[place_[edge]] = skipped; }
 
-  /// Adds the held gradients of the input that waited only for skipped ones.
+  /// Adds those held gradients of the input that waited only for gradients that were skipped.
   void settle(std::uint32_t slot, at::Tensor& buffer);
 
   /// Calls `after(edge, from)` after each sum: the functions that this thread recorded from sequence number `from` on belong

@@ -186,8 +186,8 @@ struct discovered {
   std::vector<message_id> recvs;  // each id names the node that sent the tensors
 };
 
-/// The discovery is over. Sends of the receiver that are not in `live` will get no gradient. `carried` has weight for the
-/// receiver to go on with.
+/// The discovery is over. Sends of the receiver that are not in `live` will get no gradient. `carried` is weight with which
+/// the receiver continues.
 struct prune {
   context_id context;
   pass_number pass;

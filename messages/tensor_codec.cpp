@@ -112,8 +112,8 @@ using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
 
-// Checks one strided part and moves on. `bytes`: the bytes of the part that follow the header. `index`: the tensor's index,
-// for the error text.
+// Checks one strided part and moves `at` behind it. `bytes`: the bytes of the part that follow the header. `index`: the
+// tensor's index, for the error text.
 std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   auto dtype = dtype_of(header.dtypes(at.part));
   if (!dtype) {
@@ -159,7 +159,7 @@ sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
   return result;
 }
 
-// Checks the two parts of a sparse tensor and moves on.
+// Checks the two parts of a sparse tensor and moves `at` behind them.
 std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   const cursor first = at;
   std::uint64_t more = 0;
@@ -248,7 +248,7 @@ at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cu
   return storage ? tensor_over(std::move(storage), dtype) : at::Tensor{};
 }
 
-// Reads one strided part and moves on.
+// Reads one strided part and moves `at` behind it.
 caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
   auto dtype = *dtype_of(header.dtypes(at.part));
   const bool ahead = transfer_of(header, at.part) != 0;

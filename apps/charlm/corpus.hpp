@@ -44,9 +44,9 @@ class corpus {
 
  private:
   std::int64_t context_;
-  std::vector<std::vector<std::int64_t>> training_;    // consecutive blocks, joined
+  std::vector<std::vector<std::int64_t>> training_;    // stretches of consecutive blocks
   std::vector<std::vector<std::int64_t>> validation_;  // blocks
-  std::vector<std::int64_t> first_place_;  // by joined blocks: number of their first window, if all windows are numbered
+  std::vector<std::int64_t> first_place_;              // by stretch: number of its first window, counted over all stretches
   std::int64_t places_ = 0;
 };
 

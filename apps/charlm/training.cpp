@@ -52,7 +52,7 @@ struct training_data {
   vocabulary words;
   corpus windows;
   batch validation;
-  double trigram;  // nats a character
+  double trigram;  // loss of the trigram model, nats per character
 };
 
 /// One run.

@@ -219,7 +219,8 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   substituted.fetch_add(1, std::memory_order_relaxed);
   inner_pass pass(request);
   const private_graph_lease graph(pass);
-  // With inputs, libtorch regards the pass as one that does not run the whole graph. Checkpointing asks libtorch for that.
+  // If the pass has inputs, the private pass gets inputs too. libtorch then knows that the pass does not run the whole graph,
+  // and checkpointing asks libtorch for that.
   const edge_list inputs = request.inputs.empty() ? edge_list() : graph->edges;
   // libtorch warns about graphs in `.grad` if create_graph is on, which concerns accumulating passes only. publish() sets the
   // grad mode of the other passes.

@@ -22,14 +22,14 @@ void function_table::add(std::string name, function run) {
   if (name.empty()) throw error(errc::misuse, "function_table: a function needs a name");
   if (!run) throw error(errc::misuse, "function_table: '" + name + "' is an empty std::function");
   std::lock_guard lock(mutex_);
-  if (auto [place, fresh] = functions_.try_emplace(std::move(name), std::move(run)); !fresh)
-    throw error(errc::misuse, "function_table: the name '" + place->first + "' is taken");
+  if (auto [entry, fresh] = functions_.try_emplace(std::move(name), std::move(run)); !fresh)
+    throw error(errc::misuse, "function_table: the name '" + entry->first + "' is taken");
 }
 
 function function_table::find(const std::string& name) const {
   {
     std::lock_guard lock(mutex_);
-    if (auto place = functions_.find(name); place != functions_.end()) return place->second;
+    if (auto entry = functions_.find(name); entry != functions_.end()) return entry->second;
   }
   std::string there;
   for (const auto& known : names())

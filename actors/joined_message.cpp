@@ -62,7 +62,7 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
 
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
   services_of(here).witness(message.message.number);
-  devices::place(message.tensors, message.devices, "a message's tensor");
+  devices::move_to_devices(message.tensors, message.devices, "a message's tensor");
   if (!message.context || message.requires_grad.empty()) return std::move(message.tensors);
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad);
 }

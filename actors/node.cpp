@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
-node_status status_of(caf::actor_system& system, const contracts::peer_actor& who, std::chrono::milliseconds deadline) {
+node_status status_of(caf::actor_system& system, const contracts::gateway_actor& who, std::chrono::milliseconds deadline) {
   detail::continuation_scope::refuse_to_wait();
   caf::scoped_actor self{system};
   node_status result;
@@ -92,7 +92,7 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              });
   // One that was restarted is known by its name from now on, also before the news of both is through.
   self->request(company_->services().membership(), limit, support::find_atom::value, result, std::int64_t{0})
-    .receive([&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.face); },
+    .receive([&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.gateway); },
              [](const caf::error&) {});
   return result;
 }
@@ -110,7 +110,7 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const contracts::peer_up& found) {
-        company_->services().directory().add(found.who, found.face);
+        company_->services().directory().add(found.who, found.gateway);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -122,7 +122,7 @@ troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 node_status node::status() const {
   company_->check_running();
   company_->parts().contexts.release_closed();
-  return status_of(company_->services().system(), company_->services().face(), options().deadline);
+  return status_of(company_->services().system(), company_->services().gateway(), options().deadline);
 }
 
 std::vector<std::string> node::peers() const {
@@ -171,20 +171,21 @@ void node::stop() { company_->stop(); }
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   here_->company_->check_running();
   auto& here = here_->company_->services();
-  auto face = here.directory().face(id_);
-  if (!face) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
-  return status_of(here.system(), caf::actor_cast<contracts::peer_actor>(face), deadline.value_or(here.options().deadline));
+  auto gateway = here.directory().gateway(id_);
+  if (!gateway) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
+  return status_of(here.system(), caf::actor_cast<contracts::gateway_actor>(gateway),
+                   deadline.value_or(here.options().deadline));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   here_->company_->check_running();
   auto& here = here_->company_->services();
   detail::continuation_scope::refuse_to_wait();
-  auto face = here.directory().face(id_);
-  if (!face) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
+  auto gateway = here.directory().gateway(id_);
+  if (!gateway) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
   caf::scoped_actor self{here.system()};
   caf::strong_actor_ptr result;
-  self->request(caf::actor_cast<contracts::peer_actor>(face), here.options().deadline, support::find_atom::value, name)
+  self->request(caf::actor_cast<contracts::gateway_actor>(gateway), here.options().deadline, support::find_atom::value, name)
     .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
              [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
   return result;
@@ -216,7 +217,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto reply = job->reply;
   // Placed and attached on the thread that takes the result: the order of its functions is the order of its program.
   reply.set_finish([answer, who = name_](call_reply& result) {
-    devices::place(result.tensors, answer->devices, "the result from node '" + who + "'");
+    devices::move_to_devices(result.tensors, answer->devices, "the result from node '" + who + "'");
     if (answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad);
   });

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-void optimizer_parts::group::take(const call_reply& made) {
+void optimizer_parts::group::add(const call_reply& made) {
   object =
     std::make_shared<remote_object>(where, object_id{where.id(), calls::number_from(made.values, calls::value_names::object)});
   for (std::size_t i = 0; i < modules.size(); ++i)
@@ -51,7 +51,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   std::exception_ptr failure;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     try {
-      groups_[g].take(replies[g].get());
+      groups_[g].add(replies[g].get());
     } catch (const std::exception&) {
       if (!failure) failure = std::current_exception();
     }
@@ -91,11 +91,11 @@ std::vector<call_reply> optimizer_parts::everywhere(const char* function, const 
   return replies;
 }
 
-void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& places, const std::vector<std::size_t>& counts,
+void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& indices, const std::vector<std::size_t>& counts,
                              const double* sums) const {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     // What comes after the modules are local parameters.
-    to[i < places.size() ? places[i] : modules_.size()].assign(sums, sums + counts[i]);
+    to[i < indices.size() ? indices[i] : modules_.size()].assign(sums, sums + counts[i]);
     sums += counts[i];
   }
 }

@@ -21,12 +21,12 @@ class optimizer_parts {
   /// The modules of one other node, and the optimizer over them that lives there.
   struct group {
     peer where;
-    std::vector<std::size_t> modules;  // places in the optimizer's list
+    std::vector<std::size_t> modules;  // indices in the optimizer's list
     std::shared_ptr<remote_object> object;
     std::vector<std::size_t> counts;  // parameters of each module
 
     /// What "troupe.optimizer.create" gave back.
-    void take(const call_reply& made);
+    void add(const call_reply& made);
   };
   using values_for = std::function<attributes(const group&)>;
 
@@ -54,13 +54,13 @@ class optimizer_parts {
  private:
   /// Sums of squares by module, local parameters last.
   using module_sums = std::vector<std::vector<double>>;
-  void spread(module_sums& to, const std::vector<std::size_t>& places, const std::vector<std::size_t>& counts,
+  void spread(module_sums& to, const std::vector<std::size_t>& indices, const std::vector<std::size_t>& counts,
               const double* sums) const;
 
   node& here_;
   std::vector<remote_module> modules_;  // keeps them alive
   std::vector<group> groups_;           // other nodes, by first appearance
-  std::vector<std::size_t> mine_;       // places of modules of this node
+  std::vector<std::size_t> mine_;       // indices of modules of this node
   std::unique_ptr<objects::local_optimizer> local_;
 };
 

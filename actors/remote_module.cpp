@@ -43,7 +43,7 @@ remote_module peer::create(const std::string& type, attributes values) const {
   return {*this, {id_, calls::number_from(reply.values, calls::value_names::object)}};
 }
 
-remote_module remote_module::take(node& here, const std::string& reference) {
+remote_module remote_module::accept(node& here, const std::string& reference) {
   // <home's name>/<number>/<ticket>
   const auto second = reference.rfind('/');
   const auto first = second == std::string::npos ? second : reference.rfind('/', second - 1);

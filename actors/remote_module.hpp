@@ -27,9 +27,9 @@ class remote_module {
   remote_module(peer where, object_id id);
 
   /// The module that another node lent to this one. Blocks; throws troupe::error (misuse for a reference that can't be read,
-  /// was taken before or is another node's).
-  static remote_module take(node& here, const std::string& reference);
-  /// A reference that node `to` can take once: send it there as a value of a call. Until it is taken, it keeps the module alive as
+  /// was accepted before or is another node's).
+  static remote_module accept(node& here, const std::string& reference);
+  /// A reference that node `to` can accept once: send the reference there as a value of a call. Until then the reference keeps the module alive as
   /// long as both nodes are up. Blocks; throws troupe::error.
   std::string lend(const peer& to) const;
 

@@ -20,7 +20,7 @@ namespace troupe {
 struct status_client::connection {
   network::system_config config{settings{}};
   caf::actor_system system{config};
-  caf::actor face;
+  caf::actor gateway;
 };
 
 namespace {
@@ -46,9 +46,9 @@ status_client::status_client(std::string host, std::uint16_t port, std::chrono::
   caf::error failure;
   self->request(dialer, deadline + std::chrono::seconds(1), caf::connect_atom::value, std::move(host), port, left)
     .receive(
-      [&](const caf::node_id&, caf::strong_actor_ptr& face, const std::set<std::string>&) {
-        if (face)
-          connection_->face = caf::actor_cast<caf::actor>(face);
+      [&](const caf::node_id&, caf::strong_actor_ptr& gateway, const std::set<std::string>&) {
+        if (gateway)
+          connection_->gateway = caf::actor_cast<caf::actor>(gateway);
         else
           failure = caf::sec::unexpected_message;
       },
@@ -62,7 +62,7 @@ status_client::~status_client() = default;
 node_status status_client::ask(std::chrono::milliseconds deadline) {
   caf::scoped_actor self{connection_->system};
   node_status result;
-  self->request(connection_->face, deadline, support::status_atom::value)
+  self->request(connection_->gateway, deadline, support::status_atom::value)
     .receive([&](node_status& all) { result = std::move(all); },
              [&](const caf::error& reason) { throw explain(reason, where_, deadline); });
   return result;

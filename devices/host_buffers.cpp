@@ -97,7 +97,7 @@ std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::siz
   return gone;
 }
 
-at::Tensor host_buffers::take(const at::Tensor& like, std::shared_ptr<c10::Event> filled) {
+at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled) {
   const auto options = like.options().device(at::kCPU);
   const std::size_t bytes = std::bit_ceil(std::max(like.nbytes(), page));
   auto own = std::make_shared<shelf::buffer>();

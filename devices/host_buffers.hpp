@@ -28,7 +28,7 @@ class host_buffers {
 
   /// A CPU tensor with sizes, strides and dtype of `like`, which must be dense. The elements are not initialised. The caller
   /// must record `filled` behind the transfer before it drops the tensor.
-  at::Tensor take(const at::Tensor& like, std::shared_ptr<c10::Event> filled = nullptr);
+  at::Tensor allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled = nullptr);
 
   struct usage {
     std::size_t in_use = 0;   // locked bytes that tensors use

@@ -69,7 +69,7 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
     const c10::AutoGradMode no_grad(false);
     const at::Tensor source = dense(tensor);
     auto& filled = event_for(device, result.events);
-    at::Tensor host = buffers(device.type()).take(source, filled);
+    at::Tensor host = buffers(device.type()).allocate(source, filled);
     host.copy_(source, true);
     filled->record(c10::impl::VirtualGuardImpl(device.type())
                      .getStream(device));  // recorded again after each copy, so the event is behind the device's last copy
@@ -93,7 +93,7 @@ host_buffers::usage staging::used() const {
   return buffers_ ? buffers_->used() : host_buffers::usage{};
 }
 
-void place(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what) {
+void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (!is_present(devices[i])) {
       throw error(errc::unsupported_tensor, what + "[" + std::to_string(i) + "]: it was sent from device " + devices[i].str() +
@@ -109,7 +109,7 @@ void place(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& dev
   }
 }
 
-void place(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges) {
+void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges) {
   const c10::AutoGradMode no_grad(false);
   for (std::size_t i = 0; i < std::min(gradients.size(), edges.size()); ++i) {
     if (!gradients[i].defined() || !edges[i].is_valid()) {

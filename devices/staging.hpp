@@ -62,9 +62,9 @@ bool is_stageable(const at::Tensor& tensor);
 /// Moves tensors that arrived to the devices on which they were at the sender; the copies are queued on the current streams of
 /// the devices. Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied.
 /// The text begins with `what`.
-void place(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
+void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 
 /// Moves each gradient to the device of the input that its edge leads to.
-void place(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges);
+void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges);
 
 }  // namespace troupe::devices

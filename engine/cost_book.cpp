@@ -32,13 +32,13 @@ cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, const 
 }
 
 std::int64_t cost_book::cost(kind of) const noexcept {
-  const std::uint64_t entry = entries_[of % places].load(std::memory_order_relaxed);
+  const std::uint64_t entry = entries_[of % slots].load(std::memory_order_relaxed);
   return entry != 0 && tag(entry) == tag(of) ? static_cast<std::int64_t>(entry & most) : unknown;
 }
 
 void cost_book::note(kind of, std::int64_t nanoseconds) noexcept {
   const auto cost = static_cast<std::uint64_t>(std::clamp<std::int64_t>(nanoseconds, 1, static_cast<std::int64_t>(most)));
-  entries_[of % places].store(tag(of) | cost, std::memory_order_relaxed);
+  entries_[of % slots].store(tag(of) | cost, std::memory_order_relaxed);
 }
 
 }  // namespace troupe::engine

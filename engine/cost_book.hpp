@@ -24,9 +24,9 @@ class cost_book {
   void note(kind of, std::int64_t nanoseconds) noexcept;
 
  private:
-  static constexpr std::size_t places = 1024;
+  static constexpr std::size_t slots = 1024;
 
-  std::array<std::atomic<std::uint64_t>, places> entries_{};  // high bits: tag of the kind; low bits: cost
+  std::array<std::atomic<std::uint64_t>, slots> entries_{};  // high bits: tag of the kind; low bits: cost
 };
 
 }  // namespace troupe::engine

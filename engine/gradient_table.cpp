@@ -54,9 +54,9 @@ void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
 
 void gradient_table::merge(gradient_table&& other) {
   for (auto& [key, theirs] : other.entries_) {
-    const auto [place, fresh] = entries_.try_emplace(key, std::move(theirs));
+    const auto [entry, fresh] = entries_.try_emplace(key, std::move(theirs));
     if (!fresh) {
-      accumulate(place->second.leaf, std::move(theirs.gradient));
+      accumulate(entry->second.leaf, std::move(theirs.gradient));
     }
   }
   other.entries_.clear();

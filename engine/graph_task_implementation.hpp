@@ -108,7 +108,7 @@ struct graph_task::implementation {
   void abandon() noexcept;
   void fail(std::uint32_t index);
 
-  std::unique_ptr<workspace> space = workspace::take();
+  std::unique_ptr<workspace> space = workspace::acquire();
   plan& graph = space->graph;
   std::vector<at::Tensor>& slots = space->slots;
   ready_queue& ready = space->ready;

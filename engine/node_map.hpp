@@ -16,13 +16,13 @@ namespace troupe::engine {
 /// Numbers functions by address. A hash map with open addressing in one block of memory, at most half full.
 class node_map {
  public:
-  struct place {
+  struct insertion {
     std::uint32_t& index;
     bool fresh;  // the function was not in the map
   };
 
   /// The number of the function. If the function is new (`fresh`), the caller sets the number.
-  place insert(const torch::autograd::Node* function) {
+  insertion insert(const torch::autograd::Node* function) {
     if (2 * (size_ + 1) > slots_.size()) {
       grow();
     }

@@ -32,13 +32,13 @@ std::vector<std::uint32_t> serial_order(const plan& graph) {
   const auto push = [&](std::uint32_t index) {
     ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index});
   };
-  const auto take = [&](const plan::edge& to) {
+  const auto visit = [&](const plan::edge& to) {
     if (to.vertex != plan::none && --missing[to.vertex] == 0) {
       push(to.vertex);
     }
   };
   for (const plan::edge& root : graph.roots) {
-    take(root);
+    visit(root);
   }
   for (const std::uint32_t send : graph.sends) {
     push(send);
@@ -52,7 +52,7 @@ std::vector<std::uint32_t> serial_order(const plan& graph) {
       continue;  // captured only: the functions after this one do not execute
     }
     for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
-      take(graph.edges[vertex.first_edge + i]);
+      visit(graph.edges[vertex.first_edge + i]);
     }
   }
   return order;

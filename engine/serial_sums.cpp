@@ -11,9 +11,9 @@
 namespace troupe::engine {
 
 serial_sums::serial_sums(const plan& graph, std::size_t done)
-    : place_(graph.edges.size(), 0), next_(graph.slot_count, 0), end_(graph.slot_count, 0) {
-  // place_ is computed in two steps: first the position of an edge among the edges of its slot, then plus the slot's first
-  // place.
+    : position_(graph.edges.size(), 0), next_(graph.slot_count, 0), end_(graph.slot_count, 0) {
+  // position_ is computed in two steps: first the position of an edge among the edges of its slot, then plus the slot's first
+  // position.
   std::vector<std::uint32_t> order = serial_order(graph);
   order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(done));
   const auto for_each_edge = [&](auto&& visit) {
@@ -27,24 +27,24 @@ serial_sums::serial_sums(const plan& graph, std::size_t done)
       }
     }
   };
-  for_each_edge([&](std::uint32_t edge, std::uint32_t slot) { place_[edge] = end_[slot]++; });
-  std::uint32_t places = 0;
+  for_each_edge([&](std::uint32_t edge, std::uint32_t slot) { position_[edge] = end_[slot]++; });
+  std::uint32_t positions = 0;
   for (std::size_t slot = 0; slot < next_.size(); ++slot) {
-    next_[slot] = places;
-    places += end_[slot];
-    end_[slot] = places;
+    next_[slot] = positions;
+    positions += end_[slot];
+    end_[slot] = positions;
   }
-  for_each_edge([&](std::uint32_t edge, std::uint32_t slot) { place_[edge] += next_[slot]; });
-  state_.resize(places, missing);
-  held_.resize(places);
+  for_each_edge([&](std::uint32_t edge, std::uint32_t slot) { position_[edge] += next_[slot]; });
+  state_.resize(positions, missing);
+  held_.resize(positions);
 }
 
 void serial_sums::add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) {
-  const std::uint32_t place = place_[edge];
-  state_[place] = held;
-  held_[place] = std::move(value);
+  const std::uint32_t position = position_[edge];
+  state_[position] = held;
+  held_[position] = std::move(value);
   if (after_sum_) {
-    edge_[place] = edge;
+    edge_[position] = edge;
   }
   settle(slot, buffer);
 }

@@ -24,7 +24,7 @@ class serial_sums {
   void add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value);
 
   /// No gradient will come along `edge`. The call touches no tensor; settle() adds what may now be added.
-  void skip(std::uint32_t edge) { state_[place_[edge]] = skipped; }
+  void skip(std::uint32_t edge) { state_[position_[edge]] = skipped; }
 
   /// Adds those held gradients of the input that waited only for gradients that were skipped.
   void settle(std::uint32_t slot, at::Tensor& buffer);
@@ -38,12 +38,12 @@ class serial_sums {
  private:
   enum arrival : std::uint8_t { missing, held, skipped };
 
-  std::vector<std::uint32_t> place_;  // by edge: its place; the places of one slot are consecutive, in serial order
-  std::vector<std::uint32_t> next_;   // by slot: the first place that is not added yet
-  std::vector<std::uint32_t> end_;    // by slot: one past its last place
-  std::vector<arrival> state_;        // by place
-  std::vector<at::Tensor> held_;      // by place: the gradient that waits
-  std::vector<std::uint32_t> edge_;   // by place: its edge; used with after_sum_ only
+  std::vector<std::uint32_t> position_;  // by edge: its position; the positions of one slot are consecutive, in serial order
+  std::vector<std::uint32_t> next_;      // by slot: the first position that is not added yet
+  std::vector<std::uint32_t> end_;       // by slot: one past its last position
+  std::vector<arrival> state_;           // by position
+  std::vector<at::Tensor> held_;         // by position: the gradient that waits
+  std::vector<std::uint32_t> edge_;      // by position: its edge; used with after_sum_ only
   std::function<void(std::uint32_t, std::uint64_t)> after_sum_;
 };
 

@@ -84,7 +84,7 @@ void thread_state_keeper::state::set_back() const {
 // Noting a state takes longer than finding that nothing has changed since. Therefore each thread keeps a state for its next
 // keeper. `spare` is a plain pointer: a thread-local object with a destructor would be checked at each use for whether it
 // exists.
-thread_state_keeper::state& thread_state_keeper::take_state() {
+thread_state_keeper::state& thread_state_keeper::claim_state() {
   if (state* const kept = std::exchange(spare, nullptr)) {
     return *kept;
   }
@@ -97,7 +97,7 @@ thread_state_keeper::state& thread_state_keeper::take_state() {
 
 void thread_state_keeper::give_back(state& used) noexcept { delete std::exchange(spare, &used); }
 
-thread_state_keeper::thread_state_keeper() : state_(take_state()), types_(types_now()) {
+thread_state_keeper::thread_state_keeper() : state_(claim_state()), types_(types_now()) {
   if (state_.is_changed()) {
     state_.note();
   }

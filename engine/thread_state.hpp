@@ -106,7 +106,7 @@ class thread_state_keeper {
   };
 
   static thread_local state* spare;
-  static state& take_state();
+  static state& claim_state();
   static void give_back(state& used) noexcept;
   static autocast_types types_now();
 

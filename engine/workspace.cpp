@@ -12,7 +12,7 @@ thread_local std::unique_ptr<workspace> spare;
 
 }  // namespace
 
-std::unique_ptr<workspace> workspace::take() { return spare ? std::move(spare) : std::make_unique<workspace>(); }
+std::unique_ptr<workspace> workspace::acquire() { return spare ? std::move(spare) : std::make_unique<workspace>(); }
 
 void workspace::give_back(std::unique_ptr<workspace> used) noexcept {
   used->slots.clear();

@@ -15,7 +15,7 @@ namespace troupe::engine {
 /// workspace is large. Short passes would otherwise spend most of their time in the allocator.
 struct workspace {
   /// An empty workspace, with the memory that an earlier task of this thread gave back.
-  static std::unique_ptr<workspace> take();
+  static std::unique_ptr<workspace> acquire();
 
   /// Frees the tensors and keeps the memory for the next task of this thread.
   static void give_back(std::unique_ptr<workspace> used) noexcept;

@@ -22,7 +22,7 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
     return elements.size() == 0 ? nullptr : "a piece that calls a transfer off brings elements";
   }
   arrival* found = nullptr;
-  if (const char* why = find_place(which, {about.total, about.offset, elements.size()}, found)) {
+  if (const char* why = find_target(which, {about.total, about.offset, elements.size()}, found)) {
     return why;
   }
   std::memcpy(static_cast<char*>(found->elements.mutable_data()) + about.offset, elements.data(), elements.size());
@@ -36,7 +36,7 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const mem
   {
     std::lock_guard lock(mutex_);
     arrival* found = nullptr;
-    const char* why = offer.bytes <= most_offered ? find_place(which, {offer.total, offer.offset, offer.bytes}, found)
+    const char* why = offer.bytes <= most_offered ? find_target(which, {offer.total, offer.offset, offer.bytes}, found)
                                                   : refuse(which, "a piece that is offered is too large");
     if (why != nullptr) {
       return error(errc::malformed_message, why);
@@ -65,7 +65,7 @@ const char* arriving_tensors::refuse(const key& which, const char* why) {
   return why;
 }
 
-const char* arriving_tensors::find_place(const key& which, const extent& piece, arrival*& place) {
+const char* arriving_tensors::find_target(const key& which, const extent& piece, arrival*& target) {
   if (piece.total < least_bytes || piece.total > max_payload_bytes) {
     return refuse(which, "a piece is of a tensor that is too small to come in pieces, or too large to travel");
   }
@@ -83,7 +83,7 @@ const char* arriving_tensors::find_place(const key& which, const extent& piece, 
   if (found == arrivals_.end() || found->second.total != piece.total || found->second.came != piece.offset) {
     return refuse(which, "a piece does not go on where the one before it ended");
   }
-  place = &found->second;
+  target = &found->second;
   return nullptr;
 }
 
@@ -117,7 +117,7 @@ arriving_tensors* arriving_at(caf::deserializer& source) noexcept {
   if (unit == nullptr) {
     return nullptr;
   }
-  const auto* taker = dynamic_cast<const takes_tensors*>(&unit->system().config());
+  const auto* taker = dynamic_cast<const tensor_receiver*>(&unit->system().config());
   return taker != nullptr ? &taker->arriving() : nullptr;
 }
 

@@ -70,7 +70,7 @@ class arriving_tensors {
 
   // Finds the arrival that a piece belongs to. Returns null, or what is wrong with the piece; then nothing of the transfer is
   // kept.
-  const char* find_place(const key& which, const extent& piece, arrival*& place);
+  const char* find_target(const key& which, const extent& piece, arrival*& target);
   const char* refuse(const key& which, const char* why);
 
   mutable std::mutex mutex_;
@@ -79,9 +79,9 @@ class arriving_tensors {
 };
 
 /// Base class for the configuration of an actor system that takes tensors in pieces.
-class takes_tensors {
+class tensor_receiver {
  public:
-  virtual ~takes_tensors() = default;
+  virtual ~tensor_receiver() = default;
   arriving_tensors& arriving() const noexcept { return arriving_; }
 
  private:

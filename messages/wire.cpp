@@ -11,7 +11,7 @@ using namespace wire_parts;
 
 void to_wire(const autograd_message& x, wire::Autograd& to) { put_joint(*to.mutable_joint(), x); }
 
-complaint from_wire(const wire::Autograd& from, autograd_message& x) { return take_joint(from, x); }
+complaint from_wire(const wire::Autograd& from, autograd_message& x) { return parse_joint(from, x); }
 
 void to_wire(const hello& x, wire::Hello& to) {
   put_address(to, x);
@@ -21,19 +21,19 @@ void to_wire(const hello& x, wire::Hello& to) {
 
 complaint from_wire(const wire::Hello& from, hello& x) {
   x.protocol = from.protocol();
-  if (complaint bad = take_address(from, x)) {
+  if (complaint bad = parse_address(from, x)) {
     return bad;
   }
-  return take_members(from, x.members);
+  return parse_members(from, x.members);
 }
 
 void to_wire(const member& x, wire::Member& to) { put_address(to, x); }
 
-complaint from_wire(const wire::Member& from, member& x) { return take_address(from, x); }
+complaint from_wire(const wire::Member& from, member& x) { return parse_address(from, x); }
 
 void to_wire(const std::vector<member>& x, wire::Members& to) { put_members(to, x); }
 
-complaint from_wire(const wire::Members& from, std::vector<member>& x) { return take_members(from, x); }
+complaint from_wire(const wire::Members& from, std::vector<member>& x) { return parse_members(from, x); }
 
 void to_wire(const welcome& x, wire::Welcome& to) {
   put_address(*to.mutable_self(), x.self);
@@ -41,10 +41,10 @@ void to_wire(const welcome& x, wire::Welcome& to) {
 }
 
 complaint from_wire(const wire::Welcome& from, welcome& x) {
-  if (complaint bad = take_address(from.self(), x.self)) {
+  if (complaint bad = parse_address(from.self(), x.self)) {
     return bad;
   }
-  return take_members(from, x.members);
+  return parse_members(from, x.members);
 }
 
 void to_wire(const heartbeat& x, wire::Heartbeat& to) {
@@ -101,12 +101,12 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   x.deadline_ns = from.deadline_ns();
   x.span = from.span();
   x.completed.value = from.completed();
-  take(from.failed(), x.failed);
+  parse(from.failed(), x.failed);
   x.calls = from.calls();
-  if (complaint bad = take_values(from, x.values)) {
+  if (complaint bad = parse_values(from, x.values)) {
     return bad;
   }
-  return take_joint(from, x.payload);
+  return parse_joint(from, x.payload);
 }
 
 void to_wire(const call_result& x, wire::CallResult& to) {
@@ -117,12 +117,12 @@ void to_wire(const call_result& x, wire::CallResult& to) {
 }
 
 complaint from_wire(const wire::CallResult& from, call_result& x) {
-  take(from.participants(), x.participants);
+  parse(from.participants(), x.participants);
   x.spans = from.spans();
-  if (complaint bad = take_values(from, x.values)) {
+  if (complaint bad = parse_values(from, x.values)) {
     return bad;
   }
-  return take_joint(from, x.payload);
+  return parse_joint(from, x.payload);
 }
 
 void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
@@ -148,8 +148,8 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size()) {
     return "requires_grad has not as many entries as there are gradients";
   }
-  take_pass(from, x);
-  x.message = take_message(from);
+  parse_pass(from, x);
+  x.message = parse_message(from);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
   x.from = from.from();
@@ -160,7 +160,7 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   for (const auto& shape : from.shapes()) {
     x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
   }
-  return take(from.carried(), x.carried);
+  return parse(from.carried(), x.carried);
 }
 
 void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to) {
@@ -170,9 +170,9 @@ void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to) {
 }
 
 complaint from_wire(const wire::ParticipantQuiet& from, participant_quiet& x) {
-  take_pass(from, x);
+  parse_pass(from, x);
   x.from.value = from.from();
-  return take(from.carried(), x.carried);
+  return parse(from.carried(), x.carried);
 }
 
 void to_wire(const participant_failed& x, wire::ParticipantFailed& to) {
@@ -186,7 +186,7 @@ complaint from_wire(const wire::ParticipantFailed& from, participant_failed& x) 
   if (from.code() > std::numeric_limits<std::uint8_t>::max()) {
     return "an error code is above 255";
   }
-  take_pass(from, x);
+  parse_pass(from, x);
   x.from.value = from.from();
   x.code = static_cast<std::uint8_t>(from.code());
   x.text = from.text();
@@ -201,10 +201,10 @@ void to_wire(const discover& x, wire::Discover& to) {
 }
 
 complaint from_wire(const wire::Discover& from, discover& x) {
-  take_pass(from, x);
+  parse_pass(from, x);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
-  return take(from.send_nodes(), from.send_numbers(), x.sends);
+  return parse(from.send_nodes(), from.send_numbers(), x.sends);
 }
 
 void to_wire(const discovered& x, wire::Discovered& to) {
@@ -213,8 +213,8 @@ void to_wire(const discovered& x, wire::Discovered& to) {
 }
 
 complaint from_wire(const wire::Discovered& from, discovered& x) {
-  take_pass(from, x);
-  return take(from.recv_nodes(), from.recv_numbers(), x.recvs);
+  parse_pass(from, x);
+  return parse(from.recv_nodes(), from.recv_numbers(), x.recvs);
 }
 
 void to_wire(const prune& x, wire::Prune& to) {
@@ -226,19 +226,19 @@ void to_wire(const prune& x, wire::Prune& to) {
 }
 
 complaint from_wire(const wire::Prune& from, prune& x) {
-  take_pass(from, x);
+  parse_pass(from, x);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
-  if (complaint bad = take(from.carried(), x.carried)) {
+  if (complaint bad = parse(from.carried(), x.carried)) {
     return bad;
   }
-  return take(from.live_nodes(), from.live_numbers(), x.live);
+  return parse(from.live_nodes(), from.live_numbers(), x.live);
 }
 
 void to_wire(const abort_pass& x, wire::AbortPass& to) { put_pass(to, x); }
 
 complaint from_wire(const wire::AbortPass& from, abort_pass& x) {
-  take_pass(from, x);
+  parse_pass(from, x);
   return nullptr;
 }
 
@@ -249,9 +249,9 @@ void to_wire(const pass_aborted& x, wire::PassAborted& to) {
 }
 
 complaint from_wire(const wire::PassAborted& from, pass_aborted& x) {
-  take_pass(from, x);
+  parse_pass(from, x);
   x.from.value = from.from();
-  take(from.sent_to(), x.sent_to);
+  parse(from.sent_to(), x.sent_to);
   return nullptr;
 }
 
@@ -261,7 +261,7 @@ void to_wire(const context_joined& x, wire::ContextJoined& to) {
 }
 
 complaint from_wire(const wire::ContextJoined& from, context_joined& x) {
-  x.context = take_context(from);
+  x.context = parse_context(from);
   x.from.value = from.from();
   return nullptr;
 }
@@ -269,7 +269,7 @@ complaint from_wire(const wire::ContextJoined& from, context_joined& x) {
 void to_wire(const release_context& x, wire::ReleaseContext& to) { put_context(to, x.context); }
 
 complaint from_wire(const wire::ReleaseContext& from, release_context& x) {
-  x.context = take_context(from);
+  x.context = parse_context(from);
   return nullptr;
 }
 
@@ -279,7 +279,7 @@ void to_wire(const context_released& x, wire::ContextReleased& to) {
 }
 
 complaint from_wire(const wire::ContextReleased& from, context_released& x) {
-  x.context = take_context(from);
+  x.context = parse_context(from);
   x.from.value = from.from();
   return nullptr;
 }

@@ -25,7 +25,7 @@ void put_context(Header& to, const context_id& x) {
 }
 
 template <class Header>
-context_id take_context(const Header& from) {
+context_id parse_context(const Header& from) {
   return {{from.context_node()}, from.context_number()};
 }
 
@@ -36,7 +36,7 @@ void put_message(Header& to, const message_id& x) {
 }
 
 template <class Header>
-message_id take_message(const Header& from) {
+message_id parse_message(const Header& from) {
   return {from.message_number(), {from.message_node()}};
 }
 
@@ -47,8 +47,8 @@ void put_pass(Header& to, const Message& x) {
 }
 
 template <class Header, class Message>
-void take_pass(const Header& from, Message& x) {
-  x.context = take_context(from);
+void parse_pass(const Header& from, Message& x) {
+  x.context = parse_context(from);
   x.pass.value = from.pass();
 }
 
@@ -61,7 +61,7 @@ requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void put(fi
 }
 
 template <class Id>
-requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void take(const fixed64_list& from, std::vector<Id>& xs) {
+requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void parse(const fixed64_list& from, std::vector<Id>& xs) {
   xs.resize(static_cast<std::size_t>(from.size()));
   for (int i = 0; i < from.size(); ++i) {
     xs[static_cast<std::size_t>(i)].value = from[i];
@@ -77,7 +77,7 @@ inline void put(fixed64_list& nodes, fixed64_list& numbers, const std::vector<me
   }
 }
 
-inline complaint take(const fixed64_list& nodes, const fixed64_list& numbers, std::vector<message_id>& xs) {
+inline complaint parse(const fixed64_list& nodes, const fixed64_list& numbers, std::vector<message_id>& xs) {
   if (nodes.size() != numbers.size()) {
     return "a list of message ids has not as many nodes as numbers";
   }
@@ -94,7 +94,7 @@ inline void put(wire::Purse& to, const purse& x) {
   put(*to.mutable_settled(), x.settled);
 }
 
-inline complaint take(const wire::Purse& from, purse& x) {
+inline complaint parse(const wire::Purse& from, purse& x) {
   constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // no weight is halved this often
   if (from.weight().empty()) {
     return "a purse without weight";
@@ -105,8 +105,8 @@ inline complaint take(const wire::Purse& from, purse& x) {
     }
   }
   x.weight.assign(from.weight().begin(), from.weight().end());
-  take(from.begun(), x.begun);
-  take(from.settled(), x.settled);
+  parse(from.begun(), x.begun);
+  parse(from.settled(), x.settled);
   return nullptr;
 }
 
@@ -128,7 +128,7 @@ void put_values(Header& to, const attributes& xs) {
 }
 
 template <class Header>
-complaint take_values(const Header& from, attributes& xs) {
+complaint parse_values(const Header& from, attributes& xs) {
   xs.clear();
   for (const wire::Attribute& entry : from.values()) {
     attribute x;
@@ -166,10 +166,10 @@ inline void put_joint(wire::Joint& to, const autograd_message& x) {
 }
 
 template <class Header>
-complaint take_joint(const Header& from, autograd_message& x) {
+complaint parse_joint(const Header& from, autograd_message& x) {
   const wire::Joint& joint = from.joint();
-  x.context = take_context(joint);
-  x.message = take_message(joint);
+  x.context = parse_context(joint);
+  x.message = parse_message(joint);
   if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size()) {
     return "requires_grad has not as many entries as there are tensors";
   }
@@ -199,7 +199,7 @@ void put_address(Header& to, const Message& x) {
 }
 
 template <class Header, class Message>
-complaint take_address(const Header& from, Message& x) {
+complaint parse_address(const Header& from, Message& x) {
   if (from.port() > std::numeric_limits<std::uint16_t>::max()) {
     return "a port is above 65535";
   }
@@ -219,7 +219,7 @@ void put_members(Header& to, const std::vector<member>& xs) {
 }
 
 template <class Header>
-complaint take_members(const Header& from, std::vector<member>& xs) {
+complaint parse_members(const Header& from, std::vector<member>& xs) {
   for (const wire::Member& entry : from.members()) {
     if (entry.id() == 0) {  // checked before memory is allocated: entries without fields are the cheapest to send
       return "a member of a list has no id";
@@ -228,7 +228,7 @@ complaint take_members(const Header& from, std::vector<member>& xs) {
   xs.clear();
   xs.reserve(static_cast<std::size_t>(from.members_size()));
   for (const wire::Member& entry : from.members()) {
-    if (complaint bad = take_address(entry, xs.emplace_back())) {
+    if (complaint bad = parse_address(entry, xs.emplace_back())) {
       return bad;
     }
   }

@@ -29,7 +29,7 @@ bool has_all_of(const wire::NodeStatus& from, int peers) {
          (from.bytes_read_size() == peers || from.bytes_read_size() == 0);
 }
 
-complaint take_peer(const wire::NodeStatus& from, int i, peer_status& x) {
+complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
   if (from.peer_ports(i) > std::numeric_limits<std::uint16_t>::max()) {
     return "a port is above 65535";
   }
@@ -69,7 +69,7 @@ void to_wire(const node_status& x, wire::NodeStatus& to) {
 }
 
 complaint from_wire(const wire::NodeStatus& from, node_status& x) {
-  if (complaint bad = take_address(from.self(), x.self)) {
+  if (complaint bad = parse_address(from.self(), x.self)) {
     return bad;
   }
   x.uptime_ns = from.uptime_ns();
@@ -94,7 +94,7 @@ complaint from_wire(const wire::NodeStatus& from, node_status& x) {
   x.peers.clear();
   x.peers.resize(static_cast<std::size_t>(peers));
   for (int i = 0; i < peers; ++i) {
-    if (complaint bad = take_peer(from, i, x.peers[static_cast<std::size_t>(i)])) {
+    if (complaint bad = parse_peer(from, i, x.peers[static_cast<std::size_t>(i)])) {
       return bad;
     }
   }

@@ -35,11 +35,11 @@ class pool_observer : public blocking_observer {
   void blocked() override {
     blocked_ns_ = support::steady_ns();
     if (outer_ != nullptr) outer_->blocked();
-    caf::anon_send(here_.face(), support::blocked_atom::value);
+    caf::anon_send(here_.gateway(), support::blocked_atom::value);
   }
   void resumed() override {
     waited_ns_ += support::steady_ns() - blocked_ns_;
-    caf::anon_send(here_.face(), support::resumed_atom::value);
+    caf::anon_send(here_.gateway(), support::resumed_atom::value);
     if (outer_ != nullptr) outer_->resumed();
   }
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
@@ -52,7 +52,7 @@ class pool_observer : public blocking_observer {
 };
 
 std::vector<at::Tensor> received(autograd_message& payload) {
-  devices::place(payload.tensors, payload.devices, "argument");
+  devices::move_to_devices(payload.tensors, payload.devices, "argument");
   if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
 }
@@ -131,7 +131,7 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
     give_back(nullptr);
   else
     here.transfers().post(std::exchange(job->arriving, {}), std::move(give_back));
-  caf::anon_send(here.face(), support::free_atom::value, worker);
+  caf::anon_send(here.gateway(), support::free_atom::value, worker);
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {

@@ -6,7 +6,7 @@
 
 #include <caf/send.hpp>
 
-#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -25,18 +25,18 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     }
   }
   if (auto id = job->request.payload.context) {
-    if (!here_.directory().face(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
+    if (!here_.directory().gateway(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
     job->record = contexts_.find(id).record;
     if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail(*job, contexts_.unknown(id));
     job->record->brief(job->request);
   }
   here_.directory().sent(job->to, job->request.payload.tensors);
-  if (arriving.events.empty()) return caf::anon_send(here_.face(), std::move(job));
+  if (arriving.events.empty()) return caf::anon_send(here_.gateway(), std::move(job));
   job->late = true;
-  caf::anon_send(here_.face(), job);  // it fails the call in time
-  here_.transfers().post(std::move(arriving), [face = here_.face(), job = std::move(job)](std::exception_ptr failure) {
+  caf::anon_send(here_.gateway(), job);  // it fails the call in time
+  here_.transfers().post(std::move(arriving), [gateway = here_.gateway(), job = std::move(job)](std::exception_ptr failure) {
     if (failure) job->not_copied = contracts::not_copied(failure);
-    caf::anon_send(face, support::arrived_atom::value, job);
+    caf::anon_send(gateway, support::arrived_atom::value, job);
   });
 }
 
@@ -64,11 +64,11 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
     // an answer without a picture is an answer
   }
   const auto end_ns = support::steady_ns();
-  tracing::place_within(spans, job.begin_ns, end_ns);
+  tracing::fit_within(spans, job.begin_ns, end_ns);
   spans.insert(spans.begin(), {job.label, "request", job.begin_ns, end_ns, {}});
-  const auto lane = job.slot == 0 ? std::string() : "calls " + std::to_string(job.slot);
+  const auto track = job.slot == 0 ? std::string() : "calls " + std::to_string(job.slot);
   for (auto& span : spans) {
-    span.lane = lane;
+    span.track = track;
     job.spans ? job.spans->add(std::move(span)) : here_.recorder().record(std::move(span));
   }
   std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ class node_services;
 
 namespace troupe::calls {
 
-/// Begins and ends the calls that this node makes. Between begin and end a call belongs to the `peer` actor. Any thread may use it.
+/// Begins and ends the calls that this node makes. Between begin and end a call belongs to the `gateway` actor. Any thread may use it.
 ///   OG-1  the first finish() or fail() decides how the call ended; it alone completes the call's future.
 class outgoing_calls {
  public:

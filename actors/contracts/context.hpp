@@ -30,7 +30,7 @@ struct backward_job {
 using backward_job_ptr = std::shared_ptr<backward_job>;
 
 /// Gathers the gradients of a distributed autograd context on one node, and starts the passes that have to wait for them. What
-/// threads and other actors ask for is in the context's record; messages of passes go from `peer` to the pass's graph task.
+/// threads and other actors ask for is in the context's record; messages of passes go from `gateway` to the pass's graph task.
 ///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Every call
 ///         carries the numbers of failed passes: a node that heard of no abort drops the gradients of such a pass. If gradients
 ///         can't be added up, every later request for gradients fails; they are never left out in silence.
@@ -38,12 +38,12 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///   CO-5  after the release no send, gradient or graph task of the context is left.
 ///   CO-7  a request for gradients that waits at the release fails, also that of a call that is about to run.
 ///   CO-8  no later pass changes gradients that the context has handed out.
-using context_actor =
-  caf::typed_actor<caf::reacts_to<backward_job_ptr>,  // a pass that has to wait for gradients of earlier passes
-                   caf::replies_to<support::take_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
-                   caf::reacts_to<gradients_wish_ptr>,                        // likewise, as a future
-                   caf::replies_to<pass_history_ptr>::with<gradients_ptr>,    // likewise, with this history of passes
-                   caf::reacts_to<support::close_atom>>;  // the context is released on this node: release it on its peers
+using context_actor = caf::typed_actor<
+  caf::reacts_to<backward_job_ptr>,                               // a pass that has to wait for gradients of earlier passes
+  caf::replies_to<support::gradients_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
+  caf::reacts_to<gradients_wish_ptr>,                             // likewise, as a future
+  caf::replies_to<pass_history_ptr>::with<gradients_ptr>,         // likewise, with this history of passes
+  caf::reacts_to<support::close_atom>>;  // the context is released on this node: release it on its peers
 
 }  // namespace troupe::contracts
 

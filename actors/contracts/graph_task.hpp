@@ -30,15 +30,16 @@ using table_ptr = std::shared_ptr<engine::gradient_table>;
 ///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.
 ///   GA-3  the gradients that it hands out are those of all bursts. The last burst may still be away when the pass is complete.
 ///   GA-4  after an abort the buffers of the task are freed before the answer leaves.
-using graph_task_actor = caf::typed_actor<
-  caf::reacts_to<support::start_atom>,  // the initiator's: the roots are ready
-  caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
-  caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
-  caf::reacts_to<burst_ptr>,  // back from a worker
-  caf::reacts_to<peer_down>,
-  caf::replies_to<support::take_atom>::with<table_ptr>,  // the pass is complete: hands out its gradients, once (null: none)
-  caf::reacts_to<support::deadline_atom>,
-  caf::reacts_to<support::close_atom>>;  // the context is gone: stop, free everything
+using graph_task_actor = caf::typed_actor<caf::reacts_to<support::start_atom>,  // the initiator's: the roots are ready
+                                          caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>,
+                                          caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
+                                          caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
+                                          caf::reacts_to<burst_ptr>,  // back from a worker
+                                          caf::reacts_to<peer_down>,
+                                          caf::replies_to<support::gradients_atom>::with<
+                                            table_ptr>,  // the pass is complete: hands out its gradients, once (null: none)
+                                          caf::reacts_to<support::deadline_atom>,
+                                          caf::reacts_to<support::close_atom>>;  // the context is gone: stop, free everything
 
 }  // namespace troupe::contracts
 

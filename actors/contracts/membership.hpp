@@ -18,10 +18,10 @@
 
 namespace troupe::contracts {
 
-/// Local news: a peer is up. `face` is its published `peer` actor.
+/// Local news: a peer is up. `gateway` is its `gateway` actor.
 struct peer_up {
   member who;
-  caf::strong_actor_ptr face;
+  caf::strong_actor_ptr gateway;
 };
 
 /// Local news: a peer went down or left.
@@ -46,7 +46,7 @@ using membership_actor = caf::typed_actor<
   caf::replies_to<support::leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
   caf::replies_to<support::clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus ours, ns
 
-/// The same as its node sees it: told once where it listens (its own face and port), and its own timers.
+/// The same as its node sees it: told once where it listens (its own gateway and port), and its own timers.
 using membership_host = membership_actor::extend<caf::reacts_to<support::listen_atom, caf::strong_actor_ptr, std::uint16_t>,
                                                  caf::reacts_to<support::tick_atom, std::uint64_t>>;
 

@@ -40,13 +40,13 @@ using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 struct incoming_offer {
   tensor_offer offer;
   memory_mark given;
-  caf::response_promise promise;  // delivered by `peer` only
+  caf::response_promise promise;  // delivered by `gateway` only
   std::optional<error> failure;
 };
 using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 
 /// The thread that reads offered elements, one offer after another, so that the network thread copies none of them.
-///   MR-1  every offer goes back to `peer`, read or with a failure.
+///   MR-1  every offer goes back to `gateway`, read or with a failure.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
 
 }  // namespace troupe::contracts

@@ -80,7 +80,7 @@ void meet(Self self, const join_ptr& task, const std::vector<member>& others) {
 }
 
 template <class Self>
-void welcomed(Self self, const target& to, const welcome& answer, const caf::strong_actor_ptr& face) {
+void welcomed(Self self, const target& to, const welcome& answer, const caf::strong_actor_ptr& gateway) {
   auto& st = self->state;
   if (st.leaving) {
     settle(self, to.task, to.first, stopping_error(st));
@@ -95,11 +95,11 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
       if (const auto* rival = living_rival(self, who); rival != nullptr)
         objection = "the name of node " + describe(who) + " is taken by node " + describe(rival->who);
     if (!objection.empty()) {
-      caf::anon_send(caf::actor_cast<caf::actor>(face), farewell{st.table.self().id, objection});
+      caf::anon_send(caf::actor_cast<caf::actor>(gateway), farewell{st.table.self().id, objection});
       settle(self, to.task, to.first, make_error(errc::refused, std::move(objection)));
       return;
     }
-    admit(self, who, face);
+    admit(self, who, gateway);
   }
   if (to.first) to.task->first = who;
   to.task->met.insert(who.id);
@@ -110,7 +110,7 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
 template <class Self>
 void try_to_reach(Self self, const target_ptr& to);
 
-// Tries again for a while what may yet come right: nobody listens, a handshake was cut, the face knows nobody yet. A
+// Tries again for a while what may yet come right: nobody listens, a handshake was cut, the gateway knows nobody yet. A
 // greeting that is not answered is repeated until the deadline: where two nodes dial each other at one moment, CAF drops one
 // of their connections, and with bad luck what was sent through it.
 template <class Self>
@@ -128,14 +128,14 @@ void unreached(Self self, const target_ptr& to, const char* missing, const caf::
 }
 
 template <class Self>
-void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& face, nanoseconds left) {
+void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gateway, nanoseconds left) {
   const auto& own = self->state.table.self();
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
-    ->request(caf::actor_cast<caf::actor>(face), patience,
+    ->request(caf::actor_cast<caf::actor>(gateway), patience,
               hello{own.name, own.id, own.host, own.port, protocol_version, self->state.table.members()},
-              self->state.options.face)
-    .then([=](const welcome& answer) { welcomed(self, *to, answer, face); },
+              self->state.options.gateway)
+    .then([=](const welcome& answer) { welcomed(self, *to, answer, gateway); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
 }
 
@@ -145,9 +145,9 @@ void try_to_reach(Self self, const target_ptr& to) {
   const auto left = [=] { return nanoseconds(std::max<std::int64_t>(to->until_ns - self->state.options.clock(), 1)); };
   self->request(st.options.connector, left(), caf::connect_atom::value, to->host, to->port, std::int64_t{left().count()})
     .then(
-      [=](const caf::node_id&, const caf::strong_actor_ptr& face, const std::set<std::string>&) {
-        if (face != nullptr)
-          say_hello(self, to, face, left());
+      [=](const caf::node_id&, const caf::strong_actor_ptr& gateway, const std::set<std::string>&) {
+        if (gateway != nullptr)
+          say_hello(self, to, gateway, left());
         else
           unreached(self, to, "answer", caf::sec::unexpected_message);
       },
@@ -179,7 +179,7 @@ void meet_friends(Self self, const hello& from) {
 }  // namespace
 
 template <class Self>
-void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf::typed_response_promise<welcome> promise) {
+void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise) {
   auto& st = self->state;
   const auto& own = st.table.self();
   if (st.leaving) {
@@ -197,21 +197,22 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf:
                                                 std::to_string(protocol_version) + "; run one release of troupe on both"));
     return;
   }
-  auto objection = face == nullptr ? "the greeting of " + describe(who) + " came without a face" : st.table.objection(who);
+  auto objection =
+    gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
   if (!objection.empty()) {
     promise.deliver(make_error(errc::refused, std::move(objection)));
     return;
   }
   const auto* rival = living_rival(self, who);
   if (rival == nullptr) {
-    admit(self, who, face);
+    admit(self, who, gateway);
     promise.deliver(make_welcome(self));
     meet_friends(self, from);
     return;
   }
   // ME-4 protects living nodes: ask the one that holds the name.
   const auto held_by = rival->who;
-  self->request(caf::actor_cast<caf::actor>(rival->face), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
+  self->request(caf::actor_cast<caf::actor>(rival->gateway), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
     .then(
       [=](const heartbeat_seen&) mutable {
         promise.deliver(make_error(
@@ -219,7 +220,7 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf:
       },
       [=](const caf::error&) {
         give_up(self, held_by.id, "did not answer when another node claimed its name");
-        greet(self, from, face, promise);
+        greet(self, from, gateway, promise);
       });
 }
 

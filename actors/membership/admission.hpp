@@ -12,7 +12,7 @@ namespace troupe::membership {
 /// Answers a greeting: admits the node that greets, or refuses it with a reason. A name that is in use is taken from its holder only if
 /// the holder does not answer (ME-4).
 template <class Self>
-void greet(Self self, const hello& from, const caf::strong_actor_ptr& face, caf::typed_response_promise<welcome> promise);
+void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
 
 /// Connects to host:port, greets the node there and all nodes that it knows, then answers the task's promise.
 template <class Self>

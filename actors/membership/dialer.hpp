@@ -17,7 +17,7 @@ namespace troupe::membership {
 /// Connects to the node at host:port with CAF's middleman; another program may listen there. The middleman alone does not serve for an
 /// address that a person typed: it blocks while it connects and trusts any answer. If a program accepts the connection and stays
 /// silent, the middleman waits for ever and keeps the actor system from ending.
-///   DI-1  an answer comes by the deadline: the face, or an error. The error comes at once if the system gives no thread to dial with.
+///   DI-1  an answer comes by the deadline: the gateway, or an error. The error comes at once if the system gives no thread to dial with.
 ///   DI-2  the middleman is asked only after the other side has begun CAF's handshake on a connection made for that.
 ///   DI-3  many addresses are dialled at once; all attempts end within 20 ms of the dialer's exit (and a name's look-up).
 /// Errors: request_timeout, cannot_connect_to_node, unexpected_message for a program that is no CAF node, and, with a text,

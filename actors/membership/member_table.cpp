@@ -54,8 +54,8 @@ const known_peer* member_table::rival(const member& who) const {
 }
 
 known_peer* member_table::find(node_id id) {
-  auto place = peers_.find(id);
-  return place == peers_.end() ? nullptr : &place->second;
+  auto found = peers_.find(id);
+  return found == peers_.end() ? nullptr : &found->second;
 }
 
 known_peer* member_table::find_name(const std::string& name) {
@@ -64,32 +64,32 @@ known_peer* member_table::find_name(const std::string& name) {
   return nullptr;
 }
 
-known_peer* member_table::find_face(const caf::actor_addr& face) {
+known_peer* member_table::find_gateway(const caf::actor_addr& gateway) {
   for (auto& [id, peer] : peers_)
-    if (face == peer.face) return &peer;
+    if (gateway == peer.gateway) return &peer;
   return nullptr;
 }
 
-known_peer& member_table::add(const member& who, caf::strong_actor_ptr face, std::int64_t now_ns) {
+known_peer& member_table::add(const member& who, caf::strong_actor_ptr gateway, std::int64_t now_ns) {
   auto& peer = peers_[who.id];
   peer.who = who;
-  peer.face = std::move(face);
+  peer.gateway = std::move(gateway);
   peer.seen_ns = now_ns;
   return peer;
 }
 
 std::optional<known_peer> member_table::remove(node_id id, const std::string& reason) {
-  auto place = peers_.find(id);
-  if (place == peers_.end()) return std::nullopt;
-  auto result = std::move(place->second);
-  peers_.erase(place);
+  auto found = peers_.find(id);
+  if (found == peers_.end()) return std::nullopt;
+  auto result = std::move(found->second);
+  peers_.erase(found);
   gone_[id] = reason;
   return result;
 }
 
 const std::string* member_table::gone(node_id id) const {
-  auto place = gone_.find(id);
-  return place == gone_.end() ? nullptr : &place->second;
+  auto found = gone_.find(id);
+  return found == gone_.end() ? nullptr : &found->second;
 }
 
 std::vector<node_id> member_table::beat() {

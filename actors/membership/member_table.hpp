@@ -33,7 +33,7 @@ class clock_estimate {
 /// A peer that is up.
 struct known_peer {
   member who;
-  caf::strong_actor_ptr face;
+  caf::strong_actor_ptr gateway;
   std::int64_t seen_ns = 0;  // when it last answered, our clock
   int missed = 0;            // heartbeats in a row without an answer
   bool answered = true;      // the last heartbeat
@@ -62,10 +62,10 @@ class member_table {
 
   known_peer* find(node_id id);
   known_peer* find_name(const std::string& name);
-  known_peer* find_face(const caf::actor_addr& face);
+  known_peer* find_gateway(const caf::actor_addr& gateway);
   const std::unordered_map<node_id, known_peer>& peers() const noexcept { return peers_; }
 
-  known_peer& add(const member& who, caf::strong_actor_ptr face, std::int64_t now_ns);
+  known_peer& add(const member& who, caf::strong_actor_ptr gateway, std::int64_t now_ns);
 
   /// Takes a peer out for good; its id can't come back, its name is free.
   std::optional<known_peer> remove(node_id id, const std::string& reason);

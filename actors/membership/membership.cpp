@@ -24,18 +24,18 @@ template <class Self>
 caf::result<contracts::peer_up> find(Self self, const std::string& name, node_id id, std::int64_t left_ns) {
   auto& st = self->state;
   if (st.leaving) return stopping_error(st);
-  if (name == st.table.self().name || id == st.table.self().id) return contracts::peer_up{st.table.self(), st.options.face};
+  if (name == st.table.self().name || id == st.table.self().id) return contracts::peer_up{st.table.self(), st.options.gateway};
   if (const auto* peer = name.empty() ? st.table.find(id) : st.table.find_name(name))
-    return contracts::peer_up{peer->who, peer->face};
+    return contracts::peer_up{peer->who, peer->gateway};
   auto promise = self->template make_response_promise<contracts::peer_up>();
-  const auto place = st.searches.insert(st.searches.end(), {name, id, 0, promise});
-  // The timer goes when the search does: `place` is good whenever it fires.
-  place->timer = after(self, nanoseconds(std::clamp<std::int64_t>(left_ns, 0, longest_ns)), [=] {
+  const auto search = st.searches.insert(st.searches.end(), {name, id, 0, promise});
+  // The timer goes when the search does: `search` is good whenever it fires.
+  search->timer = after(self, nanoseconds(std::clamp<std::int64_t>(left_ns, 0, longest_ns)), [=] {
     auto& here = self->state;
-    const auto wanted = place->name.empty() ? to_string(place->id) : place->name;
-    place->promise.deliver(make_error(errc::unknown_peer, "no peer '" + wanted + "' became known within " +
-                                                            milliseconds_text(left_ns) + "; up are: " + here.table.names()));
-    here.searches.erase(place);
+    const auto wanted = search->name.empty() ? to_string(search->id) : search->name;
+    search->promise.deliver(make_error(errc::unknown_peer, "no peer '" + wanted + "' became known within " +
+                                                             milliseconds_text(left_ns) + "; up are: " + here.table.names()));
+    here.searches.erase(search);
   });
   return promise;
 }
@@ -58,8 +58,8 @@ caf::result<caf::unit_t> leave(Self self, const std::string& reason) {
     if (--*open == 0) promise.deliver(caf::unit);
   };
   for (const auto& [id, peer] : st.table.peers()) {
-    self->demonitor(peer.face->address());
-    self->request(caf::actor_cast<caf::actor>(peer.face), st.options.heartbeat, farewell{st.table.self().id, reason})
+    self->demonitor(peer.gateway->address());
+    self->request(caf::actor_cast<caf::actor>(peer.gateway), st.options.heartbeat, farewell{st.table.self().id, reason})
       .then([=] { heard(); }, [=](const caf::error&) { heard(); });
   }
   return promise;
@@ -73,7 +73,7 @@ void beat(Self self) {
     const auto* peer = st.table.find(id);
     const bool mute = peer->missed >= member_table::most_misses;
     // On a slow network answers may wait behind much else that comes.
-    if (!mute && st.options.has_heard(peer->face->node(), 2 * st.options.heartbeat)) continue;
+    if (!mute && st.options.has_heard(peer->gateway->node(), 2 * st.options.heartbeat)) continue;
     const auto silence = milliseconds_text(st.options.clock() - peer->seen_ns);
     give_up(self, id, mute ? "no answer to a heartbeat for " + silence : "no sign of life for " + silence);
   }
@@ -84,9 +84,9 @@ void beat(Self self) {
 template <class Self>
 void lost(Self self, const caf::down_msg& down) {
   auto& st = self->state;
-  if (const auto* peer = st.table.find_face(down.source))
-    take_down(self, peer->who.id,
-              down.reason == caf::exit_reason::remote_link_unreachable ? "connection lost" : "its node stopped");
+  if (const auto* peer = st.table.find_gateway(down.source))
+    declare_down(self, peer->who.id,
+                 down.reason == caf::exit_reason::remote_link_unreachable ? "connection lost" : "its node stopped");
   std::erase_if(st.subscribers, [&](const caf::actor& subscriber) { return subscriber.address() == down.source; });
 }
 
@@ -111,7 +111,7 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
   self->set_down_handler([self](caf::down_msg& down) { lost(self, down); });
   after(self, st.options.heartbeat, [self] { beat(self); });
   const auto when_listening = [self](std::function<void()> run) {
-    if (self->state.options.face == nullptr && !self->state.leaving)
+    if (self->state.options.gateway == nullptr && !self->state.leaving)
       self->state.until_listening.push_back(std::move(run));
     else
       run();
@@ -131,9 +131,9 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
     [=](support::find_atom, const std::string& name, std::int64_t left_ns) { return find(self, name, {}, left_ns); },
     [=](support::find_atom, node_id id, std::int64_t left_ns) { return find(self, {}, id, left_ns); },
     [=](support::list_atom) { return self->state.table.members(); },
-    [=](const hello& from, const caf::strong_actor_ptr& face) -> caf::result<welcome> {
+    [=](const hello& from, const caf::strong_actor_ptr& gateway) -> caf::result<welcome> {
       auto promise = self->template make_response_promise<welcome>();
-      when_listening([=] { greet(self, from, face, promise); });
+      when_listening([=] { greet(self, from, gateway, promise); });
       return promise;
     },
     [=](const heartbeat& from) -> caf::result<heartbeat_seen> {
@@ -147,12 +147,12 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
       return make_error(errc::unknown_peer,
                         "node '" + here.table.self().name + "' was not greeted by node " + to_string(from.from));
     },
-    [=](const farewell& from) { take_down(self, from.from, "left: " + from.reason); },
+    [=](const farewell& from) { declare_down(self, from.from, "left: " + from.reason); },
     [=](support::subscribe_atom, const caf::actor& subscriber) {
       auto& here = self->state;
       self->monitor(subscriber);
       here.subscribers.push_back(subscriber);
-      for (const auto& [id, peer] : here.table.peers()) caf::anon_send(subscriber, contracts::peer_up{peer.who, peer.face});
+      for (const auto& [id, peer] : here.table.peers()) caf::anon_send(subscriber, contracts::peer_up{peer.who, peer.gateway});
     },
     [=](support::leave_atom, const std::string& reason) { return leave(self, reason); },
     [=](support::clock_atom, node_id of) -> caf::result<std::int64_t> {
@@ -161,9 +161,9 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
       if (const auto* peer = here.table.find(of)) return peer->clock.offset_ns();
       return make_error(errc::unknown_peer, "no peer has the id " + to_string(of) + "; up are: " + here.table.names());
     },
-    [=](support::listen_atom, const caf::strong_actor_ptr& face, std::uint16_t port) {
+    [=](support::listen_atom, const caf::strong_actor_ptr& gateway, std::uint16_t port) {
       auto& here = self->state;
-      here.options.face = face;
+      here.options.gateway = gateway;
       here.table.set_port(port);
       for (const auto& run : std::exchange(here.until_listening, {})) run();
     },

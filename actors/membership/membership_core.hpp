@@ -35,19 +35,19 @@ std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<voi
 
 /// A peer is down: tells the subscribers, once.
 template <class Self>
-void take_down(Self self, node_id id, const std::string& reason) {
+void declare_down(Self self, node_id id, const std::string& reason) {
   auto& st = self->state;
   auto peer = st.table.remove(id, reason);
   if (!peer) return;
-  self->demonitor(peer->face->address());
+  self->demonitor(peer->gateway->address());
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_down{peer->who, reason});
 }
 
 /// Takes a peer down that does not answer, and cuts its connection. The messages that waited there are dropped.
 template <class Self>
 void give_up(Self self, node_id id, const std::string& reason) {
-  if (const auto* peer = self->state.table.find(id)) cut_connection(self->system(), peer->face->node());
-  take_down(self, id, reason);
+  if (const auto* peer = self->state.table.find(id)) cut_connection(self->system(), peer->gateway->node());
+  declare_down(self, id, reason);
 }
 
 /// Asks the peer for a sign of life.
@@ -56,12 +56,12 @@ void send_heartbeat(Self self, node_id to) {
   auto& st = self->state;
   const auto* peer = st.table.find(to);
   if (peer == nullptr) return;
-  const auto face = caf::actor_cast<caf::actor>(peer->face);
+  const auto gateway = caf::actor_cast<caf::actor>(peer->gateway);
   // From a peer whose answers are late any answer counts.
   const bool late = peer->missed >= member_table::allowed_misses;
   const auto patience = st.options.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = st.options.clock();
-  self->request(face, patience, heartbeat{st.table.self().id, sent_ns})
+  self->request(gateway, patience, heartbeat{st.table.self().id, sent_ns})
     .then(
       [=](const heartbeat_seen& seen) {
         auto* known = self->state.table.find(to);
@@ -73,24 +73,24 @@ void send_heartbeat(Self self, node_id to) {
       [=](const caf::error& problem) {
         // beat() counts silence; but a peer that says that we are gone will not talk to us again.
         if (problem == errc::refused)
-          take_down(self, to, std::string("it no longer knows this node: ") + to_exception(problem).what());
+          declare_down(self, to, std::string("it no longer knows this node: ") + to_exception(problem).what());
       });
 }
 
 /// A peer is up: tells the subscribers and the requests that searched for it.
 template <class Self>
-void admit(Self self, const member& who, const caf::strong_actor_ptr& face) {
+void admit(Self self, const member& who, const caf::strong_actor_ptr& gateway) {
   auto& st = self->state;
-  st.table.add(who, face, st.options.clock());
-  self->monitor(face);
-  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_up{who, face});
+  st.table.add(who, gateway, st.options.clock());
+  self->monitor(gateway);
+  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_up{who, gateway});
   for (auto i = st.searches.begin(); i != st.searches.end();) {
     if (i->name != who.name && i->id != who.id) {
       ++i;
       continue;
     }
     st.timers.erase(i->timer);
-    i->promise.deliver(contracts::peer_up{who, face});
+    i->promise.deliver(contracts::peer_up{who, gateway});
     i = st.searches.erase(i);
   }
   send_heartbeat(self, who.id);
@@ -102,7 +102,7 @@ const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;
   const auto* rival = st.table.rival(who);
   if (rival == nullptr || who.port == 0 || rival->who.port != who.port || rival->who.host != who.host) return rival;
-  take_down(self, rival->who.id, "replaced by a restarted node at the same address");
+  declare_down(self, rival->who.id, "replaced by a restarted node at the same address");
   return nullptr;
 }
 

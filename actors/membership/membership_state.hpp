@@ -23,9 +23,9 @@
 namespace troupe::membership {
 
 struct membership_options {
-  member self;                 // name, id and the host that others reach it at; the port too if `face` is set
-  caf::strong_actor_ptr face;  // the node's published `peer`; null: greetings and joins wait until (listen, face, port)
-  caf::actor connector;        // answers (connect, host, port, deadline in ns) as a dialer does; null: a dialer of its own
+  member self;                    // name, id and the host that others reach it at; the port too if `gateway` is set
+  caf::strong_actor_ptr gateway;  // the node's `gateway` actor; null: greetings and joins wait until (listen, gateway, port)
+  caf::actor connector;           // answers (connect, host, port, deadline in ns) as a dialer does; null: a dialer of its own
   std::chrono::nanoseconds heartbeat{250'000'000};
   std::chrono::nanoseconds patience{5'000'000'000};  // how long a join tries a port again where nobody listens yet
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock

@@ -21,12 +21,12 @@ std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-void peer_directory::add(const member& who, caf::strong_actor_ptr face) {
+void peer_directory::add(const member& who, caf::strong_actor_ptr gateway) {
   std::lock_guard lock(mutex_);
   if (down_.contains(who.id)) return;  // old news
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
-  up_[who.id] = entry{who, std::move(face)};
+  up_[who.id] = entry{who, std::move(gateway)};
   traffic_[who.id].who = who;
 }
 
@@ -49,16 +49,16 @@ void peer_directory::clear() {
   ids_.clear();
 }
 
-caf::strong_actor_ptr peer_directory::face(node_id id) const {
+caf::strong_actor_ptr peer_directory::gateway(node_id id) const {
   std::lock_guard lock(mutex_);
   auto found = up_.find(id);
-  return found == up_.end() ? nullptr : found->second.face;
+  return found == up_.end() ? nullptr : found->second.gateway;
 }
 
-caf::strong_actor_ptr peer_directory::face(const std::string& name) const {
+caf::strong_actor_ptr peer_directory::gateway(const std::string& name) const {
   std::lock_guard lock(mutex_);
   auto found = ids_.find(name);
-  return found == ids_.end() ? nullptr : up_.at(found->second).face;
+  return found == ids_.end() ? nullptr : up_.at(found->second).gateway;
 }
 
 std::optional<node_id> peer_directory::find(const std::string& name) const {

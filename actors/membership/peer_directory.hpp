@@ -17,7 +17,7 @@
 
 namespace troupe::membership {
 
-/// Which nodes are up, their addresses, and the traffic between them and this node. The node's `peer` actor writes it as news arrives;
+/// Which nodes are up, their addresses, and the traffic between them and this node. The node's `gateway` actor writes it as news arrives;
 /// every thread may read it.
 ///   PD-1  a node is in it from its peer_up to its peer_down and never again; this node is always in it.
 ///   PD-2  the traffic with the last 64 nodes that went down is still known.
@@ -25,16 +25,16 @@ class peer_directory {
  public:
   struct entry {
     member who;
-    caf::strong_actor_ptr face;
+    caf::strong_actor_ptr gateway;
   };
 
-  void add(const member& who, caf::strong_actor_ptr face);
+  void add(const member& who, caf::strong_actor_ptr gateway);
   void remove(node_id id);
   void clear();
 
-  /// The node's face; null if it is not up.
-  caf::strong_actor_ptr face(node_id id) const;
-  caf::strong_actor_ptr face(const std::string& name) const;
+  /// The node's gateway; null if it is not up.
+  caf::strong_actor_ptr gateway(node_id id) const;
+  caf::strong_actor_ptr gateway(const std::string& name) const;
   /// The node with this name that is up; empty if there is none.
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.

@@ -10,10 +10,10 @@ namespace {
 
 constexpr auto capacity = ring_writer::capacity;
 
-std::size_t place_of(std::uint64_t position) { return static_cast<std::size_t>(position % capacity); }
+std::size_t offset_of(std::uint64_t position) { return static_cast<std::size_t>(position % capacity); }
 
 /// True for exactly one of the callers that ask while the flag is set.
-bool take(std::atomic<std::uint32_t>& flag) { return flag.load() != 0 && flag.exchange(0) != 0; }
+bool clear_if_set(std::atomic<std::uint32_t>& flag) { return flag.load() != 0 && flag.exchange(0) != 0; }
 
 }  // namespace
 
@@ -34,22 +34,22 @@ std::optional<std::size_t> ring_writer::write(const char* from, std::size_t byte
   if (!free) return std::nullopt;
   const auto taken = std::min({bytes, *free, most_at_once});
   if (taken == 0) return 0;
-  if (*free == capacity && place_of(written_) >= rewinds_from) {
-    skipped_to_ = written_ + capacity - place_of(written_);
+  if (*free == capacity && offset_of(written_) >= rewinds_from) {
+    skipped_to_ = written_ + capacity - offset_of(written_);
     shared_.skips_from.store(written_, std::memory_order_relaxed);
     shared_.skips_to.store(skipped_to_, std::memory_order_relaxed);
     written_ = skipped_to_;
   }
-  const auto place = place_of(written_);
-  const auto first = std::min(taken, capacity - place);
-  std::memcpy(bytes_ + place, from, first);
+  const auto offset = offset_of(written_);
+  const auto first = std::min(taken, capacity - offset);
+  std::memcpy(bytes_ + offset, from, first);
   std::memcpy(bytes_, from + first, taken - first);
   written_ += taken;
   shared_.written.store(written_);
   return taken;
 }
 
-bool ring_writer::has_to_wake_reader() { return take(shared_.reader_sleeps); }
+bool ring_writer::has_to_wake_reader() { return clear_if_set(shared_.reader_sleeps); }
 
 bool ring_writer::may_sleep() {
   shared_.writer_waits.store(1);
@@ -69,9 +69,9 @@ std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {
     from = std::max(from, shared_.skips_to.load(std::memory_order_relaxed));
   if (written < from || written - from > capacity) return std::nullopt;
   const auto taken = std::min(bytes, static_cast<std::size_t>(written - from));
-  const auto place = place_of(from);
-  const auto first = std::min(taken, capacity - place);
-  std::memcpy(to, bytes_ + place, first);
+  const auto offset = offset_of(from);
+  const auto first = std::min(taken, capacity - offset);
+  std::memcpy(to, bytes_ + offset, first);
   std::memcpy(to + first, bytes_, taken - first);
   read_ = from + taken;
   shared_.read.store(read_);
@@ -81,7 +81,7 @@ std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {
 /// Room that does not suffice wakes nobody: more will come, as the reader reads on.
 bool ring_reader::has_to_wake_writer() {
   const auto unread = shared_.written.load(std::memory_order_relaxed) - read_;
-  return unread <= capacity - ring_writer::enough_room && take(shared_.writer_waits);
+  return unread <= capacity - ring_writer::enough_room && clear_if_set(shared_.writer_waits);
 }
 
 bool ring_reader::may_sleep() {

@@ -92,7 +92,7 @@ network_threads::~network_threads() {
 
 void network_threads::start() {
   for (int i = 0; i < 2; ++i) {
-    threads_.emplace_back([this] { take_turns(); });
+    threads_.emplace_back([this] { lead_or_follow(); });
     ::pthread_setname_np(threads_.back().native_handle(), "troupe.network");
   }
 }
@@ -169,17 +169,17 @@ void network_threads::wake_sleeper() noexcept {
   [[maybe_unused]] const auto written = ::write(bell_.get(), &once, sizeof once);
 }
 
-void network_threads::take_turns() {
+void network_threads::lead_or_follow() {
   serves = this;
   for (bool may_lead = true; !over_;)
-    if (may_lead && take())
+    if (may_lead && try_to_lead())
       run_jobs(lead());
     else
       may_lead = stand_by();
   serves = nullptr;
 }
 
-bool network_threads::take() noexcept {
+bool network_threads::try_to_lead() noexcept {
   if (led_.exchange(true, std::memory_order_acquire)) return false;
   leads = this;
   times_led_.fetch_add(1, std::memory_order_relaxed);

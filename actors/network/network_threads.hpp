@@ -86,8 +86,8 @@ class network_threads {
   };
 
   void start();
-  void take_turns();
-  bool take() noexcept;
+  void lead_or_follow();
+  bool try_to_lead() noexcept;
   void release() noexcept;
   std::optional<queued_job> lead();
   bool stand_by();

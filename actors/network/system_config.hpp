@@ -16,7 +16,7 @@ namespace troupe::network {
 /// How troupe sets up CAF: every message type registered, the network threads that take turns, and no file or command line read.
 ///   SC-1  only these constructors decide the settings: no caf-application.ini of the working folder, no option of the program.
 ///   SC-2  CAF never cuts a live connection because of silence: the heartbeats of membership decide who is up.
-class system_config : public caf::actor_system_config, public takes_tensors {
+class system_config : public caf::actor_system_config, public tensor_receiver {
  public:
   /// Chooses the deterministic scheduler (caf::scheduler::test_coordinator) and leaves the network out.
   struct for_tests {};

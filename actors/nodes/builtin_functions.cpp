@@ -22,19 +22,19 @@ namespace troupe::nodes {
 namespace {
 
 /// Takes a value out, so that what is left is the user's.
-attribute take(attributes& values, const char* name) {
+attribute extract(attributes& values, const char* name) {
   auto found = values.extract(name);
   if (found.empty()) throw error(errc::misuse, std::string("the call carries no value '") + name + "'");
   return std::move(found.mapped());
 }
 
 std::string take_text(attributes& values, const char* name) {
-  auto value = take(values, name);
+  auto value = extract(values, name);
   if (auto* text = std::get_if<std::string>(&value.value)) return std::move(*text);
   throw error(errc::misuse, std::string("the call's value '") + name + "' is not a text");
 }
 
-node_id take_owner(attributes& values) {
+node_id extract_owner(attributes& values) {
   const node_id owner{calls::number_from(values, calls::value_names::owner)};
   values.erase(calls::value_names::owner);
   return owner;
@@ -73,37 +73,37 @@ object_id give(node_parts& here, node_id owner, std::shared_ptr<Object> object) 
 
 call_reply create(node_parts& here, call_arguments& arguments) {
   auto type = take_text(arguments.values, calls::value_names::type);
-  const auto owner = take_owner(arguments.values);
+  const auto owner = extract_owner(arguments.values);
   const auto id = give(here, owner, here.objects.make_module(type, arguments.values));
   return {{}, {{calls::value_names::object, calls::to_attribute(id.number)}}};
 }
 
 call_reply create_script(node_parts& here, call_arguments& arguments) {
-  const auto owner = take_owner(arguments.values);
+  const auto owner = extract_owner(arguments.values);
   const auto id = give(here, owner, objects::load_script(arguments.tensor(0)));
   return {{}, {{calls::value_names::object, calls::to_attribute(id.number)}}};
 }
 
 call_reply drop(node_parts& here, call_arguments& arguments) {
-  if (arguments.target) here.objects.drop(arguments.target, take_owner(arguments.values));
+  if (arguments.target) here.objects.drop(arguments.target, extract_owner(arguments.values));
   return {};
 }
 
 call_reply lend(node_parts& here, call_arguments& arguments) {
-  const auto from = take_owner(arguments.values);
+  const auto from = extract_owner(arguments.values);
   const node_id to{calls::number_from(arguments.values, calls::value_names::to)};
   refuse_if_down(here, to);
   return {{}, {{calls::value_names::ticket, calls::to_attribute(here.objects.lend(arguments.target, from, to))}}};
 }
 
 call_reply take_loan(node_parts& here, call_arguments& arguments) {
-  const auto to = take_owner(arguments.values);
-  here.objects.take(arguments.target, calls::number_from(arguments.values, calls::value_names::ticket), to);
+  const auto to = extract_owner(arguments.values);
+  here.objects.accept_loan(arguments.target, calls::number_from(arguments.values, calls::value_names::ticket), to);
   return {};
 }
 
 call_reply select(node_parts& here, call_arguments& arguments) {
-  const auto owner = take_owner(arguments.values);
+  const auto owner = extract_owner(arguments.values);
   std::vector<std::string> names;
   for (std::size_t i = 0; arguments.values.contains(std::to_string(i)); ++i)
     names.push_back(get<std::string>(arguments.values, std::to_string(i)));
@@ -181,7 +181,7 @@ call_reply set_buffers(node_parts& here, call_arguments& arguments) {
 }
 
 call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
-  const auto owner = take_owner(arguments.values);
+  const auto owner = extract_owner(arguments.values);
   optimizer_settings settings{take_text(arguments.values, calls::value_names::type), {}};
   std::vector<std::shared_ptr<module>> modules;
   const std::string module_prefix = "module.";

@@ -11,7 +11,7 @@
 
 #include <caf/send.hpp>
 
-#include <troupe/actors/nodes/peer_shell.hpp>
+#include <troupe/actors/nodes/gateway_shell.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
@@ -22,16 +22,16 @@ namespace troupe::nodes {
 
 inline constexpr std::chrono::milliseconds shortest_limit{1};
 
-/// The handlers of the `peer` actor for calls and gradients that leave this node, and for the answers of calls.
+/// The handlers of the `gateway` actor for calls and gradients that leave this node, and for the answers of calls.
 template <class Self>
-struct calling_shell : peer_shell<Self> {
-  using base = peer_shell<Self>;
-  using base::base, base::face_of, base::here, base::me, base::parts, base::self, base::state;
+struct calling_shell : gateway_shell<Self> {
+  using base = gateway_shell<Self>;
+  using base::base, base::gateway_of, base::here, base::me, base::parts, base::self, base::state;
 
   void call(const contracts::outgoing_call_ptr& job) {
     const auto& context = job->request.payload.context;
     if (context && !parts.contexts.find(context).actor) return parts.calls.fail(*job, parts.contexts.unknown(context));
-    if (!face_of(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
+    if (!gateway_of(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
     state.late.hold(job) ? limit(job) : leave(job);
   }
@@ -49,7 +49,7 @@ struct calling_shell : peer_shell<Self> {
 
   void gradients_leave(const contracts::outgoing_gradients_ptr& what) {
     auto send = [s = self, what] {
-      if (const auto face = calling_shell(s).face_of(what->to)) caf::anon_send(face, std::move(what->message));
+      if (const auto gateway = calling_shell(s).gateway_of(what->to)) caf::anon_send(gateway, std::move(what->message));
     };
     auto& message = what->message;
     transfers::goes_ahead(here, what->to, message.gradients)
@@ -76,7 +76,7 @@ struct calling_shell : peer_shell<Self> {
   void limit(const contracts::outgoing_call_ptr& job) {
     job->expiry = here.deadlines().set(job->deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
       if (auto strong = weak.lock())
-        caf::anon_send(caf::actor_cast<contracts::peer_actor>(strong), support::deadline_atom::value, job);
+        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
     });
   }
 
@@ -96,15 +96,16 @@ struct calling_shell : peer_shell<Self> {
   }
 
   void request(const contracts::outgoing_call_ptr& job) {
-    auto face = face_of(job->to);
-    if (!face) return;  // its peer_down is on its way, and fails the call
+    auto gateway = gateway_of(job->to);
+    if (!gateway) return;  // its peer_down is on its way, and fails the call
     auto limit = job->deadline;
     if (job->is_limited()) {
       here.deadlines().call_off(job->expiry);
       limit -=
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(support::steady_ns() - job->begin_ns));
     }
-    const auto question = services::timed_request(self, here, face, std::max(limit, shortest_limit), job->expiry, job->request);
+    const auto question =
+      services::timed_request(self, here, gateway, std::max(limit, shortest_limit), job->expiry, job->request);
     job->asked = question.id();
     question.then([s = self, job](call_result& result) { calling_shell(s).answered(job, result); },
                   [s = self, job](const caf::error& reason) { calling_shell(s).not_answered(job, reason); });

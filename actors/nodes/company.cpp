@@ -13,7 +13,7 @@
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/membership/membership.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
-#include <troupe/actors/nodes/peer_actor.hpp>
+#include <troupe/actors/nodes/gateway_actor.hpp>
 #include <troupe/actors/passes/cpu_continuation.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
@@ -83,11 +83,11 @@ void company::start_system() {
 void company::start() {
   services().meet(tracing::spawn_tracer(services().system()));
   start_threads();
-  services().meet(spawn_peer(parts_));
+  services().meet(spawn_gateway(parts_));
   if (services().networked())
     listen();
   else
-    services().directory().add(services().self(), caf::actor_cast<caf::strong_actor_ptr>(services().face()));
+    services().directory().add(services().self(), caf::actor_cast<caf::strong_actor_ptr>(services().gateway()));
 }
 
 /// Here, where the user hears of a refusal; later the network thread would.
@@ -103,24 +103,24 @@ void company::start_threads() {
 void company::listen() {
   const auto& options = services().options();
   auto& system = services().system();
-  const auto face = caf::actor_cast<caf::strong_actor_ptr>(services().face());
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().gateway());
   // Connections of a node that ended keep its port busy for a minute; `reuse` lets a node listen there at once. Two nodes still can't
   // listen at one port. With port 0 `reuse` stays off: the system could give two nodes the same port.
   const bool reuse = options.port != 0;
-  const auto published = system.middleman().publish(services().face(), options.port, options.host.c_str(), reuse);
+  const auto published = system.middleman().publish(services().gateway(), options.port, options.host.c_str(), reuse);
   if (!published)
     throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
                                 std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
   services().listens_at(*published);
-  services().directory().add(services().self(), face);
+  services().directory().add(services().self(), gateway);
   membership::membership_options how;
   how.self = services().self();
-  how.face = face;
+  how.gateway = gateway;
   how.heartbeat = options.heartbeat;
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
-  caf::anon_send(services().face(), membership);
-  caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(face));
+  caf::anon_send(services().gateway(), membership);
+  caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
 }
 
 company::~company() {
@@ -159,8 +159,8 @@ void company::end_actors() {
       ->request(caf::actor_cast<caf::actor>(membership), std::chrono::seconds(1), support::leave_atom::value,
                 std::string("its node stopped"))
       .receive([] {}, [](const caf::error&) {});
-  const auto& face = services().face();
-  if (const auto port = services().port(); face && port != 0) services().system().middleman().unpublish(face, port);
+  const auto& gateway = services().gateway();
+  if (const auto port = services().port(); gateway && port != 0) services().system().middleman().unpublish(gateway, port);
   std::vector<caf::actor> all;
   auto end = [&all](const auto& actor) {
     if (actor) all.push_back(caf::actor_cast<caf::actor>(actor));
@@ -170,7 +170,7 @@ void company::end_actors() {
   end(parts_.memory_reader.stop());
   for (const auto& actor : parts_.published.stop()) end(actor);
   end(membership);
-  end(face);
+  end(gateway);
   end(services().continuation());
   end(services().tracer());
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
@@ -188,9 +188,9 @@ void company::tidy() {
 }
 
 void company::introduce(company& other) {
-  const auto face = caf::actor_cast<caf::strong_actor_ptr>(other.services().face());
-  services().directory().add(other.services().self(), face);
-  caf::anon_send(services().face(), contracts::peer_up{other.services().self(), face});
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(other.services().gateway());
+  services().directory().add(other.services().self(), gateway);
+  caf::anon_send(services().gateway(), contracts::peer_up{other.services().self(), gateway});
 }
 
 }  // namespace troupe::nodes

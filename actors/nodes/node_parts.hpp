@@ -55,7 +55,7 @@ class peer_down_handler {
   handler notify_;
 };
 
-/// The parts of a node that the `peer` actor and the public API share. Each part has its own lock: any thread may use any part, from
+/// The parts of a node that the `gateway` actor and the public API share. Each part has its own lock: any thread may use any part, from
 /// the start of the node's actors to their end.
 struct node_parts {
   node_parts(node& handle, settings options, std::function<void()> tidy);

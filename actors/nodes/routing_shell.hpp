@@ -16,17 +16,17 @@
 
 namespace troupe::nodes {
 
-/// The handlers of the `peer` actor that open and release contexts, and that bring the messages of passes to graph tasks.
+/// The handlers of the `gateway` actor that open and release contexts, and that bring the messages of passes to graph tasks.
 template <class Self>
-struct routing_shell : peer_shell<Self> {
-  using base = peer_shell<Self>;
-  using base::base, base::face_of, base::here, base::parts, base::self, base::state;
+struct routing_shell : gateway_shell<Self> {
+  using base = gateway_shell<Self>;
+  using base::base, base::gateway_of, base::here, base::parts, base::self, base::state;
 
   /// The open context; opens a context of another node that came with a message of node `by`.
   passes::open_context find_or_open(const context_id& id, node_id by) {
     auto known = parts.contexts.find(id);
-    if (!known.actor && by.value != 0 && !here.directory().face(by)) return known;  // PE-5
-    if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().face(id.node)) return known;
+    if (!known.actor && by.value != 0 && !here.directory().gateway(by)) return known;  // GW-5
+    if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().gateway(id.node)) return known;
     known.record = std::make_shared<passes::context_record>(id, here.id(), here.counts());
     known.actor = passes::spawn_context(here, known.record);
     return parts.contexts.know(known) ? known : passes::open_context{};
@@ -75,13 +75,13 @@ struct routing_shell : peer_shell<Self> {
   /// Or a node that is cut off from the context's node asks this node to say that it holds a part.
   void joined(const context_joined& news) {
     const auto context = parts.contexts.find(news.context);
-    const bool is_up = here.directory().face(news.from) != nullptr;
+    const bool is_up = here.directory().gateway(news.from) != nullptr;
     if (news.context.node != here.id()) {
       if (context.record) announce(news.context);
     } else if (is_up && context.record) {
       context.record->joined({news.from});
     } else if (is_up) {
-      caf::anon_send(face_of(news.from), release_context{news.context});
+      caf::anon_send(gateway_of(news.from), release_context{news.context});
     }
   }
 
@@ -130,17 +130,17 @@ struct routing_shell : peer_shell<Self> {
   template <class Message>
   void say_unknown(const Message& message, const std::string& sender) {
     if (message.context.node == here.id()) return;
-    auto face = here.directory().face(message.context.node);
-    if (!face && !sender.empty()) face = here.directory().face(sender);
-    if (!face) return;
-    self->send(caf::actor_cast<contracts::peer_actor>(face),
+    auto gateway = here.directory().gateway(message.context.node);
+    if (!gateway && !sender.empty()) gateway = here.directory().gateway(sender);
+    if (!gateway) return;
+    self->send(caf::actor_cast<contracts::gateway_actor>(gateway),
                participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
                                   parts.contexts.unknown(message.context).what()});
   }
 
   /// Tells the node that opened the context that this node holds a part of it.
   void announce(const context_id& id) {
-    if (auto face = face_of(id.node)) caf::anon_send(face, context_joined{id, here.id()});
+    if (auto gateway = gateway_of(id.node)) caf::anon_send(gateway, context_joined{id, here.id()});
   }
 
   /// Forgets the context and remembers that it was released.

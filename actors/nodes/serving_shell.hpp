@@ -19,11 +19,11 @@ namespace troupe::nodes {
 // Nodes of one cluster get to know each other in milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
-/// The handlers of the `peer` actor for the calls of other nodes: a call waits for its context, for the gradients of earlier passes and
+/// The handlers of the `gateway` actor for the calls of other nodes: a call waits for its context, for the gradients of earlier passes and
 /// for a worker, and its result goes back.
 template <class Self>
-struct serving_shell : peer_shell<Self> {
-  using base = peer_shell<Self>;
+struct serving_shell : gateway_shell<Self> {
+  using base = gateway_shell<Self>;
   using base::base, base::here, base::parts, base::self, base::state;
 
   caf::typed_response_promise<call_result> serve(call_request& request) {
@@ -75,7 +75,7 @@ struct serving_shell : peer_shell<Self> {
 
   /// A node that has just joined may be called in the context of one that it has not met yet.
   bool will_meet(node_id who) const {
-    return who != node_id{} && who != here.id() && state.membership && !here.directory().face(who) &&
+    return who != node_id{} && who != here.id() && state.membership && !here.directory().gateway(who) &&
            !here.directory().is_down(who);
   }
 
@@ -85,7 +85,7 @@ struct serving_shell : peer_shell<Self> {
       sh.find_gradients(job, sh.context_of(*job));
     };
     const auto met = [s = self, go_on](contracts::peer_up& news) {
-      serving_shell(s).here.directory().add(news.who, std::move(news.face));
+      serving_shell(s).here.directory().add(news.who, std::move(news.gateway));
       go_on();
     };
     self
@@ -108,7 +108,7 @@ struct serving_shell : peer_shell<Self> {
       self->send(task, support::close_atom::value);
     if (!context.record->has_gradients()) return run(job);
     // The context answers or ends (CO-7).
-    self->request(context.actor, caf::infinite, support::take_atom::value)
+    self->request(context.actor, caf::infinite, support::gradients_atom::value)
       .then([s = self, job](contracts::gradients_ptr& gathered) { serving_shell(s).run_with(job, std::move(gathered)); },
             [job](const caf::error& why) { job->promise.deliver(why); });
   }

@@ -3,5 +3,5 @@ add_room(nodes
   builtin_functions.cpp
   company.cpp
   node_parts.cpp
-  peer_actor.cpp
+  gateway_actor.cpp
   trace_functions.cpp)

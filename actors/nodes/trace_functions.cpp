@@ -52,7 +52,7 @@ call_reply take_spans(node_parts& here, const attributes& values) {
   for (auto& span : spans) {
     span.begin_ns = tracing::time_minus(span.begin_ns, offset);
     span.end_ns = tracing::time_minus(span.end_ns, offset);
-    span.lane = "backward on " + name;
+    span.track = "backward on " + name;
     here.services.recorder().record(std::move(span));
   }
   return {};

@@ -114,12 +114,12 @@ local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector
                                  named_tensors local, named_tensors local_buffers)
     : kind_(optimizer_kind::find(settings.type)), modules_(std::move(modules)), local_buffers_(std::move(local_buffers)) {
   distinct_tensors distinct("parameter");
-  const auto take = [&](const std::string& prefix, const named_tensors& from) {
+  const auto add = [&](const std::string& prefix, const named_tensors& from) {
     check_leaves(prefix, from);
     counts_.push_back(distinct.add(prefix, from));
   };
-  for (std::size_t i = 0; i < modules_.size(); ++i) take(prefix_of(i), modules_[i]->parameters());
-  take("", local);
+  for (std::size_t i = 0; i < modules_.size(); ++i) add(prefix_of(i), modules_[i]->parameters());
+  add("", local);
   parameters_ = distinct.take();
   buffers();  // which refuses two of one name now, not when there is a run to save
 
@@ -132,12 +132,12 @@ local_optimizer::~local_optimizer() = default;
 
 named_tensors local_optimizer::buffers() const {
   distinct_tensors distinct("buffer");
-  const auto take = [&](const std::string& prefix, named_tensors from) {
+  const auto add = [&](const std::string& prefix, named_tensors from) {
     std::erase_if(from, [](const auto& each) { return !each.second.defined(); });  // registered and not used
     distinct.add(prefix, from);
   };
-  for (std::size_t i = 0; i < modules_.size(); ++i) take(prefix_of(i), modules_[i]->buffers());
-  take("", local_buffers_);
+  for (std::size_t i = 0; i < modules_.size(); ++i) add(prefix_of(i), modules_[i]->buffers());
+  add("", local_buffers_);
   return distinct.take();
 }
 

@@ -108,7 +108,7 @@ std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
   return last_ticket_;
 }
 
-void object_store::take(object_id id, std::uint64_t ticket, node_id to) {
+void object_store::accept_loan(object_id id, std::uint64_t ticket, node_id to) {
   std::lock_guard lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) refuse(id, "one that was lent");
@@ -116,7 +116,7 @@ void object_store::take(object_id id, std::uint64_t ticket, node_id to) {
   const auto open = std::find_if(loans.begin(), loans.end(), [&](const loan& each) { return each.ticket == ticket; });
   if (open == loans.end() || open->to != to)
     throw error(errc::misuse, "object " + to_string(id) + " of node '" + node_name_ + "': the reference was " +
-                                (open == loans.end() ? "taken before, or its lender went down" : "lent to another node"));
+                                (open == loans.end() ? "accepted before, or its lender went down" : "lent to another node"));
   loans.erase(open);
   found->second.owners.push_back(to);
 }

@@ -83,7 +83,7 @@ class object_store {
   /// not there.
   std::uint64_t lend(object_id id, node_id from, node_id to);
   /// Makes the loan an ownership; throws troupe::error (misuse) for a ticket that is not open for `to`.
-  void take(object_id id, std::uint64_t ticket, node_id to);
+  void accept_loan(object_id id, std::uint64_t ticket, node_id to);
   std::size_t size() const;
 
   node_id here() const noexcept { return here_; }

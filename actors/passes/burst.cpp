@@ -8,7 +8,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/exception_text.hpp>
@@ -37,8 +37,8 @@ class gradient_outlet : public engine::outlet {
                                   "; this pass is one of " + to_string(work_->context) +
                                   ": make the call again in this context, or detach what came of it");
     auto to = from.message.node;
-    auto face = peers_.face(to);
-    if (!face) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
+    auto gateway = peers_.gateway(to);
+    if (!gateway) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
     propagate_gradients message;
     message.context = work_->context;
     message.pass = work_->pass;
@@ -55,7 +55,7 @@ class gradient_outlet : public engine::outlet {
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
-    send(to, caf::actor_cast<contracts::peer_actor>(face), std::move(message), std::move(staged));
+    send(to, caf::actor_cast<contracts::gateway_actor>(gateway), std::move(message), std::move(staged));
   }
 
   /// Tells the context what was recorded since it was told last, and the send of gradients that lead back to it.
@@ -86,14 +86,14 @@ class gradient_outlet : public engine::outlet {
   }
 
   // Weight and news that a message carries count as under way while its elements are: it may go later than others.
-  void send(node_id id, contracts::peer_actor to, propagate_gradients message, devices::staged arriving) {
+  void send(node_id id, contracts::gateway_actor to, propagate_gradients message, devices::staged arriving) {
     const bool large = transfers::outgoing_pieces::any_large(message.gradients);
     if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
     auto leaving = std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message)});
-    if (arriving.events.empty()) return caf::anon_send(services_.face(), std::move(leaving));
-    auto initiator = caf::actor_cast<contracts::peer_actor>(peers_.face(work_->context.node));
-    auto sent_on = [face = services_.face(), initiator, here = here_, leaving](std::exception_ptr failure) {
-      if (!failure) return caf::anon_send(face, leaving);
+    if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
+    auto initiator = caf::actor_cast<contracts::gateway_actor>(peers_.gateway(work_->context.node));
+    auto sent_on = [gateway = services_.gateway(), initiator, here = here_, leaving](std::exception_ptr failure) {
+      if (!failure) return caf::anon_send(gateway, leaving);
       const auto& message = leaving->message;
       auto text = "backward on node '" + message.from +
                   "' failed: gradients could not be copied from their device: " + support::text_of(failure);
@@ -142,15 +142,15 @@ void run_functions(burst& work, engine::graph_task& task) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
   for (auto& [send, gradients, joint, requires_grad, shapes] : work.deliveries) {
-    const auto place = index.at(send);
-    devices::place(gradients, graph.vertices[graph.sends[place]].function->next_edges());
-    repeat(gradients, shapes, *graph.vertices[graph.sends[place]].function);
+    const auto number = index.at(send);
+    devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges());
+    repeat(gradients, shapes, *graph.vertices[graph.sends[number]].function);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;
       gradients = engine::attach_recv(work.context, joint, gradients, requires_grad);
-      work.state->recorder.note(from, task.place_of_delivery(place));
+      work.state->recorder.note(from, task.place_of_delivery(number));
     }
-    task.deliver(place, std::move(gradients));
+    task.deliver(number, std::move(gradients));
   }
   work.deliveries.clear();
   for (auto send : work.sends) task.drop(index.at(send));

@@ -8,7 +8,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -26,20 +26,20 @@ void hand_over(services::node_services& here, node_id initiator, tracing::trace_
                std::vector<tracing::trace_span> parts) {
   if (initiator == here.id()) {
     for (auto& span : parts) {
-      span.lane = "backward";
+      span.track = "backward";
       here.recorder().record(std::move(span));
     }
     return;
   }
-  const auto face = here.directory().face(initiator);
-  if (!face) return;
+  const auto gateway = here.directory().gateway(initiator);
+  if (!gateway) return;
   tracing::trace_log log{std::move(parts), 0};
   whole.name = here.name() + ": " + whole.name;
   log.spans.insert(log.spans.begin(), std::move(whole));
   call_request message;
   message.function = "troupe.spans";
   message.values = {{"node", here.name()}, {"spans", tracing::pack(log)}};
-  caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), std::move(message));
+  caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), std::move(message));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
-#include <troupe/actors/contracts/peer.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -22,7 +22,7 @@ namespace troupe::passes {
 
 namespace {
 
-constexpr std::chrono::milliseconds take_deadline{60'000};
+constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
 /// What the handlers share; made anew for each message, it holds nothing of its own.
 template <class Self>
@@ -55,7 +55,8 @@ struct context_shell {
       s->send(task, support::close_atom::value);
       context_shell(s).lose(reason);
     };
-    services::timed_request(self, here, task, take_deadline, state.expiry, support::take_atom::value).then(go_on, give_up);
+    services::timed_request(self, here, task, gathering_deadline, state.expiry, support::gradients_atom::value)
+      .then(go_on, give_up);
   }
 
   void merge(const contracts::table_ptr& table) {
@@ -70,7 +71,7 @@ struct context_shell {
       sh.state.gathered = sum;
       sh.gather();
     };
-    services::timed_request(self, here, here.continuation(), take_deadline, state.expiry, support::merge_atom::value,
+    services::timed_request(self, here, here.continuation(), gathering_deadline, state.expiry, support::merge_atom::value,
                             std::exchange(state.gathered, nullptr), table)
       .then(summed, [s = self](const caf::error& reason) { context_shell(s).lose(reason); });
   }
@@ -116,13 +117,13 @@ struct context_shell {
 
   void release() {
     const auto id = state.record->id();
-    const bool cut_off = !here.directory().face(id.node);  // for this node: the others may go on, and say so themselves
+    const bool cut_off = !here.directory().gateway(id.node);  // for this node: the others may go on, and say so themselves
     // No answer is waited for; and who sends nothing by name leaves no trace in the other nodes' proxies.
     for (auto who : state.record->peers())
-      if (auto face = caf::actor_cast<contracts::peer_actor>(here.directory().face(who)); face && cut_off)
-        caf::anon_send(face, context_joined{id, here.id()});
-      else if (face)
-        caf::anon_send(face, release_context{id});
+      if (auto gateway = caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(who)); gateway && cut_off)
+        caf::anon_send(gateway, context_joined{id, here.id()});
+      else if (gateway)
+        caf::anon_send(gateway, release_context{id});
     const auto why = make_error(errc::unknown_context, "node '" + here.name() + "' has released " + to_string(id));
     for (auto& next : std::exchange(state.readers, {})) next({nullptr, why});
     auto remains = state.record->release();
@@ -143,12 +144,12 @@ template <class Self>
 contracts::context_actor::behavior_type make_context(Self self, services::node_services* here,
                                                      contracts::context_record_ptr record) {
   support::close_mailbox_at_exit(self);
-  self->link_to(here->face());
+  self->link_to(here->gateway());
   self->state.here = here;
   self->state.record = std::move(record);
   return {
     [=](contracts::backward_job_ptr& job) { context_shell(self).backward(job); },
-    [=](support::take_atom) { return context_shell(self).promise_gradients(); },
+    [=](support::gradients_atom) { return context_shell(self).promise_gradients(); },
     [=](contracts::gradients_wish_ptr& wish) { context_shell(self).fulfil(std::move(wish)); },
     [=](const contracts::pass_history_ptr& known) { return context_shell(self).promise_gradients_after(*known); },
     [=](support::close_atom) { context_shell(self).release(); },

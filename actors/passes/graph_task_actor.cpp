@@ -33,7 +33,7 @@ support::deadline_clock::alarm set_deadline(services::node_services& here, const
 namespace {
 
 template <class Self>
-void take_failure(Self self, participant_failed& message) {
+void on_failure(Self self, participant_failed& message) {
   if (self->state.lead)
     initiator_shell(self).failed(message.from, static_cast<errc>(message.code), std::move(message.text));
   else
@@ -41,12 +41,12 @@ void take_failure(Self self, participant_failed& message) {
 }
 
 template <class Self>
-void take_burst(Self self, burst& work) {
+void on_burst_returned(Self self, burst& work) {
   if (const auto recvs = participant_shell(self).burst_returned(work)) initiator_shell(self).found(*recvs);
 }
 
 template <class Self>
-void take_loss(Self self, const contracts::peer_down& news) {
+void on_peer_down(Self self, const contracts::peer_down& news) {
   const auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
   initiator_shell(self).peer_went_down(news.who.id, text);
   if (!self->state.closed) participant_shell(self).peer_went_down(news.who.id, text);
@@ -63,7 +63,7 @@ void close(Self self) {
 template <class Self>
 contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::node_services* here, pass_terms_ptr terms) {
   support::close_mailbox_at_exit(self);
-  self->link_to(here->face());
+  self->link_to(here->gateway());
   auto& state = self->state;
   state.here = here;
   state.terms = std::move(terms);
@@ -89,13 +89,13 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
     [=](support::start_atom) { participant_shell(self).start(); },
     [=](propagate_gradients& message) { participant_shell(self).gradients(message); },
     [=](participant_quiet& message) { initiator_shell(self).quiet(message); },
-    [=](participant_failed& message) { take_failure(self, message); },
+    [=](participant_failed& message) { on_failure(self, message); },
     [=](discover& question) { return participant_shell(self).walk(question); },
     [=](prune& message) { participant_shell(self).leave_out(message); },
     [=](abort_pass&) { return participant_shell(self).abort(); },
-    [=](contracts::burst_ptr& work) { take_burst(self, *work); },
-    [=](contracts::peer_down& news) { take_loss(self, news); },
-    [=](support::take_atom) { return participant_shell(self).take(); },
+    [=](contracts::burst_ptr& work) { on_burst_returned(self, *work); },
+    [=](contracts::peer_down& news) { on_peer_down(self, news); },
+    [=](support::gradients_atom) { return participant_shell(self).hand_out(); },
     [=](support::deadline_atom) { initiator_shell(self).deadline_passed(); },
     [=](support::close_atom) { close(self); },
   };

@@ -46,7 +46,7 @@ struct graph_task_state {
   std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
   std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
   std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the walk that is away
-  std::optional<caf::typed_response_promise<contracts::table_ptr>> take_promise;
+  std::optional<caf::typed_response_promise<contracts::table_ptr>> table_promise;
   support::deadline_clock::alarm expiry;
   bool closed = false;
 };

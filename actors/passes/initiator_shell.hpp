@@ -32,15 +32,15 @@ struct initiator_shell : pass_shell<Self> {
   void found(const std::vector<message_id>& recvs) { act(state.lead->found(recvs)); }
 
   void failed(node_id from, errc code, std::string text) {
-    if (terms.outcome->take_over()) act(state.lead->failed(from, code, std::move(text)));
+    if (terms.outcome->claim()) act(state.lead->failed(from, code, std::move(text)));
   }
 
   void peer_went_down(node_id who, const std::string& text) {
-    if (state.lead && terms.outcome->take_over()) act(state.lead->peer_down(who, text));
+    if (state.lead && terms.outcome->claim()) act(state.lead->peer_down(who, text));
   }
 
   void deadline_passed() {
-    if (!state.lead || state.lead->complete() || !terms.outcome->take_over()) return;
+    if (!state.lead || state.lead->complete() || !terms.outcome->claim()) return;
     if (state.lead->aborting()) return act(state.lead->abort_timeout());
     failed(here.id(), errc::deadline_passed,
            "backward was not complete within its deadline of " + support::seconds_text(terms.deadline) +
@@ -72,8 +72,8 @@ struct initiator_shell : pass_shell<Self> {
   void send_to(node_id who, Message what) {
     if (who == here.id()) return self->send(me(), std::move(what));
     here.directory().sent(who);
-    if (auto face = here.directory().face(who))
-      caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), std::move(what));
+    if (auto gateway = here.directory().gateway(who))
+      caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), std::move(what));
     else
       is_down(who);
   }
@@ -86,8 +86,8 @@ struct initiator_shell : pass_shell<Self> {
       return;
     }
     here.directory().sent(who);
-    if (auto face = here.directory().face(who))
-      self->request(caf::actor_cast<contracts::peer_actor>(face), limit, std::move(question))
+    if (auto gateway = here.directory().gateway(who))
+      self->request(caf::actor_cast<contracts::gateway_actor>(gateway), limit, std::move(question))
         .then(std::move(answered), std::move(no_answer));
     else
       unreachable();

@@ -52,7 +52,7 @@ void open_contexts::close(const context_id& id) {
     std::lock_guard lock(mutex_);
     const auto found = open_.find(id);
     if (found == open_.end()) return;
-    if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // else it ends with the face
+    if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // else it ends with the gateway
     open_.erase(found);
   }
   here_.tidy_soon();
@@ -64,14 +64,14 @@ void open_contexts::release_closed() {
     std::lock_guard lock(mutex_);
     all.swap(closed_);
   }
-  for (auto& [id, actor] : all) caf::anon_send(here_.face(), support::close_atom::value, id, std::move(actor));
+  for (auto& [id, actor] : all) caf::anon_send(here_.gateway(), support::close_atom::value, id, std::move(actor));
 }
 
 void open_contexts::add(contracts::outgoing_joint_ptr joint) {
   if (auto mine = find(joint->context).record)
     mine->add(std::move(joint->send), joint->to, std::move(joint->recordings));
   else
-    caf::anon_send(here_.face(), std::move(joint));
+    caf::anon_send(here_.gateway(), std::move(joint));
 }
 
 std::vector<contracts::context_actor> open_contexts::stop() {

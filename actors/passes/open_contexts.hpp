@@ -29,16 +29,16 @@ struct open_context {
 
 /// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with calls. Any
 /// thread may use it.
-///   OC-1  a closed context is released once, later, by a message to `peer`: when the network thread has nothing else to do, or within
+///   OC-1  a closed context is released once, later, by a message to `gateway`: when the network thread has nothing else to do, or within
 ///         a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
 class open_contexts {
  public:
   explicit open_contexts(services::node_services& here) : here_(here) {}
 
-  /// Opens a context of this node; the `peer` actor finds it by find(). Throws troupe::error (stopping) after stop().
+  /// Opens a context of this node; the `gateway` actor finds it by find(). Throws troupe::error (stopping) after stop().
   open_context open();
-  /// For the `peer` actor: it adds contexts of other nodes, and forgets released ones. False after stop(): the context is not added,
+  /// For the `gateway` actor: it adds contexts of other nodes, and forgets released ones. False after stop(): the context is not added,
   /// and the caller drops its handles.
   bool know(const open_context& context);
   void forget(const context_id& id);
@@ -54,7 +54,7 @@ class open_contexts {
   /// Releases the closed contexts.
   void release_closed();
 
-  /// Adds the joint to its context; if the context is not open, asks the `peer` actor to open it.
+  /// Adds the joint to its context; if the context is not open, asks the `gateway` actor to open it.
   void add(contracts::outgoing_joint_ptr joint);
 
   /// For the node's end: returns the actors of all contexts that are not released yet, for the caller to end them.

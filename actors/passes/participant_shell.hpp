@@ -74,7 +74,7 @@ struct participant_shell : pass_shell<Self> {
     if (work.what != burst::kind::run) return walk_returned(work);
     if (!work.failure) {
       act(state.part->burst_ended(std::move(work.carried)));
-      if (state.take_promise && !state.part->away()) hand_out_gradients();
+      if (state.table_promise && !state.part->away()) hand_out_gradients();
       return std::nullopt;
     }
     const bool was_over = state.part->over();
@@ -90,9 +90,9 @@ struct participant_shell : pass_shell<Self> {
       state.down.emplace(who, text);  // what the burst has sent is known when it is back
   }
 
-  caf::typed_response_promise<contracts::table_ptr> take() {
+  caf::typed_response_promise<contracts::table_ptr> hand_out() {
     auto promise = base::template promise<contracts::table_ptr>();
-    state.take_promise = promise;
+    state.table_promise = promise;
     if (!state.part->away()) hand_out_gradients();
     return promise;
   }
@@ -157,16 +157,16 @@ struct participant_shell : pass_shell<Self> {
     contracts::table_ptr table;
     if (task && !state.part->over() && !task->leaves.empty())
       table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
-    std::exchange(state.take_promise, std::nullopt)->deliver(std::move(table));
+    std::exchange(state.table_promise, std::nullopt)->deliver(std::move(table));
   }
 
   /// Where this node alone takes the initiator for down, it tells the nodes that sent gradients: they can tell the initiator.
   void tell_senders() {
-    if (state.lead || here.directory().face(terms.context.node)) return;
+    if (state.lead || here.directory().gateway(terms.context.node)) return;
     for (const auto& name : state.heard_from)
-      if (auto face = here.directory().face(name))
+      if (auto gateway = here.directory().gateway(name))
         caf::anon_send(
-          caf::actor_cast<contracts::peer_actor>(face),
+          caf::actor_cast<contracts::gateway_actor>(gateway),
           base::failure(errc::peer_down, "node '" + here.name() + "' lost its connection to the node that started the pass"));
   }
 };

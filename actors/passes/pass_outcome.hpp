@@ -12,7 +12,7 @@ namespace troupe::passes {
 
 /// Decides once how a pass that was started on this node ends. The thread whose burst ends with all of the pass's weight in its purse
 /// may decide for success. Otherwise the control plane decides, for success or failure.
-///   PO-1  after succeed() has returned true, take_over() returns false, and the other way round.
+///   PO-1  after succeed() has returned true, claim() returns false, and the other way round.
 class pass_outcome {
  public:
   pass_outcome(contracts::context_record_ptr record, pass_number pass, future<done> result)
@@ -26,7 +26,7 @@ class pass_outcome {
     return true;
   }
   /// From now on the control plane decides. False if the pass has succeeded.
-  bool take_over() {
+  bool claim() {
     auto open = state::open;
     return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;
   }

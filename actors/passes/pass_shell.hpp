@@ -11,8 +11,8 @@
 #include <caf/error.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
-#include <troupe/actors/contracts/peer.hpp>
 #include <troupe/actors/passes/graph_task_state.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/quoted_names.hpp>
@@ -37,9 +37,9 @@ struct pass_shell {
   void report(Report what) {
     if (state.lead)
       self->send(me(), std::move(what));
-    else if (auto face = here.directory().face(terms.context.node)) {
+    else if (auto gateway = here.directory().gateway(terms.context.node)) {
       here.directory().sent(terms.context.node);
-      caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), std::move(what));
+      caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), std::move(what));
     }
   }
 

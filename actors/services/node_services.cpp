@@ -135,7 +135,7 @@ void node_services::let_go() {
   tracer_ = tracing::tracer_actor{};
   membership_ = contracts::membership_actor{};
   continuation_ = contracts::cpu_continuation_actor{};
-  face_ = contracts::peer_actor{};
+  gateway_ = contracts::gateway_actor{};
 }
 
 /// Libraries that libtorch calls know for each thread how many threads an operation may use. As in libtorch's engine, a thread has

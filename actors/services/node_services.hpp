@@ -15,8 +15,8 @@
 #include <ATen/core/Tensor.h>
 #include <caf/fwd.hpp>
 
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/membership.hpp>
-#include <troupe/actors/contracts/peer.hpp>
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/settings.hpp>
@@ -58,7 +58,7 @@ class node_services {
   /// Sets the actors that other parts send to. To be called by the thread that makes the actors, before a message from another node
   /// can come.
   void meet(tracing::tracer_actor tracer);
-  void meet(contracts::peer_actor face) { face_ = std::move(face); }
+  void meet(contracts::gateway_actor gateway) { gateway_ = std::move(gateway); }
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
   void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
   /// Sets the port that the node listens at.
@@ -74,7 +74,7 @@ class node_services {
   std::int64_t uptime_ns() const noexcept;
 
   caf::actor_system& system() noexcept { return *system_; }
-  const contracts::peer_actor& face() const noexcept { return face_; }
+  const contracts::gateway_actor& gateway() const noexcept { return gateway_; }
   const contracts::cpu_continuation_actor& continuation() const noexcept { return continuation_; }
   /// Null where the node has no network.
   const contracts::membership_actor& membership() const noexcept { return membership_; }
@@ -157,7 +157,7 @@ class node_services {
   caf::actor_system* system_ = nullptr;
   network::shared_multiplexer* network_ = nullptr;
   arriving_tensors* arriving_ = nullptr;
-  contracts::peer_actor face_;
+  contracts::gateway_actor gateway_;
   contracts::membership_actor membership_;
   contracts::cpu_continuation_actor continuation_;
   tracing::tracer_actor tracer_;

@@ -16,21 +16,21 @@ class work_times {
   static constexpr std::int64_t short_ns = 500'000;
 
   void note(std::string_view kind, std::int64_t ns) noexcept {
-    auto& mean = means_[place_of(kind)];
+    auto& mean = means_[slot_of(kind)];
     const auto before = mean.load(std::memory_order_relaxed);
     mean.store(before == 0 ? ns + 1 : (before + ns) / 2 + 1, std::memory_order_relaxed);
   }
   /// Whether the next work of this kind is likely to be short. False for a kind that never ran.
   bool is_short(std::string_view kind) const noexcept {
-    const auto mean = means_[place_of(kind)].load(std::memory_order_relaxed);
+    const auto mean = means_[slot_of(kind)].load(std::memory_order_relaxed);
     return mean != 0 && mean < short_ns;
   }
 
  private:
-  static constexpr std::size_t places = 256;
-  static std::size_t place_of(std::string_view kind) noexcept { return std::hash<std::string_view>{}(kind) % places; }
+  static constexpr std::size_t slots = 256;
+  static std::size_t slot_of(std::string_view kind) noexcept { return std::hash<std::string_view>{}(kind) % slots; }
 
-  std::array<std::atomic<std::int64_t>, places> means_{};
+  std::array<std::atomic<std::int64_t>, slots> means_{};
 };
 
 }  // namespace troupe::support

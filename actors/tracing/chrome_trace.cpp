@@ -93,10 +93,10 @@ std::vector<bar> bars_of(const node_trace& node, std::size_t process) {
 
 // Gives every bar of a node its row; the names of the rows go to `to`.
 void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
-  std::map<std::string_view, std::vector<bar*>> lanes;
-  for (auto& next : bars) lanes[next.span->lane].push_back(&next);
+  std::map<std::string_view, std::vector<bar*>> tracks;
+  for (auto& next : bars) tracks[next.span->track].push_back(&next);
   std::size_t rows_before = 0;
-  for (auto& [lane, members] : lanes) {
+  for (auto& [track, members] : tracks) {
     std::vector<open_ends> rows;
     for (auto* next : members) {
       auto row = std::find_if(rows.begin(), rows.end(), [&](open_ends& r) { return fits(r, *next); });
@@ -106,7 +106,7 @@ void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto thread = rows_before + i + 1;
-      write_name(to, "thread_name", process, thread, std::string(lane) + (i == 0 ? "" : " " + std::to_string(i + 1)));
+      write_name(to, "thread_name", process, thread, std::string(track) + (i == 0 ? "" : " " + std::to_string(i + 1)));
       write_order(to, "thread_sort_index", process, thread);
     }
     rows_before += rows.size();

@@ -17,7 +17,7 @@ struct node_trace {
 };
 
 /// A trace in the JSON format of Chrome and Perfetto: a process row for each node, in the given order, a thread row for
-/// each lane, more of them where spans of a lane overlap without one lying within the other. Times are microseconds since
+/// each track, more of them where spans of a track overlap without one lying within the other. Times are microseconds since
 /// the first span, on one clock, in order; that span's time in nanoseconds is `otherData.origin_ns`.
 std::string chrome_trace(const std::vector<node_trace>& nodes);
 

@@ -56,7 +56,7 @@ operator_log::~operator_log() {
 
 span_collector_ptr operator_log::current() { return innermost == nullptr ? nullptr : innermost->into_; }
 
-void place_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int64_t end_ns) {
+void fit_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int64_t end_ns) {
   if (spans.empty()) return;
   const auto middle = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>((static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)) / 2);

@@ -46,6 +46,6 @@ class operator_log {
 
 /// Moves spans of another node onto this one's clock: the first of them, which encloses the others, comes to lie in the middle
 /// of [begin_ns, end_ns], the time that this node waited for them, and none reaches beyond it.
-void place_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int64_t end_ns);
+void fit_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int64_t end_ns);
 
 }  // namespace troupe::tracing

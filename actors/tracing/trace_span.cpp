@@ -57,14 +57,14 @@ std::string pack(const trace_log& log) {
   std::vector<std::string_view> texts;
   const auto number_of = [&](std::string_view text) {
     text = text.substr(0, longest_text);
-    const auto [place, fresh] = numbers.try_emplace(text, texts.size());
+    const auto [entry, fresh] = numbers.try_emplace(text, texts.size());
     if (fresh) texts.push_back(text);
-    return place->second;
+    return entry->second;
   };
   std::string spans;
   std::uint64_t last = 0;
   for (const auto& span : log.spans) {
-    for (const auto* text : {&span.name, &span.category, &span.lane}) put(spans, number_of(*text));
+    for (const auto* text : {&span.name, &span.category, &span.track}) put(spans, number_of(*text));
     const auto begin = static_cast<std::uint64_t>(span.begin_ns);
     put(spans, zigzag(begin - last));
     put(spans, zigzag(static_cast<std::uint64_t>(span.end_ns) - begin));
@@ -96,7 +96,7 @@ trace_log unpack(std::string_view bytes) {
   std::uint64_t last = 0;
   for (auto count = from.number(); count > 0; --count) {
     trace_span span;
-    for (auto* part : {&span.name, &span.category, &span.lane}) *part = text();
+    for (auto* part : {&span.name, &span.category, &span.track}) *part = text();
     const auto begin = last + unzigzag(from.number());
     span.begin_ns = static_cast<std::int64_t>(begin);
     span.end_ns = static_cast<std::int64_t>(begin + unzigzag(from.number()));

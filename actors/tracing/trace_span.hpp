@@ -8,13 +8,13 @@
 
 namespace troupe::tracing {
 
-/// A stretch of work on one node, by its steady clock in nanoseconds. Spans of one lane ("calls", "backward") share rows.
+/// A stretch of work on one node, by its steady clock in nanoseconds. Spans of one track ("calls", "backward") share rows.
 struct trace_span {
   std::string name;
   std::string category;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::string lane;
+  std::string track;
 
   bool operator==(const trace_span&) const = default;
 };

@@ -61,9 +61,9 @@ class trace_recorder {
   bool profiling() const noexcept { return enabled() && shared_->profiling.load(std::memory_order_relaxed); }
   void profile(bool on) noexcept;
 
-  /// A finished span, steady clock in nanoseconds. The lane is the category where none is named.
+  /// A finished span, steady clock in nanoseconds. The track is the category where none is named.
   void record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
-              std::string_view lane = {}) const;
+              std::string_view track = {}) const;
   void record(trace_span span) const;
 
  private:

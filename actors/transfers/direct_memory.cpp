@@ -12,7 +12,7 @@ namespace troupe::transfers {
 void direct_memory::keep(node_id reader, const memory_mark& drawn) {
   const auto asked = readers_.find(reader);
   if (asked == readers_.end() || asked->second != nullptr) return;
-  if (free_.empty()) free_.push_back(&places_.emplace_back());
+  if (free_.empty()) free_.push_back(&marks_.emplace_back());
   asked->second = free_.back();
   free_.pop_back();
   *asked->second = drawn;

@@ -37,7 +37,7 @@ class direct_memory {
   void forget(node_id peer);
 
  private:
-  std::deque<memory_mark> places_;
+  std::deque<memory_mark> marks_;
   std::vector<memory_mark*> free_;                     // of them
   std::unordered_map<node_id, memory_mark*> readers_;  // null: can't, or has not answered
   std::unordered_map<node_id, memory_mark> drawn_;

@@ -20,7 +20,7 @@ contracts::memory_reader_actor spawn_memory_reader(services::node_services& here
     } catch (const std::exception& reason) {  // no memory
       job->failure = error(errc::function_failed, reason.what());
     }
-    caf::anon_send(here.face(), std::move(job));
+    caf::anon_send(here.gateway(), std::move(job));
   };
   return caf::actor_cast<contracts::memory_reader_actor>(
     support::spawn_with_thread<contracts::incoming_offer_ptr>(here.system(), "troupe.reader", std::move(read)));

@@ -16,8 +16,8 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `peer` actor takes large tensors, the other side of ship.hpp: pieces that came as messages, and pieces that are read out of
-/// the memory of the process that offers them (PE-8).
+/// How a `gateway` actor takes large tensors, the other side of ship.hpp: pieces that came as messages, and pieces that are read out of
+/// the memory of the process that offers them (GW-8).
 namespace troupe::transfers {
 
 template <class Self>
@@ -32,7 +32,7 @@ inline caf::error why_not_read(services::node_services& here, node_id from) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
   };
   if (!here.networked() || !here.options().direct_memory) return refused("direct memory is turned off there");
-  if (!here.directory().face(from)) return refused("that is not up here");
+  if (!here.directory().gateway(from)) return refused("that is not up here");
   if (!is_loopback(here.directory().host(from))) return refused("that does not listen on loopback");
   return {};
 }

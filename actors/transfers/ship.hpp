@@ -10,19 +10,19 @@
 #include <caf/error.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/transfers/outgoing_pieces.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `peer` actor sends large tensors ahead of their messages (PE-6): outgoing_pieces decides what leaves, these functions send it.
+/// How a `gateway` actor sends large tensors ahead of their messages (GW-6): outgoing_pieces decides what leaves, these functions send it.
 namespace troupe::transfers {
 
 /// Whether the large ones of these tensors have to leave before their message.
 inline bool goes_ahead(services::node_services& here, node_id to, const std::vector<at::Tensor>& tensors) {
-  return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().face(to);
+  return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().gateway(to);
 }
 
 template <class Self>
@@ -31,8 +31,8 @@ void send_pieces(Self self, node_id to);
 /// The receiver answers when it has the elements. Nothing is done about a refused piece here: the request that waits for the message
 /// fails when the receiver can't read the message.
 template <class Self>
-void send_piece(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_piece piece) {
-  const auto request = self->request(caf::actor_cast<contracts::peer_actor>(face), caf::infinite, std::move(piece));
+void send_piece(Self self, node_id to, const caf::strong_actor_ptr& gateway, tensor_piece piece) {
+  const auto request = self->request(caf::actor_cast<contracts::gateway_actor>(gateway), caf::infinite, std::move(piece));
   self->state.asked.add(to, request.id());
   auto taken = [self, to, id = request.id()] {
     self->state.asked.answered(to, id);
@@ -43,10 +43,10 @@ void send_piece(Self self, node_id to, const caf::strong_actor_ptr& face, tensor
 }
 
 template <class Self>
-void send_offer(Self self, node_id to, const caf::strong_actor_ptr& face, tensor_offer offer) {
+void send_offer(Self self, node_id to, const caf::strong_actor_ptr& gateway, tensor_offer offer) {
   const auto number = offer.transfer;
   self->state.direct.complete(offer, to);
-  const auto request = self->request(caf::actor_cast<contracts::peer_actor>(face), caf::infinite, offer);
+  const auto request = self->request(caf::actor_cast<contracts::gateway_actor>(gateway), caf::infinite, offer);
   const auto id = request.id();
   self->state.asked.add(to, id);
   auto taken = [self, to, number, id] {
@@ -68,15 +68,15 @@ template <class Self>
 void send_pieces(Self self, node_id to) {
   auto& leaving = self->state.leaving;
   const auto found = leaving.find(to);
-  const auto face = self->state.here->directory().face(to);
-  if (found == leaving.end() || !face) return;
+  const auto gateway = self->state.here->directory().gateway(to);
+  if (found == leaving.end() || !gateway) return;
   while (auto step = found->second.next(self->state.direct.reads_here(to))) {
     if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
       (*send)();
     else if (auto* offer = std::get_if<tensor_offer>(&*step))
-      send_offer(self, to, face, *offer);
+      send_offer(self, to, gateway, *offer);
     else
-      send_piece(self, to, face, std::move(std::get<tensor_piece>(*step)));
+      send_piece(self, to, gateway, std::move(std::get<tensor_piece>(*step)));
   }
   if (found->second.empty()) leaving.erase(found);
 }
@@ -87,8 +87,8 @@ template <class Self>
 void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;
   if (!here.options().direct_memory || !self->state.direct.ask(to) || !is_loopback(here.directory().host(to))) return;
-  const auto face = caf::actor_cast<contracts::peer_actor>(here.directory().face(to));
-  const auto request = self->request(face, here.options().deadline, request_mark{here.id(), this_process()});
+  const auto gateway = caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(to));
+  const auto request = self->request(gateway, here.options().deadline, request_mark{here.id(), this_process()});
   const auto id = request.id();
   self->state.asked.add(to, id);
   request.then(
@@ -109,12 +109,13 @@ void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ah
   send_pieces(self, to);
 }
 
-/// Drops pieces whose message does not leave any more (PE-7).
+/// Drops pieces whose message does not leave any more (GW-7).
 inline void call_off(services::node_services& here, node_id to, const sent_ahead& ahead) {
-  const auto face = here.directory().face(to);
-  if (!face) return;
+  const auto gateway = here.directory().gateway(to);
+  if (!gateway) return;
   for (const auto number : ahead.transfers)
-    if (number != 0) caf::anon_send(caf::actor_cast<contracts::peer_actor>(face), tensor_piece{here.id(), number, 0, 0, {}});
+    if (number != 0)
+      caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), tensor_piece{here.id(), number, 0, 0, {}});
 }
 
 }  // namespace troupe::transfers

@@ -63,7 +63,7 @@ struct range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 
-  void take(double value) {
+  void include(double value) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -84,9 +84,9 @@ class canvas {
   canvas(const chart& of, std::ostringstream& out) : chart_(of), out_(out) {
     for (const auto& each : of.series)
       for (const auto& point : each.points)
-        if (finite(point)) x_.take(point.first), y_.take(point.second);
+        if (finite(point)) x_.include(point.first), y_.include(point.second);
     for (const auto& level : of.levels)
-      if (std::isfinite(level.value)) y_.take(level.value);
+      if (std::isfinite(level.value)) y_.include(level.value);
     x_.settle(0);
     y_.settle(0.05);
   }

@@ -44,10 +44,10 @@ corpus::corpus(const text& from, const vocabulary& words, std::int64_t context) 
     validation_ = std::move(kept);
   }
   for (const auto& stretch : training_) {
-    first_place_.push_back(places_);
-    places_ += std::max<std::int64_t>(0, static_cast<std::int64_t>(stretch.size()) - context_);
+    first_start_.push_back(starts_);
+    starts_ += std::max<std::int64_t>(0, static_cast<std::int64_t>(stretch.size()) - context_);
   }
-  if (places_ == 0)
+  if (starts_ == 0)
     throw std::runtime_error("expected a training text longer than the context of " + std::to_string(context_) +
                              " characters; give a smaller --context");
 }
@@ -57,11 +57,11 @@ batch corpus::training_batch(std::uint64_t seed, std::int64_t step, std::int64_t
   auto targets = at::empty({windows, context_}, at::kLong);
   const auto of_step = mix(mix(seed) ^ static_cast<std::uint64_t>(step));
   for (std::int64_t w = 0; w < windows; ++w) {
-    const auto place =
-      static_cast<std::int64_t>(mix(of_step + static_cast<std::uint64_t>(w)) % static_cast<std::uint64_t>(places_));
-    const auto after = std::upper_bound(first_place_.begin(), first_place_.end(), place);
-    const auto stretch = static_cast<std::size_t>(after - first_place_.begin()) - 1;
-    const auto* from = training_[stretch].data() + (place - first_place_[stretch]);
+    const auto start =
+      static_cast<std::int64_t>(mix(of_step + static_cast<std::uint64_t>(w)) % static_cast<std::uint64_t>(starts_));
+    const auto after = std::upper_bound(first_start_.begin(), first_start_.end(), start);
+    const auto stretch = static_cast<std::size_t>(after - first_start_.begin()) - 1;
+    const auto* from = training_[stretch].data() + (start - first_start_[stretch]);
     std::copy_n(from, context_, inputs.data_ptr<std::int64_t>() + w * context_);
     std::copy_n(from + 1, context_, targets.data_ptr<std::int64_t>() + w * context_);
   }

@@ -46,8 +46,8 @@ class corpus {
   std::int64_t context_;
   std::vector<std::vector<std::int64_t>> training_;    // stretches of consecutive blocks
   std::vector<std::vector<std::int64_t>> validation_;  // blocks
-  std::vector<std::int64_t> first_place_;              // by stretch: number of its first window, counted over all stretches
-  std::int64_t places_ = 0;
+  std::vector<std::int64_t> first_start_;              // by stretch: number of its first window, counted over all stretches
+  std::int64_t starts_ = 0;
 };
 
 }  // namespace troupe::apps::charlm

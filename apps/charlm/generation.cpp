@@ -25,7 +25,7 @@ std::int64_t pick(const at::Tensor& probabilities, double point) {
 }  // namespace
 
 std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how,
-                        const std::function<bool(char32_t)>& take) {
+                        const std::function<bool(char32_t)>& show) {
   if (how.temperature < 0)
     throw std::runtime_error("--temperature is expected to be 0 or more, but is " + std::to_string(how.temperature));
   const torch::NoGradGuard no_graph;
@@ -45,7 +45,7 @@ std::u32string generate(whole_model& model, const model_shape& shape, const voca
       const auto point = static_cast<double>(random() >> 11) * 0x1p-53;
       tokens.push_back(pick(at::softmax(logits / how.temperature, 0).contiguous(), point));
     }
-    if (take && !take(words.characters()[static_cast<std::size_t>(tokens.back())])) break;
+    if (show && !show(words.characters()[static_cast<std::size_t>(tokens.back())])) break;
   }
   return words.decode({tokens.begin() + static_cast<std::ptrdiff_t>(begin), tokens.end()});
 }

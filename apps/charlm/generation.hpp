@@ -16,14 +16,14 @@ class whole_model;
 struct generation_settings {
   std::int64_t length = 300;  // characters after the prompt
   std::u32string prompt = U"\n";
-  double temperature = 0.8;  // 0: always take the most likely character
+  double temperature = 0.8;  // 0: always show the most likely character
   std::uint64_t seed = 1;
 };
 
 /// Generates the characters that follow the prompt; the prompt itself is not included. The same model, settings and libtorch
-/// give the same text. `take` gets each character at once and ends the text by returning false. Throws std::runtime_error if
+/// give the same text. `show` gets each character at once and ends the text by returning false. Throws std::runtime_error if
 /// the model does not know a character of the prompt.
 std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how,
-                        const std::function<bool(char32_t)>& take = {});
+                        const std::function<bool(char32_t)>& show = {});
 
 }  // namespace troupe::apps::charlm

@@ -78,26 +78,26 @@ class block : public torch::nn::Module {
 
 }  // namespace
 
-stage::stage(const model_shape& shape, stage_place place, std::uint64_t seed) : shape_(shape), place_(place) {
+stage::stage(const model_shape& shape, stage_position position, std::uint64_t seed) : shape_(shape), position_(position) {
   shape.check();
-  if (place.count < 1 || place.index < 0 || place.index >= place.count || place.count > shape.blocks)
+  if (position.count < 1 || position.index < 0 || position.index >= position.count || position.count > shape.blocks)
     throw std::runtime_error("expected a stage of 1 to " + std::to_string(shape.blocks) +
-                             " (one for each block), but it is number " + std::to_string(place.index) + " of " +
-                             std::to_string(place.count));
+                             " (one for each block), but it is number " + std::to_string(position.index) + " of " +
+                             std::to_string(position.count));
   const initial_values draw{seed};
   const auto w = shape.width;
   const auto spread = deviation_for(w);
-  if (place.index == 0) {
+  if (position.index == 0) {
     token_table_ = register_parameter("token_table", draw.normal("token_table", {shape.vocabulary, w}, spread));
-    place_table_ = register_parameter("place_table", draw.normal("place_table", {shape.context, w}, spread));
+    position_table_ = register_parameter("position_table", draw.normal("position_table", {shape.context, w}, spread));
   }
-  const auto begin = shape.blocks * place.index / place.count;
-  const auto end = shape.blocks * (place.index + 1) / place.count;
+  const auto begin = shape.blocks * position.index / position.count;
+  const auto end = shape.blocks * (position.index + 1) / position.count;
   for (auto i = begin; i < end; ++i) {
     const auto name = "block" + std::to_string(i);
     blocks_.push_back(register_module(name, std::make_shared<block>(shape, name, draw)));
   }
-  if (place.index + 1 == place.count) {
+  if (position.index + 1 == position.count) {
     norm_weight_ = register_parameter("norm_weight", at::ones(w));
     norm_bias_ = register_parameter("norm_bias", at::zeros(w));
     head_weight_ = register_parameter("head_weight", draw.normal("head_weight", {shape.vocabulary, w}, spread));
@@ -106,13 +106,13 @@ stage::stage(const model_shape& shape, stage_place place, std::uint64_t seed) : 
 }
 
 void stage::check_input(const at::Tensor& input) const {
-  const auto first = place_.index == 0;
+  const auto first = position_.index == 0;
   const auto fits = input.defined() && input.dim() == (first ? 2 : 3) &&
                     input.scalar_type() == (first ? at::kLong : at::kFloat) && input.size(1) >= 1 &&
                     input.size(1) <= shape_.context && (first || input.size(2) == shape_.width);
   if (fits) return;
   std::ostringstream text;
-  text << "stage " << place_.index + 1 << " of " << place_.count << " expected ";
+  text << "stage " << position_.index + 1 << " of " << position_.count << " expected ";
   if (first)
     text << "int64 tokens [windows, 1 to " << shape_.context << "]";
   else
@@ -128,15 +128,15 @@ void stage::check_input(const at::Tensor& input) const {
 at::Tensor stage::forward(const at::Tensor& input) {
   check_input(input);
   auto x = input;
-  if (place_.index == 0) x = at::embedding(token_table_, input) + place_table_.narrow(0, 0, input.size(1));
+  if (position_.index == 0) x = at::embedding(token_table_, input) + position_table_.narrow(0, 0, input.size(1));
   for (const auto& each : blocks_) x = static_cast<block&>(*each).forward(x);
-  if (place_.index + 1 == place_.count)
+  if (position_.index + 1 == position_.count)
     x = at::linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);
   return x;
 }
 
 whole_model::whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed) {
-  for (std::int64_t i = 0; i < stages; ++i) stages_.push_back(std::make_shared<stage>(shape, stage_place{i, stages}, seed));
+  for (std::int64_t i = 0; i < stages; ++i) stages_.push_back(std::make_shared<stage>(shape, stage_position{i, stages}, seed));
 }
 
 at::Tensor whole_model::forward(at::Tensor x) {

@@ -14,7 +14,7 @@ namespace troupe::apps::charlm {
 
 /// Stage `index` of `count`. The blocks are divided evenly, in order. The first stage also has the embedding, the last one the
 /// final norm and the head.
-struct stage_place {
+struct stage_position {
   std::int64_t index = 0;
   std::int64_t count = 1;
 };
@@ -26,7 +26,7 @@ struct stage_place {
 ///   SG-2  an input of another shape or dtype throws std::runtime_error with the expected shape.
 class stage : public torch::nn::Module {
  public:
-  stage(const model_shape& shape, stage_place place, std::uint64_t seed);
+  stage(const model_shape& shape, stage_position position, std::uint64_t seed);
 
   at::Tensor forward(const at::Tensor& input);
 
@@ -34,9 +34,9 @@ class stage : public torch::nn::Module {
   void check_input(const at::Tensor& input) const;
 
   model_shape shape_;
-  stage_place place_;
+  stage_position position_;
   at::Tensor token_table_;
-  at::Tensor place_table_;
+  at::Tensor position_table_;
   std::vector<std::shared_ptr<torch::nn::Module>> blocks_;
   at::Tensor norm_weight_, norm_bias_, head_weight_, head_bias_;
 };

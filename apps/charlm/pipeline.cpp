@@ -54,7 +54,7 @@ class turns {
  public:
   /// Runs `what` after all lower numbers have had their turn. Throws if one of them failed.
   template <class F>
-  void take(std::size_t number, F&& what) {
+  void in_turn(std::size_t number, F&& what) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return next_ == number || failed_; });
     if (failed_) throw std::runtime_error("an earlier part of the batch failed");
@@ -92,7 +92,7 @@ void at_once(std::size_t count, F&& part) {
   for (std::size_t number = 0; number < count; ++number)
     threads.emplace_back([&, number] {
       try {
-        part(number, [&](auto&& what) { order.take(number, what); });
+        part(number, [&](auto&& what) { order.in_turn(number, what); });
       } catch (...) {
         order.fail(std::current_exception());
       }

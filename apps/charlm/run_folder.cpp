@@ -31,11 +31,11 @@ run_folder::run_folder(fs::path path) : path_(std::move(path)) {
                              (failure ? failure.message() : std::string("a file is in its place")) +
                              "; name another with --out");
   do {
-    take();
+    lock();
   } while (!holds());
 }
 
-void run_folder::take() {
+void run_folder::lock() {
   lock_ = ::open(lock_name().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0)
     throw std::runtime_error("expected to write to the folder " + path_.string() + ", but: " + std::strerror(errno) +

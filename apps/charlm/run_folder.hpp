@@ -47,7 +47,7 @@ class run_folder {
 
  private:
   std::string lock_name() const { return path_ / ".lock"; }
-  void take();
+  void lock();
   bool holds();
 
   std::filesystem::path path_;

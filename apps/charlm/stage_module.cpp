@@ -41,19 +41,19 @@ class stage_module : public module {
 
 }  // namespace
 
-attributes stage_attributes(const model_shape& shape, stage_place place, std::uint64_t seed) {
+attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed) {
   auto values = shape.to_attributes();
-  values["stage"] = place.index;
-  values["stages"] = place.count;
+  values["stage"] = position.index;
+  values["stages"] = position.count;
   values["seed"] = static_cast<std::int64_t>(seed);
   return values;
 }
 
 void add_stage_type(node& here) {
   add_module_type(here, stage_type, [](const attributes& values) -> std::shared_ptr<module> {
-    const stage_place place{get<std::int64_t>(values, "stage"), get<std::int64_t>(values, "stages")};
+    const stage_position position{get<std::int64_t>(values, "stage"), get<std::int64_t>(values, "stages")};
     const auto seed = static_cast<std::uint64_t>(get<std::int64_t>(values, "seed"));
-    return std::make_shared<stage_module>(std::make_shared<stage>(model_shape::from_attributes(values), place, seed));
+    return std::make_shared<stage_module>(std::make_shared<stage>(model_shape::from_attributes(values), position, seed));
   });
 }
 

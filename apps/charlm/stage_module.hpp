@@ -12,7 +12,7 @@ inline constexpr const char* stage_type = "charlm.stage";
 
 /// The attributes with which a node creates a stage: the model's shape, which stage of how many, and the seed of the
 /// parameters.
-attributes stage_attributes(const model_shape& shape, stage_place place, std::uint64_t seed);
+attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed);
 
 /// Registers stage_type on a node. The methods of a stage are: `forward`; `evaluate`, which is `forward` without a graph; and
 /// `threads`, which returns how many threads libtorch uses inside one operation there.

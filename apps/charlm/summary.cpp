@@ -46,7 +46,7 @@ std::string run_summary::to_json(const run_state& of) const {
   return all.dump(2) + "\n";
 }
 
-std::vector<std::string> run_summary::lines(const run_state& of, const std::string& sample, const places& paths) const {
+std::vector<std::string> run_summary::lines(const run_state& of, const std::string& sample, const paths_of_run& paths) const {
   std::vector<std::string> out{"", "a sample:"};
   std::istringstream text(sample);
   for (std::string line; std::getline(text, line);) out.push_back("  | " + line);

@@ -24,13 +24,13 @@ struct run_summary {
   std::string to_json(const run_state& of) const;
 
   /// Where the files of the run are.
-  struct places {
+  struct paths_of_run {
     std::string folder;
     std::vector<std::string> files;  // names of the files in the folder
     std::string generate;            // the command that generates more text
   };
   /// The summary as lines of text for a person.
-  std::vector<std::string> lines(const run_state& of, const std::string& sample, const places& paths) const;
+  std::vector<std::string> lines(const run_state& of, const std::string& sample, const paths_of_run& paths) const;
 };
 
 }  // namespace troupe::apps::charlm

@@ -79,7 +79,7 @@ void run() {
   const auto made = nodes[0]->peer("server").create("table");
   std::vector<troupe::remote_module> handles{made};
   for (int i = 1; i < trainers; ++i)
-    handles.push_back(troupe::remote_module::take(*nodes[i], made.lend(nodes[0]->peer(nodes[i]->name()))));
+    handles.push_back(troupe::remote_module::accept(*nodes[i], made.lend(nodes[0]->peer(nodes[i]->name()))));
 
   std::vector<std::future<double>> losses;
   for (int i = 0; i < trainers; ++i)

@@ -72,13 +72,13 @@ bool uses_accelerator(const plan& graph) {
 template <class Value>
 class scoped_value {
  public:
-  scoped_value(Value*& place, Value* value) : place_(place) { place = value; }
-  ~scoped_value() { place_ = nullptr; }
+  scoped_value(Value*& variable, Value* value) : variable_(variable) { variable = value; }
+  ~scoped_value() { variable_ = nullptr; }
   scoped_value(const scoped_value&) = delete;
   scoped_value& operator=(const scoped_value&) = delete;
 
  private:
-  Value*& place_;
+  Value*& variable_;
 };
 
 /// A pass on troupe's engine, while libtorch runs the private function around it.

@@ -108,7 +108,7 @@ struct cast {
 
   /// `who` takes `other` for down.
   void tell_down(const std::string& who, const std::string& other) {
-    caf::anon_send(troupe::services_of(node(who)).face(),
+    caf::anon_send(troupe::services_of(node(who)).gateway(),
                    troupe::contracts::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
   }
 
@@ -117,7 +117,7 @@ struct cast {
   at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
     caf::scoped_actor self{system};
     auto request = self->request(troupe::parts_of(node("a")).contexts.find(pass.id()).actor, caf::infinite,
-                                 troupe::support::take_atom::value);
+                                 troupe::support::gradients_atom::value);
     run();
     at::Tensor result;
     request.receive(

@@ -107,12 +107,12 @@ struct pair : troupe::test::process_cluster {
     return arriving.bytes() == 0;
   }
 
-  /// Asks the driver's face.
+  /// Asks the driver's gateway.
   template <class Answer, class Message>
   std::optional<Answer> ask(const Message& message, caf::error& failed) {
     std::optional<Answer> result;
     caf::scoped_actor self{driver().system()};
-    auto request = self->request(troupe::services_of(driver()).face(), 20s, message);
+    auto request = self->request(troupe::services_of(driver()).gateway(), 20s, message);
     const auto fail = [&](caf::error& why) { failed = std::move(why); };
     if constexpr (std::is_same_v<Answer, bool>)
       request.receive([&] { result = true; }, fail);
@@ -155,7 +155,7 @@ tensor_offer good_offer(pair& cluster) {
 
 BOOST_TEST_GLOBAL_FIXTURE(shared_nursery);
 
-BOOST_AUTO_TEST_CASE(large_tensors_are_read_out_of_the_other_processs_memory_bit_for_bit) {  // PE-8
+BOOST_AUTO_TEST_CASE(large_tensors_are_read_out_of_the_other_processs_memory_bit_for_bit) {  // GW-8
   pair cluster("stage");
   cluster.agree();
   const auto before = cluster.read_here();
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_large_tensors_are_those_of_one_process) {
   BOOST_TEST(cluster.read_here() > before);
 }
 
-BOOST_AUTO_TEST_CASE(who_does_without_direct_memory_or_is_not_on_loopback_gets_and_sends_large_tensors_in_pieces) {  // PE-8
+BOOST_AUTO_TEST_CASE(who_does_without_direct_memory_or_is_not_on_loopback_gets_and_sends_large_tensors_in_pieces) {  // GW-8
   for (const auto& [name, driver] : {std::pair{"without", "driver"}, {"stage", "without"}, {"everywhere", "driver"}}) {
     pair cluster(name, driver);
     for (int i = 0; i < 3; ++i) {
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_can_not_be_read_any_more_sends_in_pieces_fro
   BOOST_TEST(cluster.nothing_arrives());
 }
 
-BOOST_AUTO_TEST_CASE(marks_are_drawn_only_for_nodes_that_are_up_and_of_another_process) {  // PE-8
+BOOST_AUTO_TEST_CASE(marks_are_drawn_only_for_nodes_that_are_up_and_of_another_process) {  // GW-8
   pair cluster("stage");
   const auto stage = cluster.address("stage").id;
   BOOST_TEST(cluster.draw(stage, cluster.process()).has_value());
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(marks_are_drawn_only_for_nodes_that_are_up_and_of_another_p
   BOOST_TEST(!cluster.draw({12345}, cluster.process()).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(an_offer_that_is_wrong_is_refused_with_the_reason_and_leaves_nothing) {  // PE-8, AT-3
+BOOST_AUTO_TEST_CASE(an_offer_that_is_wrong_is_refused_with_the_reason_and_leaves_nothing) {  // GW-8, AT-3
   pair cluster("stage");
   const auto good = good_offer(cluster);
   auto& arriving = troupe::services_of(cluster.driver()).arriving();
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   BOOST_TEST(
     troupe::services_of(cluster.driver()).arriving().add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) ==
     nullptr);
-  caf::anon_send(troupe::services_of(cluster.driver()).face(),
+  caf::anon_send(troupe::services_of(cluster.driver()).gateway(),
                  std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{from, 5}, {}, {}, {}}));
   BOOST_TEST(cluster.nothing_arrives());
 }

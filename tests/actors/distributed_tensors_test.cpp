@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(of_a_node_that_is_down_a_late_piece_is_dropped_with_what_ca
   const std::vector<char> late(2 * troupe::arriving_tensors::least_bytes);
   const troupe::tensor_piece piece{gone, 5, 2 * late.size(), 0, {}};
   BOOST_TEST(troupe::services_of(b).arriving().add(piece, caf::as_bytes(caf::make_span(late))) == nullptr);
-  caf::anon_send(troupe::services_of(b).face(), piece);
+  caf::anon_send(troupe::services_of(b).gateway(), piece);
   BOOST_TEST(nothing_arrives(b));
 }
 

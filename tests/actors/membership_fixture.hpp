@@ -28,11 +28,11 @@ struct answer {
   int count = 0;
 };
 
-/// A node without anything but its membership and a face that hands everything on to it, unless it is mute.
+/// A node without anything but its membership and a gateway that hands everything on to it, unless it is mute.
 struct fake_node {
   member who;
   contracts::membership_host membership;
-  caf::actor face;
+  caf::actor gateway;
   std::shared_ptr<bool> mute = std::make_shared<bool>(false);
   std::vector<std::string> news;
 };
@@ -40,9 +40,9 @@ struct fake_node {
 inline caf::behavior make_face(caf::event_based_actor* self, contracts::membership_host to, std::shared_ptr<bool> mute) {
   self->set_default_handler(caf::drop);
   return {
-    [=](hello& x, caf::strong_actor_ptr& face) -> caf::result<welcome> {
+    [=](hello& x, caf::strong_actor_ptr& gateway) -> caf::result<welcome> {
       return *mute ? caf::result<welcome>(self->make_response_promise<welcome>())
-                   : self->delegate(to, std::move(x), std::move(face));
+                   : self->delegate(to, std::move(x), std::move(gateway));
     },
     [=](heartbeat& x) -> caf::result<heartbeat_seen> {
       return *mute ? caf::result<heartbeat_seen>(self->make_response_promise<heartbeat_seen>())
@@ -90,15 +90,15 @@ class fake_cluster {
     options.clock = [this, ahead_ns] { return now() + ahead_ns; };
     options.has_heard = [this](const caf::node_id&, std::chrono::nanoseconds) { return bytes_come; };
     node.membership = membership::spawn_membership(system, options);
-    node.face = system.spawn(make_face, node.membership, node.mute);
+    node.gateway = system.spawn(make_face, node.membership, node.mute);
     auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
       return {[&node](const contracts::peer_up& x) { node.news.push_back("up " + x.who.name); },
               [&node](const contracts::peer_down& x) { node.news.push_back("down " + x.who.name + ": " + x.reason); }};
     });
     caf::anon_send(node.membership, support::subscribe_atom::value, subscriber);
-    ports[port] = caf::actor_cast<caf::strong_actor_ptr>(node.face);
+    ports[port] = caf::actor_cast<caf::strong_actor_ptr>(node.gateway);
     if (listen) caf::anon_send(node.membership, support::listen_atom::value, ports[port], port);
-    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.face, subscriber}) all_.push_back(actor);
+    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.gateway, subscriber}) all_.push_back(actor);
     run();
     return node;
   }

@@ -83,7 +83,7 @@ bool fails_by_name_of_c(const troupe::future<troupe::done>& result) {
 
 /// What nodes send each other in pass 1 until its end.
 void send_all_of_a_pass(cast& play, const std::string& to, const troupe::propagate_gradients& gradients) {
-  const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node(to)).face());
+  const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node(to)).gateway());
   const auto id = gradients.context;
   caf::anon_send(there, gradients);
   caf::anon_send(there, troupe::participant_quiet{id, {1}, play.node("a").id(), {}});
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     cast play(1);
     troupe::context pass(play.node("a"));
     auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
-    const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).face());
+    const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway());
     caf::anon_send(there, gradients_for(y, pass.id()));
     play.run();
     troupe::call_request next;
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
   }
 }
 
-// PE-11: the pass was aborted on "b" before anything of it came, or is over there.
+// GW-11: the pass was aborted on "b" before anything of it came, or is over there.
 BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
   for (const bool aborted : {false, true}) {
     cast play(1);
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
     const auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
     const auto gradients = gradients_for(y, pass.id());
     if (aborted) {
-      caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).face()),
+      caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway()),
                      troupe::abort_pass{pass.id(), {1}});
       play.run();
     } else {
@@ -297,10 +297,11 @@ BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_
     const auto part = troupe::passes::spawn_graph_task(here, std::move(terms));
     play.system.spawn([&](caf::event_based_actor* self) {
       self->send(part, troupe::support::start_atom::value);
-      self->request(part, caf::infinite, troupe::support::take_atom::value).then([&](const troupe::contracts::table_ptr& all) {
-        answered = true;
-        gradients = all;
-      });
+      self->request(part, caf::infinite, troupe::support::gradients_atom::value)
+        .then([&](const troupe::contracts::table_ptr& all) {
+          answered = true;
+          gradients = all;
+        });
     });
     play.run();
     caf::anon_send(part, troupe::support::close_atom::value);
@@ -364,20 +365,21 @@ BOOST_AUTO_TEST_CASE(a_pass_that_can_not_tell_a_node_what_to_do_ends_in_every_or
   BOOST_TEST(failed < orders);
 }
 
-// PE-1
+// GW-1
 BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
   cast play(1);
   troupe::context pass(play.node("a"));
   const auto y = play.call("b", "times_weight", input());
   send_all_of_a_pass(play, "c", gradients_for(y, pass.id()));
-  caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("c")).face()), troupe::abort_pass{pass.id(), {1}});
+  caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("c")).gateway()),
+                 troupe::abort_pass{pass.id(), {1}});
   play.run();
   const auto& counts = troupe::services_of(play.node("c")).counts();
   BOOST_TEST(counts.contexts_opened == 0u);
   BOOST_TEST(counts.pass_parts == 0u);
 }
 
-// PE-1: "b" hands a message of an actor of "a" on to "d", which has not met "a". Before the pass it does, or not.
+// GW-1: "b" hands a message of an actor of "a" on to "d", which has not met "a". Before the pass it does, or not.
 BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met_fails_the_pass) {
   for (int seed = 0; seed < orders; ++seed) {
     cast play(seed);
@@ -417,7 +419,7 @@ BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met
   }
 }
 
-// PE-2
+// GW-2
 BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
   cast play(1);
   troupe::call_request late;
@@ -431,14 +433,14 @@ BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
   late.payload.tensors = {torch::ones({2})};
   caf::scoped_actor self{play.system};
   auto request =
-    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).face()), caf::infinite, std::move(late));
+    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway()), caf::infinite, std::move(late));
   play.run();
   request.receive(
     [](const troupe::call_result&) { BOOST_FAIL("the released context was opened again"); },
     [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
 }
 
-// CO-5, PE-1: the scope is left after a drawn number of steps.
+// CO-5, GW-1: the scope is left after a drawn number of steps.
 BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   int cut_short = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -462,7 +464,7 @@ BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   BOOST_TEST(cut_short < orders);
 }
 
-// PE-3, PE-10: a peer goes down after a drawn number of steps.
+// GW-3, GW-10: a peer goes down after a drawn number of steps.
 BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   int failed = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -473,8 +475,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
     auto result = pass.backward({y.sum()});
     play.run_up_to(40);
     troupe::contracts::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
-    caf::anon_send_exit(troupe::services_of(play.node("c")).face(), caf::exit_reason::kill);
-    for (auto to : {"a", "b"}) caf::anon_send(troupe::services_of(play.node(to)).face(), news);
+    caf::anon_send_exit(troupe::services_of(play.node("c")).gateway(), caf::exit_reason::kill);
+    for (auto to : {"a", "b"}) caf::anon_send(troupe::services_of(play.node(to)).gateway(), news);
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     failed += fails_by_name_of_c(result) ? 1 : 0;
@@ -483,7 +485,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   BOOST_TEST(failed < orders);
 }
 
-// PE-4, PE-12: "b" calls "c" and dies, or is cut off from "a", after a drawn number of steps; the scope is left before or after.
+// GW-4, GW-12: "b" calls "c" and dies, or is cut off from "a", after a drawn number of steps; the scope is left before or after.
 BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_same) {
   int unknown = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -494,7 +496,7 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
     play.run_up_to(40);
     unknown += !reply.ready() && troupe::services_of(play.node("c")).counts().contexts == 1 ? 1 : 0;
     if (seed % 2 == 0) {
-      caf::anon_send_exit(troupe::services_of(play.node("b")).face(), caf::exit_reason::kill);
+      caf::anon_send_exit(troupe::services_of(play.node("b")).gateway(), caf::exit_reason::kill);
       play.tell_down("c", "b");
     } else {
       play.tell_down("b", "a");

@@ -76,7 +76,7 @@ member process_cluster::address(const std::string& name) {
   return addresses_.at(name);
 }
 
-bool process_cluster::is_up(node_id id) { return troupe::services_of(driver_).directory().face(id) != nullptr; }
+bool process_cluster::is_up(node_id id) { return troupe::services_of(driver_).directory().gateway(id) != nullptr; }
 
 bool process_cluster::is_up(const std::string& name) { return is_up(address(name).id); }
 

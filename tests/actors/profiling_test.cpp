@@ -62,7 +62,7 @@ const trace_span* find_span(const span_list& all, const std::string& name, const
 }
 
 bool lies_in(const trace_span& inner, const trace_span& outer) {
-  return inner.lane == outer.lane && outer.begin_ns <= inner.begin_ns && inner.begin_ns <= inner.end_ns &&
+  return inner.track == outer.track && outer.begin_ns <= inner.begin_ns && inner.begin_ns <= inner.end_ns &&
          inner.end_ns <= outer.end_ns;
 }
 
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_pass_brings_what_ran_for_it_on_every_node) {
       const auto is_inside_a_burst = [&](const trace_span& inner) {
         return inner.name.find(function) != std::string::npos &&
                std::any_of(all.begin(), all.end(), [&](const trace_span& outer) {
-                 return outer.name == name + ": backward" && outer.lane == "backward on " + name && lies_in(inner, outer);
+                 return outer.name == name + ": backward" && outer.track == "backward on " + name && lies_in(inner, outer);
                });
       };
       return std::any_of(all.begin(), all.end(), is_inside_a_burst);
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(without_profiling_a_trace_has_no_operators_and_no_other_nod
 BOOST_AUTO_TEST_CASE(spans_of_another_clock_come_to_lie_in_the_middle_of_the_time_they_were_waited_for) {
   span_list all{
     {"call", "call", 1000, 1600, {}}, {"operator", "operator", 1100, 1200, {}}, {"too long", "operator", 0, 9000, {}}};
-  troupe::tracing::place_within(all, -500, 500);
+  troupe::tracing::fit_within(all, -500, 500);
   BOOST_TEST(all[0].begin_ns == -300);
   BOOST_TEST(all[0].end_ns == 300);
   BOOST_TEST(all[1].begin_ns == -200);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(spans_of_another_clock_come_to_lie_in_the_middle_of_the_tim
   BOOST_TEST(all[2].end_ns == 500);
   constexpr auto huge = std::numeric_limits<std::int64_t>::max();
   span_list hostile{{"call", "call", -huge, huge, {}}, {"operator", "operator", huge, -huge, {}}};
-  troupe::tracing::place_within(hostile, 10, 20);
+  troupe::tracing::fit_within(hostile, 10, 20);
   for (const auto& each : hostile) BOOST_TEST((each.begin_ns >= 10 && each.end_ns <= 20));
 }
 

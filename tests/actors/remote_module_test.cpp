@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_reference_kept_on_another_node_keeps_the_module_alive) { 
   cluster.stage2.join("127.0.0.1", cluster.stage1.port());
   std::optional<remote_module> kept;
   cluster.stage2.functions().add("keep", [&](call_arguments& arguments) {
-    kept = remote_module::take(arguments.here, get<std::string>(arguments.values, "module"));
+    kept = remote_module::accept(arguments.here, get<std::string>(arguments.values, "module"));
     return call_reply{};
   });
   std::optional<remote_module> block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_reference_kept_on_another_node_keeps_the_module_alive) { 
   BOOST_TEST(cluster.stage1.objects().size() == 1u);
   cluster.driver.peer("stage2").call("keep", {}, {{"module", reference}}).get();
   BOOST_TEST(at::equal(kept->parameters().at(0).second, linear(layer(4, 3, 5)).weight));
-  BOOST_TEST(contains(text_of<error>([&] { remote_module::take(cluster.stage2, reference); }), "taken before"));
+  BOOST_TEST(contains(text_of<error>([&] { remote_module::accept(cluster.stage2, reference); }), "accepted before"));
   kept.reset();
   cluster.stage2.peer("stage1").call("troupe.drop").get();
   BOOST_TEST(cluster.stage1.objects().size() == 0u);
@@ -195,9 +195,9 @@ BOOST_AUTO_TEST_CASE(a_reference_is_taken_by_the_node_it_is_for) {
   linear_cluster cluster;
   const auto block = cluster.driver.peer("stage1").create("linear", layer(4, 3, 5));
   const auto reference = block.lend(cluster.driver.peer("stage2"));
-  BOOST_TEST(contains(text_of<error>([&] { remote_module::take(cluster.driver, reference); }), "lent to another node"));
+  BOOST_TEST(contains(text_of<error>([&] { remote_module::accept(cluster.driver, reference); }), "lent to another node"));
   for (const auto* none : {"", "stage1", "stage1/1", "/1/2", "stage1/x/1", "stage1/1/"})
-    BOOST_TEST(contains(text_of<error>([&] { remote_module::take(cluster.driver, none); }), "not a reference"));
+    BOOST_TEST(contains(text_of<error>([&] { remote_module::accept(cluster.driver, none); }), "not a reference"));
 }
 
 BOOST_AUTO_TEST_CASE(a_parameter_by_reference_gets_its_gradient_where_it_lives) {

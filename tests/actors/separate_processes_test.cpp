@@ -53,7 +53,7 @@ void add_functions(troupe::node& here) {
     return troupe::call_reply{};
   });
   here.functions().add("take", [](troupe::call_arguments& arguments) {
-    kept.push_back(troupe::remote_module::take(arguments.here, troupe::get<std::string>(arguments.values, "module")));
+    kept.push_back(troupe::remote_module::accept(arguments.here, troupe::get<std::string>(arguments.values, "module")));
     return troupe::call_reply{};
   });
   here.functions().add("outer", [](troupe::call_arguments& arguments) {

@@ -58,7 +58,7 @@ struct nodes_that_nest {
 
 /// The handlers that an actor keeps for answers.
 struct answers_awaited : caf::scheduled_actor {
-  static std::size_t of(const troupe::contracts::peer_actor& who) {
+  static std::size_t of(const troupe::contracts::gateway_actor& who) {
     auto* actor = static_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(who));
     return (actor->*&answers_awaited::multiplexed_responses_).size();
   }
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_s
   b.stop();
 }
 
-// PE-9
+// GW-9
 BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context) {
   std::promise<void> begun;
   std::promise<void> let_go;
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context)
     record = troupe::parts_of(a).contexts.find(pass.id()).record;
     auto reply = a.peer("b").call("wait", {x});
     begun.get_future().wait();
-    caf::anon_send(troupe::services_of(a).face(),
+    caf::anon_send(troupe::services_of(a).gateway(),
                    troupe::contracts::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
     BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("it went down"));
   }
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context)
   BOOST_TEST(becomes_true([&] { return b.status().calls_running == 0; }));
 }
 
-// PE-9
+// GW-9
 BOOST_AUTO_TEST_CASE(a_call_whose_context_is_released_before_its_answer_keeps_nothing) {
   std::promise<void> begun;
   std::promise<void> let_go;
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_context_is_released_before_its_answer_keeps_no
   BOOST_TEST(becomes_idle(b));
 }
 
-// PE-9: pieces of large tensors are requests too.
+// GW-9: pieces of large tensors are requests too.
 BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) {
   auto c = std::make_unique<troupe::node>(loopback_settings("c"));
   a.join("127.0.0.1", c->port());
@@ -221,13 +221,13 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) 
   begun.get_future().wait();
   std::vector<troupe::future<troupe::call_reply>> large;
   for (int i = 0; i < 8; ++i) large.push_back(a.peer("c").call("wait", {torch::ones({1 << 20})}));
-  caf::anon_send(troupe::services_of(a).face(),
+  caf::anon_send(troupe::services_of(a).gateway(),
                  troupe::contracts::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
   for (auto& each : large) BOOST_CHECK_THROW(each.get(), troupe::error);
   BOOST_CHECK_THROW(waits.get(), troupe::error);
   BOOST_TEST(becomes_true([&] {
     a.status();
-    return answers_awaited::of(troupe::services_of(a).face()) == 0;
+    return answers_awaited::of(troupe::services_of(a).gateway()) == 0;
   }));
   let_go.set_value();
   c = nullptr;

@@ -29,7 +29,7 @@ struct buffers_fixture : simulated::fixture {
   const void* throw_away_with_the_transfer_under_way(std::size_t count = page) {
     const auto made = bytes(count).to(first, true);
     const auto filled = std::make_shared<c10::Event>(at::kPrivateUse1);
-    const auto host = pool->take(made, filled);
+    const auto host = pool->allocate(made, filled);
     host.copy_(made, true);
     filled->record(default_stream);
     return host.const_data_ptr();
@@ -44,7 +44,7 @@ BOOST_FIXTURE_TEST_SUITE(host_buffers, buffers_fixture)
 
 BOOST_AUTO_TEST_CASE(a_tensor_has_the_shape_asked_for_in_locked_memory) {
   const auto like = at::empty({3, 5}, at::kDouble).t();
-  const auto taken = pool->take(like);
+  const auto taken = pool->allocate(like);
   BOOST_TEST(taken.is_pinned());
   BOOST_CHECK(taken.sizes() == like.sizes() && taken.strides() == like.strides() && taken.scalar_type() == at::kDouble);
   BOOST_CHECK(taken.device().is_cpu());
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(HB1_what_is_locked_stays_within_the_budget) {
   const auto before = simulated::pinned_bytes();
   std::vector<at::Tensor> held;
   for (int i = 0; i < 6; ++i) {
-    held.push_back(pool->take(bytes(page)));
+    held.push_back(pool->allocate(bytes(page)));
     BOOST_TEST(held.back().is_pinned() == (i < 4));
     BOOST_TEST(simulated::pinned_bytes() - before <= 4 * page);
   }
@@ -65,23 +65,25 @@ BOOST_AUTO_TEST_CASE(HB1_what_is_locked_stays_within_the_budget) {
 
 BOOST_AUTO_TEST_CASE(HB1_idle_buffers_make_room_for_one_of_another_size) {
   const auto before = simulated::pinned_bytes();
-  { const std::vector<at::Tensor> three{pool->take(bytes(page)), pool->take(bytes(page)), pool->take(bytes(page))}; }
+  {
+    const std::vector<at::Tensor> three{pool->allocate(bytes(page)), pool->allocate(bytes(page)), pool->allocate(bytes(page))};
+  }
   BOOST_TEST(pool->used().idle == 3 * page);
-  const auto large = pool->take(bytes(2 * page));
+  const auto large = pool->allocate(bytes(2 * page));
   BOOST_TEST(large.is_pinned());
   BOOST_TEST(pool->used().idle == 2 * page);
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
 BOOST_AUTO_TEST_CASE(HB1_what_makes_room_is_freed_while_other_threads_use_the_pool) {
-  { const auto all = pool->take(bytes(4 * page)); }
+  { const auto all = pool->allocate(bytes(4 * page)); }
   std::vector<std::future<void>> users;
   int in_time = 0;
   const simulated::before_pinned_memory_is_freed look([&] {
     users.push_back(std::async(std::launch::async, [this] { pool->used(); }));
     in_time += users.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready ? 1 : 0;
   });
-  pool->take(bytes(page));
+  pool->allocate(bytes(page));
   BOOST_TEST(users.size() == 1U);
   BOOST_TEST(in_time == 1);
 }
@@ -89,60 +91,60 @@ BOOST_AUTO_TEST_CASE(HB1_what_makes_room_is_freed_while_other_threads_use_the_po
 BOOST_AUTO_TEST_CASE(HB1_memory_that_could_not_be_locked_takes_nothing_from_the_budget) {
   {
     const simulated::no_pinned_memory none;
-    BOOST_CHECK_THROW(pool->take(bytes(4 * page)), c10::Error);
+    BOOST_CHECK_THROW(pool->allocate(bytes(4 * page)), c10::Error);
   }
   BOOST_TEST(pool->used().in_use == 0U);
-  BOOST_TEST(pool->take(bytes(4 * page)).is_pinned());
+  BOOST_TEST(pool->allocate(bytes(4 * page)).is_pinned());
 }
 
 BOOST_AUTO_TEST_CASE(HB2_a_buffer_that_serves_again_is_idle_no_more) {
-  { const auto taken = pool->take(bytes(page)); }
-  const auto again = pool->take(bytes(page));
-  const auto another = pool->take(bytes(page));
+  { const auto taken = pool->allocate(bytes(page)); }
+  const auto again = pool->allocate(bytes(page));
+  const auto another = pool->allocate(bytes(page));
   BOOST_TEST(pool->used().idle == 0U);
   BOOST_TEST(pool->used().in_use == 2 * page);
 }
 
 BOOST_AUTO_TEST_CASE(HB2_a_buffer_serves_again_when_its_last_view_is_gone) {
-  auto taken = pool->take(bytes(100));
+  auto taken = pool->allocate(bytes(100));
   const auto* memory = taken.const_data_ptr();
   auto view = taken.narrow(0, 10, 5);
   taken.reset();
-  const auto meanwhile = pool->take(bytes(100));
+  const auto meanwhile = pool->allocate(bytes(100));
   BOOST_TEST(meanwhile.const_data_ptr() != memory);
   std::thread([&] { view.reset(); }).join();
-  BOOST_TEST(pool->take(bytes(50)).const_data_ptr() == memory);
+  BOOST_TEST(pool->allocate(bytes(50)).const_data_ptr() == memory);
 }
 
 BOOST_AUTO_TEST_CASE(HB3_a_buffer_has_at_most_twice_the_bytes_asked_for) {
   BOOST_TEST(pool->used().in_use == 0U);
-  const auto small = pool->take(bytes(1));
+  const auto small = pool->allocate(bytes(1));
   BOOST_TEST(pool->used().in_use == page);
-  const auto odd = pool->take(bytes(page + 1));
+  const auto odd = pool->allocate(bytes(page + 1));
   BOOST_TEST(pool->used().in_use == 3 * page);
-  BOOST_TEST(pool->take(bytes(0)).numel() == 0);
+  BOOST_TEST(pool->allocate(bytes(0)).numel() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(HB4_a_buffer_serves_again_only_when_its_transfer_is_done_and_nobody_waits_for_that) {
   simulated::gate late(default_stream);
   const void* memory = throw_away_with_the_transfer_under_way();
-  const auto next = pool->take(bytes(16));
+  const auto next = pool->allocate(bytes(16));
   BOOST_TEST(next.is_pinned());
   BOOST_TEST(next.const_data_ptr() != memory);
   next.fill_(9);
   late.open();
   simulated::synchronize();
   BOOST_TEST((next == 9).all().item<bool>());
-  BOOST_TEST(pool->take(bytes(16)).const_data_ptr() == memory);
+  BOOST_TEST(pool->allocate(bytes(16)).const_data_ptr() == memory);
 }
 
 BOOST_AUTO_TEST_CASE(HB4_a_buffer_behind_one_that_is_being_filled_serves_again) {
-  auto done = pool->take(bytes(16));
+  auto done = pool->allocate(bytes(16));
   const void* memory = done.const_data_ptr();
   simulated::gate late(default_stream);
   throw_away_with_the_transfer_under_way();
   done.reset();
-  BOOST_TEST(pool->take(bytes(16)).const_data_ptr() == memory);
+  BOOST_TEST(pool->allocate(bytes(16)).const_data_ptr() == memory);
 }
 
 BOOST_AUTO_TEST_CASE(HB4_where_all_of_the_budget_is_being_filled_there_is_ordinary_memory) {
@@ -151,22 +153,22 @@ BOOST_AUTO_TEST_CASE(HB4_where_all_of_the_budget_is_being_filled_there_is_ordina
     throw_away_with_the_transfer_under_way();
   }
   for (const std::size_t count : {page, 2 * page}) {
-    BOOST_TEST(!pool->take(bytes(count)).is_pinned());
+    BOOST_TEST(!pool->allocate(bytes(count)).is_pinned());
   }
   BOOST_TEST(pool->used().refused == 2U);
   late.open();
   simulated::synchronize();
-  BOOST_TEST(pool->take(bytes(2 * page)).is_pinned());
+  BOOST_TEST(pool->allocate(bytes(2 * page)).is_pinned());
 }
 
 BOOST_AUTO_TEST_CASE(HB4_a_buffer_that_makes_room_is_none_that_is_being_filled) {
   const auto before = simulated::pinned_bytes();
-  auto done = pool->take(bytes(page));
+  auto done = pool->allocate(bytes(page));
   simulated::gate late(default_stream);
   throw_away_with_the_transfer_under_way(2 * page);
   done.reset();
   BOOST_TEST(pool->used().idle == 3 * page);
-  BOOST_TEST(pool->take(bytes(2 * page)).is_pinned());
+  BOOST_TEST(pool->allocate(bytes(2 * page)).is_pinned());
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
@@ -187,7 +189,7 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_of_a_device_that_has_failed_is_not_freed) {
   throw_away_with_the_transfer_under_way(4 * page);
   {
     const simulated::broken_device broken;
-    BOOST_TEST(!pool->take(bytes(page)).is_pinned());
+    BOOST_TEST(!pool->allocate(bytes(page)).is_pinned());
     pool.reset();
   }
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
@@ -195,7 +197,7 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_of_a_device_that_has_failed_is_not_freed) {
 
 BOOST_AUTO_TEST_CASE(HB5_tensors_outlive_the_pool) {
   const auto before = simulated::pinned_bytes();
-  auto taken = pool->take(bytes(10));
+  auto taken = pool->allocate(bytes(10));
   pool.reset();
   taken.fill_(5);
   BOOST_TEST(taken[9].item<int>() == 5);

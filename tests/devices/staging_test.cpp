@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(what_arrives_is_put_where_it_was_and_is_there_for_the_next_
   auto sent = at::randn({3, 2}).t();
   std::vector<at::Tensor> arrived{sent, at::ones({1}), at::Tensor(), sent};
   simulated::gate late(default_stream);
-  devices::place(arrived, {second, at::kCPU, first, first}, "argument");
+  devices::move_to_devices(arrived, {second, at::kCPU, first, first}, "argument");
   const auto twice = arrived[3] * 2;
   const auto expected = sent * 2;
   sent.zero_();  // pageable memory may change at once
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(a_locked_buffer_may_serve_another_as_soon_as_it_is_placed) 
     simulated::settle();
     late.open();
   });
-  devices::place(arrived, {second}, "argument");
+  devices::move_to_devices(arrived, {second}, "argument");
   staged.tensors[0].zero_();
   opens.join();
   BOOST_TEST(at::equal(arrived[0].cpu(), at::ones({3})));
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_locked_buffer_may_serve_another_as_soon_as_it_is_placed) 
 BOOST_AUTO_TEST_CASE(a_device_that_is_not_there_is_an_error_that_names_what_was_expected) {
   std::vector<at::Tensor> arrived{at::ones({1}), at::ones({1})};
   BOOST_CHECK_EXCEPTION(
-    devices::place(arrived, {first, simulated::device(7)}, "argument of 'f'"), error, [](const error& refused) {
+    devices::move_to_devices(arrived, {first, simulated::device(7)}, "argument of 'f'"), error, [](const error& refused) {
       const std::string text = refused.what();
       return refused.code() == errc::unsupported_tensor && text.starts_with("argument of 'f'[1]: ") &&
              text.find("simulated:7") != std::string::npos && text.find("cpu, simulated:0, simulated:1") != std::string::npos;
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_put_where_their_tensors_are) {
                                          torch::autograd::impl::gradient_edge(on_cpu),
                                          torch::autograd::impl::gradient_edge(on_device)};
   torch::autograd::variable_list gradients{at::ones({2}), at::ones({2}), at::ones({2}), at::Tensor()};
-  devices::place(gradients, edges);
+  devices::move_to_devices(gradients, edges);
   BOOST_CHECK(gradients[0].device() == second && gradients[1].is_cpu() && gradients[2].is_cpu() && !gradients[3].defined());
 }
 

@@ -13,7 +13,7 @@ using namespace troupe;
 
 namespace {
 
-struct config : caf::actor_system_config, takes_tensors {
+struct config : caf::actor_system_config, tensor_receiver {
   config() {
     set("scheduler.policy", caf::atom("testing"));
     troupe::add_message_types(*this);  // troupe::, because the base class has a function of that name

@@ -207,7 +207,7 @@ void fill(generator& random, std::vector<bool>& x) {
 
 namespace {
 
-struct reading_config : caf::actor_system_config, takes_tensors {
+struct reading_config : caf::actor_system_config, tensor_receiver {
   reading_config() { set("scheduler.policy", caf::atom("testing")); }
 };
 

@@ -78,12 +78,12 @@ struct caller {
     return self->request(dialer, 10s, caf::connect_atom::value, host, port, std::int64_t{deadline.count()});
   }
 
-  // The error of one call; none where a face was given.
+  // The error of one call; none where a gateway was given.
   caf::error call(std::uint16_t port, std::chrono::nanoseconds deadline = 5s, const std::string& host = "127.0.0.1") {
     caf::scoped_actor self{system};
     caf::error result;
     dial(self, host, port, deadline)
-      .receive([](caf::node_id&, caf::strong_actor_ptr& face, std::set<std::string>&) { BOOST_TEST((face != nullptr)); },
+      .receive([](caf::node_id&, caf::strong_actor_ptr& gateway, std::set<std::string>&) { BOOST_TEST((gateway != nullptr)); },
                [&](caf::error& problem) { result = problem; });
     return result;
   }
@@ -133,13 +133,13 @@ std::ptrdiff_t open_descriptors() {
 BOOST_AUTO_TEST_CASE(a_node_is_reached_by_address_and_by_name) {
   caller here;
   caller there;
-  auto face = there.system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
-  const auto port = there.system.middleman().publish(face, 0, "127.0.0.1");
+  auto gateway = there.system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
+  const auto port = there.system.middleman().publish(gateway, 0, "127.0.0.1");
   BOOST_TEST_REQUIRE(static_cast<bool>(port));
   BOOST_TEST(!here.call(*port));
   BOOST_TEST(!here.call(*port, 5s, "localhost"));
-  there.system.middleman().unpublish(face, *port);
-  caf::anon_send_exit(face, caf::exit_reason::user_shutdown);
+  there.system.middleman().unpublish(gateway, *port);
+  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
 }
 
 // DI-1. The system ends, each time: a handshake that the middleman waits for would keep it one time in five.

@@ -33,21 +33,21 @@ class real_node {
     options.heartbeat = heartbeat_interval;
     options.patience = 300ms;
     membership_ = membership::spawn_membership(system_, options);
-    face_ = system_.spawn(test::make_face, membership_, std::make_shared<bool>(false));
+    gateway_ = system_.spawn(test::make_face, membership_, std::make_shared<bool>(false));
     listener_ = system_.spawn([this](caf::event_based_actor*) -> caf::behavior {
       return {[this](const contracts::peer_up& x) { hear("up " + x.who.name); },
               [this](const contracts::peer_down& x) { hear("down " + x.who.name + ": " + x.reason); }};
     });
     caf::anon_send(membership_, support::subscribe_atom::value, listener_);
-    auto bound = system_.middleman().publish(face_, port, "127.0.0.1", true);
+    auto bound = system_.middleman().publish(gateway_, port, "127.0.0.1", true);
     if (!bound) throw std::runtime_error("can't listen: " + system_.render(bound.error()));
     port_ = *bound;
-    caf::anon_send(membership_, support::listen_atom::value, caf::actor_cast<caf::strong_actor_ptr>(face_), port_);
+    caf::anon_send(membership_, support::listen_atom::value, caf::actor_cast<caf::strong_actor_ptr>(gateway_), port_);
   }
 
   ~real_node() {
-    system_.middleman().unpublish(face_, port_);
-    for (const auto& actor : {caf::actor_cast<caf::actor>(membership_), face_, listener_})
+    system_.middleman().unpublish(gateway_, port_);
+    for (const auto& actor : {caf::actor_cast<caf::actor>(membership_), gateway_, listener_})
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   }
 
@@ -92,7 +92,7 @@ class real_node {
   network::system_config config_{settings{}};
   caf::actor_system system_{config_};
   contracts::membership_host membership_;
-  caf::actor face_;
+  caf::actor gateway_;
   caf::actor listener_;
   std::uint16_t port_ = 0;
 };

@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(without_a_face_or_a_proper_name_is_refused) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
   failed(all.ask<welcome>(a.membership, hello{"b", node_id{2}, "h", 1, protocol_version}, caf::strong_actor_ptr{}),
-         errc::refused, "without a face");
+         errc::refused, "without a gateway");
   failed(all.ask<welcome>(a.membership, hello{"../b", node_id{2}, "h", 1, protocol_version}, all.ports[4001]), errc::refused,
          "letters, digits");
   failed(all.ask<welcome>(a.membership, hello{"b", node_id{0}, "h", 1, protocol_version}, all.ports[4001]), errc::refused,
@@ -397,7 +397,7 @@ BOOST_AUTO_TEST_CASE(that_are_answered_late_keep_a_peer_up_if_other_bytes_come) 
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
   std::deque<std::pair<std::int64_t, caf::typed_response_promise<heartbeat_seen>>> waiting;
-  const auto face = all.system.spawn([&](caf::event_based_actor* self) -> caf::behavior {
+  const auto gateway = all.system.spawn([&](caf::event_based_actor* self) -> caf::behavior {
     return {[&, self](const heartbeat& from) {
               waiting.emplace_back(from.sent_ns, self->make_response_promise<heartbeat_seen>());
               return waiting.back().second;
@@ -409,13 +409,13 @@ BOOST_AUTO_TEST_CASE(that_are_answered_late_keep_a_peer_up_if_other_bytes_come) 
   });
   all.bytes_come = true;
   all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version, {}},
-                   caf::actor_cast<caf::strong_actor_ptr>(face));
+                   caf::actor_cast<caf::strong_actor_ptr>(gateway));
   for (int i = 0; i < 2 * membership::member_table::most_misses; ++i) {
     all.pass(interval);
-    if (waiting.size() > 5) caf::anon_send(face, support::tick_atom::value);
+    if (waiting.size() > 5) caf::anon_send(gateway, support::tick_atom::value);
   }
   CHECK_NAMES(a.news, "up b");
-  caf::anon_send_exit(face, caf::exit_reason::kill);
+  caf::anon_send_exit(gateway, caf::exit_reason::kill);
   all.run();
   waiting.clear();
 }
@@ -443,7 +443,7 @@ BOOST_AUTO_TEST_CASE(and_all_other_ends_bring_it_down_once) {
   all.join(b, 4001);
   *b.mute = true;
   all.pass(5 * interval);
-  caf::anon_send_exit(b.face, caf::exit_reason::remote_link_unreachable);
+  caf::anon_send_exit(b.gateway, caf::exit_reason::remote_link_unreachable);
   caf::anon_send(a.membership, farewell{node_id{2}, "at last"});
   all.pass(5 * interval);
   BOOST_TEST(a.news.size() == 2);
@@ -477,14 +477,14 @@ BOOST_AUTO_TEST_CASE(that_a_peer_echoes_wrongly_tell_its_clock_all_the_same) {
   for (const auto echoed : {limits::min(), std::int64_t{0}, limits::max()}) {
     fake_cluster all;
     auto& a = all.start("a", 1, 4001);
-    const auto face = all.system.spawn([&all, echoed](caf::event_based_actor*) -> caf::behavior {
+    const auto gateway = all.system.spawn([&all, echoed](caf::event_based_actor*) -> caf::behavior {
       return {[&all, echoed](const heartbeat&) { return heartbeat_seen{node_id{2}, echoed, all.now() + 12'345}; }};
     });
     all.ask<welcome>(a.membership, hello{"b", node_id{2}, "127.0.0.1", 4002, protocol_version, {}},
-                     caf::actor_cast<caf::strong_actor_ptr>(face));
+                     caf::actor_cast<caf::strong_actor_ptr>(gateway));
     all.pass(interval);
     BOOST_TEST(all.ask<std::int64_t>(a.membership, support::clock_atom::value, node_id{2})->value.value() == 12'345);
-    caf::anon_send_exit(face, caf::exit_reason::kill);
+    caf::anon_send_exit(gateway, caf::exit_reason::kill);
     all.run();
   }
 }
@@ -512,8 +512,8 @@ BOOST_AUTO_TEST_CASE(a_lost_connection_is_news_at_once) {
   auto& c = all.start("c", 3, 4003);
   all.join(b, 4001);
   all.join(c, 4001);
-  caf::anon_send_exit(b.face, caf::exit_reason::remote_link_unreachable);
-  caf::anon_send_exit(c.face, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(b.gateway, caf::exit_reason::remote_link_unreachable);
+  caf::anon_send_exit(c.gateway, caf::exit_reason::user_shutdown);
   all.run();
   CHECK_NAMES(a.news, "up b", "up c", "down b: connection lost", "down c: its node stopped");
 }
@@ -535,7 +535,7 @@ BOOST_AUTO_TEST_CASE(does_not_wait_for_the_mute) {
   auto& a = all.start("a", 1, 4001);
   auto& b = all.start("b", 2, 4002);
   all.join(b, 4001);
-  caf::anon_send_exit(a.face, caf::exit_reason::kill);
+  caf::anon_send_exit(a.gateway, caf::exit_reason::kill);
   auto left = all.ask<caf::unit_t>(b.membership, support::leave_atom::value, std::string("done"));
   all.pass(interval);
   BOOST_TEST(left->value.has_value());
@@ -572,8 +572,8 @@ BOOST_AUTO_TEST_CASE(a_known_peer_or_oneself_is_answered_at_once) {
   auto found = all.find(a, "b", ms);
   BOOST_TEST_REQUIRE(found->value.has_value());
   BOOST_TEST((found->value->who.id == node_id{2}));
-  BOOST_TEST((found->value->face == all.ports[4002]));
-  BOOST_TEST((all.find(a, "a", ms)->value.value().face == all.ports[4001]));
+  BOOST_TEST((found->value->gateway == all.ports[4002]));
+  BOOST_TEST((all.find(a, "a", ms)->value.value().gateway == all.ports[4001]));
 }
 
 // ME-3
@@ -612,7 +612,7 @@ BOOST_AUTO_TEST_CASE(does_not_answer_with_a_peer_that_is_down) {
   auto& a = all.start("a", 1, 4001);
   auto& b = all.start("b", 2, 4002);
   all.join(b, 4001);
-  caf::anon_send_exit(b.face, caf::exit_reason::kill);
+  caf::anon_send_exit(b.gateway, caf::exit_reason::kill);
   all.run();
   auto found = all.find(a, "b", 100 * ms);
   all.pass(100 * ms);
@@ -638,7 +638,7 @@ BOOST_AUTO_TEST_CASE(that_come_late_hear_who_is_up_and_those_that_end_are_forgot
   CHECK_NAMES(news, "up b");
   caf::anon_send_exit(late, caf::exit_reason::kill);
   all.run();
-  caf::anon_send_exit(b.face, caf::exit_reason::kill);
+  caf::anon_send_exit(b.gateway, caf::exit_reason::kill);
   all.run();
   BOOST_TEST(news.size() == 1);
   BOOST_TEST(a.news.size() == 2);

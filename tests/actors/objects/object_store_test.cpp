@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
 BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
   objects::object_store store(here, "stage1");
   const auto id = store.add(alice, std::make_shared<noted_module>());
-  store.take(id, store.lend(id, alice, bob), bob);
+  store.accept_loan(id, store.lend(id, alice, bob), bob);
   BOOST_TEST(!store.drop(id, alice));
   BOOST_TEST(!store.drop(id, alice));  // it owns nothing more
   BOOST_TEST(store.size() == 1u);
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
 BOOST_AUTO_TEST_CASE(one_owner_with_two_references_drops_one_at_a_time) {  // OS-1
   objects::object_store store(here, "stage1");
   const auto id = store.add(alice, std::make_shared<noted_module>());
-  store.take(id, store.lend(id, alice, alice), alice);
+  store.accept_loan(id, store.lend(id, alice, alice), alice);
   BOOST_TEST(!store.drop(id, alice));
   BOOST_TEST(store.size() == 1u);
   BOOST_TEST(store.drop(id, alice));
@@ -98,13 +98,13 @@ BOOST_AUTO_TEST_CASE(a_loan_keeps_an_object_until_it_is_taken_or_one_of_its_node
     BOOST_TEST(!store.drop(id, here));
     BOOST_TEST(store.size() == 1u);
     BOOST_TEST(store.drop_owned_by(gone) == 1u);
-    BOOST_TEST(contains(text_of<error>([&] { store.take(id, ticket, bob); }), "has no object"));
+    BOOST_TEST(contains(text_of<error>([&] { store.accept_loan(id, ticket, bob); }), "has no object"));
   }
   const auto id = store.add(alice, std::make_shared<noted_module>());
   const auto ticket = store.lend(id, alice, bob);
-  BOOST_TEST(contains(text_of<error>([&] { store.take(id, ticket, alice); }), "lent to another node"));
-  store.take(id, ticket, bob);
-  BOOST_TEST(contains(text_of<error>([&] { store.take(id, ticket, bob); }), "taken before"));
+  BOOST_TEST(contains(text_of<error>([&] { store.accept_loan(id, ticket, alice); }), "lent to another node"));
+  store.accept_loan(id, ticket, bob);
+  BOOST_TEST(contains(text_of<error>([&] { store.accept_loan(id, ticket, bob); }), "accepted before"));
 }
 
 BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3

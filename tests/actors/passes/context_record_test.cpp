@@ -40,7 +40,7 @@ struct records {
               [](troupe::abort_pass&) -> promise_of_abort { return caf::sec::runtime_error; },
               [](troupe::contracts::burst_ptr&) {},
               [](troupe::contracts::peer_down&) {},
-              [](troupe::support::take_atom) -> promise_of_table { return caf::sec::runtime_error; },
+              [](troupe::support::gradients_atom) -> promise_of_table { return caf::sec::runtime_error; },
               [](troupe::support::deadline_atom) {},
               [](troupe::support::close_atom) {}};
     });

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(what_was_packed_is_read_back) {
 
 BOOST_AUTO_TEST_CASE(a_repeated_name_is_written_once) {
   trace_log log;
-  for (int i = 0; i < 1000; ++i) log.spans.push_back({"a name of some length", "category", 1000 * i, 1000 * i + 500, "lane"});
+  for (int i = 0; i < 1000; ++i) log.spans.push_back({"a name of some length", "category", 1000 * i, 1000 * i + 500, "track"});
   BOOST_TEST(pack(log).size() < 10'000);
   BOOST_TEST((unpack(pack(log)) == log));
 }

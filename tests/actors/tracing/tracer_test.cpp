@@ -14,7 +14,7 @@ namespace {
 using troupe::tracing::trace_log;
 using troupe::tracing::trace_span;
 
-trace_span numbered(int i) { return {"span " + std::to_string(i), "test", i, i + 1, "lane"}; }
+trace_span numbered(int i) { return {"span " + std::to_string(i), "test", i, i + 1, "track"}; }
 
 struct fixture {
   troupe::network::system_config config{troupe::network::system_config::for_tests{}};
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(older_spans_give_way_and_are_counted) {
 BOOST_AUTO_TEST_CASE(the_tracer_keeps_to_its_capacity) {
   fixture here(2);
   troupe::tracing::trace_recorder recorder(here.tracer, true);
-  for (int i = 0; i < 5; ++i) recorder.record("span " + std::to_string(i), "test", i, i + 1, "lane");
+  for (int i = 0; i < 5; ++i) recorder.record("span " + std::to_string(i), "test", i, i + 1, "track");
   here.run();
   BOOST_TEST((here.collect() == trace_log{{numbered(3), numbered(4)}, 3}));
 }

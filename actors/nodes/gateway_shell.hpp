@@ -4,27 +4,27 @@
 #include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
 
+#include <troupe/actors/nodes/gateway_state.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
-#include <troupe/actors/nodes/peer_state.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {
 
-/// What the handlers of the `peer` actor share. A shell is made for each message; its state is the actor's.
+/// What the handlers of the `gateway` actor share. A shell is made for each message; its state is the actor's.
 template <class Self>
-struct peer_shell {
+struct gateway_shell {
   Self self;
-  peer_state& state;
+  gateway_state& state;
   node_parts& parts;
   services::node_services& here;
 
-  explicit peer_shell(Self s) : self(s), state(s->state), parts(*s->state.parts), here(*s->state.here) {}
+  explicit gateway_shell(Self s) : self(s), state(s->state), parts(*s->state.parts), here(*s->state.here) {}
 
-  contracts::peer_actor me() const { return contracts::peer_actor{self}; }
+  contracts::gateway_actor me() const { return contracts::gateway_actor{self}; }
 
   /// The actor of another node that takes this node's messages; null if that node is down or unknown.
-  contracts::peer_actor face_of(node_id who) const {
-    return caf::actor_cast<contracts::peer_actor>(here.directory().face(who));
+  contracts::gateway_actor gateway_of(node_id who) const {
+    return caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(who));
   }
 
   caf::error no_context(const context_id& id) const {
@@ -34,6 +34,6 @@ struct peer_shell {
 };
 
 template <class Self>
-peer_shell(Self) -> peer_shell<Self>;
+gateway_shell(Self) -> gateway_shell<Self>;
 
 }  // namespace troupe::nodes

@@ -7,7 +7,7 @@
 
 #include <troupe/actors/calls/call_pool.hpp>
 #include <troupe/actors/calls/late_calls.hpp>
-#include <troupe/actors/contracts/peer.hpp>
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/passes/released_contexts.hpp>
 #include <troupe/actors/support/open_requests.hpp>
@@ -16,11 +16,11 @@
 
 namespace troupe::nodes {
 
-struct peer_state {
-  static inline const char* name = "peer";
+struct gateway_state {
+  static inline const char* name = "gateway";
 
-  peer_state() : pool(1) {}
-  ~peer_state();
+  gateway_state() : pool(1) {}
+  ~gateway_state();
 
   node_parts* parts = nullptr;
   services::node_services* here = nullptr;  // the services in parts

@@ -15,26 +15,26 @@
 
 namespace troupe::contracts {
 
-/// The node's face: takes the messages of other nodes and routes them to membership, contexts and call workers.
-///   PE-1  a message for a context that is not open here starts nothing, except a call or a message to an actor, which opens the
+/// The node's gateway: receives the messages of other nodes and routes them to membership, contexts and call workers.
+///   GW-1  a message for a context that is not open here starts nothing, except a call or a message to an actor, which opens the
 ///         context.
-///   PE-2  a late call does not open a released context again (see released_contexts).
-///   PE-3  contexts of a node that went down are released here.
-///   PE-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
+///   GW-2  a late call does not open a released context again (see released_contexts).
+///   GW-3  contexts of a node that went down are released here.
+///   GW-4  calls leave and answers return by way of this actor alone: one actor of a node that others know, however many
 ///         contexts.
-///   PE-5  a call from a node that is down opens no context: everything of that node is cleaned up already.
-///   PE-6  a message with large tensors leaves when their pieces have, or when they were read out of this process; others overtake
+///   GW-5  a call from a node that is down opens no context: everything of that node is cleaned up already.
+///   GW-6  a message with large tensors leaves when their pieces have, or when they were read out of this process; others overtake
 ///         it (see outgoing_pieces). One thread hands it and its pieces to CAF's broker, and they are read from one connection in
 ///         that order.
-///   PE-7  no piece stays with the receiver if its message does not leave any more, or if the sender is down.
-///   PE-8  tensors are offered only to a node that said that it can read this process's memory. A node's memory is read only if the
+///   GW-7  no piece stays with the receiver if its message does not leave any more, or if the sender is down.
+///   GW-8  tensors are offered only to a node that said that it can read this process's memory. A node's memory is read only if the
 ///         node is up, on this machine and in another process.
-///   PE-9  nothing stays of a request to a node that goes down, or of a call that was given up before its answer.
-///   PE-10 every call in a context ends: with its answer, its deadline, the news that the peer is down, or the release.
-///   PE-11 messages of a pass that ended or was aborted on this node start nothing.
-///   PE-12 when a peer goes down, or is cut off from the node that opened a context, the other nodes that hold a part of the context tell
+///   GW-9  nothing stays of a request to a node that goes down, or of a call that was given up before its answer.
+///   GW-10 every call in a context ends: with its answer, its deadline, the news that the peer is down, or the release.
+///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
+///   GW-12 when a peer goes down, or is cut off from the node that opened a context, the other nodes that hold a part of the context tell
 ///         that node. So parts that only the lost peer knew of are released too.
-using peer_actor = caf::typed_actor<
+using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
   caf::reacts_to<farewell>, caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>,

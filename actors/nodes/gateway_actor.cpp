@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/peer_actor.hpp>
+#include <troupe/actors/nodes/gateway_actor.hpp>
 
 #include <unordered_map>
 #include <utility>
@@ -27,7 +27,7 @@ constexpr std::size_t most_idle_workers = 16;
 
 template <class Self>
 node_status status_of(Self self) {
-  const peer_shell sh(self);
+  const gateway_shell sh(self);
   node_status result;
   result.self = sh.here.self();
   result.uptime_ns = sh.here.uptime_ns();
@@ -43,14 +43,14 @@ node_status status_of(Self self) {
 
 template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
-  const peer_shell sh(self);
+  const gateway_shell sh(self);
   if (auto found = sh.parts.published.find(name)) return found;
   return make_error(errc::unknown_function, "node '" + sh.here.name() + "' has published no actor '" + name + "'");
 }
 
 template <class Self>
 void went_down(Self self, const contracts::peer_down& news) {
-  const peer_shell sh(self);
+  const gateway_shell sh(self);
   const auto id = news.who.id;
   sh.here.directory().remove(id);
   sh.state.direct.forget(id);
@@ -67,25 +67,25 @@ void went_down(Self self, const contracts::peer_down& news) {
 
 }  // namespace
 
-peer_state::~peer_state() {
+gateway_state::~gateway_state() {
   for (const auto& [context, open] : std::exchange(calls, {}))
     for (const auto& job : open) parts->calls.fail(*job, error(errc::stopping, "this node stopped before it was answered"));
 }
 
 template <class Self>
-contracts::peer_actor::behavior_type make_peer(Self self, node_parts* parts) {
+contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* parts) {
   support::close_mailbox_at_exit(self);
   self->state.parts = parts;
   self->state.here = &parts->services;
   self->set_default_handler([](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
     caf::error why = take_read_error();
-    return why ? why : make_error(errc::malformed_message, "a peer takes no message of this type");
+    return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
   });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(
     parts->services.options().workers, most_idle_workers);
   return {
-    [=](hello& greeting, caf::strong_actor_ptr& face) {
-      return self->delegate(self->state.membership, std::move(greeting), std::move(face));
+    [=](hello& greeting, caf::strong_actor_ptr& gateway) {
+      return self->delegate(self->state.membership, std::move(greeting), std::move(gateway));
     },
     [=](heartbeat& sign) { return self->delegate(self->state.membership, std::move(sign)); },
     [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
@@ -117,16 +117,17 @@ contracts::peer_actor::behavior_type make_peer(Self self, node_parts* parts) {
     [=](support::free_atom, const contracts::call_worker_actor& worker) { serving_shell(self).worker_is_free(worker); },
     [=](support::blocked_atom) { serving_shell(self).worker_is_blocked(); },
     [=](support::resumed_atom) { self->state.pool.resumed(); },
-    [=](contracts::peer_up& news) { self->state.here->directory().add(news.who, std::move(news.face)); },
+    [=](contracts::peer_up& news) { self->state.here->directory().add(news.who, std::move(news.gateway)); },
     [=](const contracts::peer_down& news) { went_down(self, news); },
   };
 }
 
-contracts::peer_actor spawn_peer(node_parts& parts) {
+contracts::gateway_actor spawn_gateway(node_parts& parts) {
   auto& system = parts.services.system();
   if (parts.services.networked())
-    return system.middleman().spawn_broker(make_peer<contracts::peer_actor::stateful_broker_pointer<peer_state>>, &parts);
-  return system.spawn(make_peer<contracts::peer_actor::stateful_pointer<peer_state>>, &parts);
+    return system.middleman().spawn_broker(make_gateway<contracts::gateway_actor::stateful_broker_pointer<gateway_state>>,
+                                           &parts);
+  return system.spawn(make_gateway<contracts::gateway_actor::stateful_pointer<gateway_state>>, &parts);
 }
 
 }  // namespace troupe::nodes

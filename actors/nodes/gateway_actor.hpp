@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <troupe/actors/contracts/gateway.hpp>
+
+namespace troupe::nodes {
+
+struct node_parts;
+
+/// Spawns the node's `gateway` actor: a broker in the network thread, or an event-based actor where the node has no network.
+contracts::gateway_actor spawn_gateway(node_parts& parts);
+
+}  // namespace troupe::nodes

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* known_options =
   "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --no-direct-memory, "
-  "--no-shared-memory, --network=, --trace and --profile";
+  "--no-shared-memory, --network=, --log-level=, --log-file=, --trace and --profile";
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
@@ -74,6 +74,12 @@ network_kind network_named(const std::string& name) {
   refuse("--network: expected troupe or caf, got '" + name + "'");
 }
 
+severity severity_named(const std::string& name) {
+  for (auto level : {severity::debug, severity::info, severity::warn, severity::error, severity::off})
+    if (name == to_text(level)) return level;
+  refuse("--log-level: expected debug, info, warn, error or off, got '" + name + "'");
+}
+
 void check(const settings& options) {
   if (!valid_node_name(options.name))
     refuse("settings: '" + options.name +
@@ -111,7 +117,7 @@ settings::settings(int argc, char** argv) {
     const auto number = [&](std::uint64_t least, std::uint64_t most) { return parse_number(option, value, least, most); };
     const bool valued = option == "--name" || option == "--host" || option == "--port" || option == "--join" ||
                         option == "--workers" || option == "--deadline-ms" || option == "--heartbeat-ms" ||
-                        option == "--network";
+                        option == "--network" || option == "--log-level" || option == "--log-file";
     if (!valued) refuse("unknown option '" + std::string(argument) + "'; a node takes " + known_options);
     if (value.empty()) refuse(std::string(option) + ": expected a value, as in " + std::string(option) + "=VALUE");
     if (option == "--name")
@@ -124,6 +130,10 @@ settings::settings(int argc, char** argv) {
       join.push_back(value);
     else if (option == "--network")
       network = network_named(value);
+    else if (option == "--log-level")
+      log_level = severity_named(value);
+    else if (option == "--log-file")
+      log_file = value;
     else if (option == "--workers")
       workers = number(1, most_workers);
     else if (option == "--deadline-ms")

@@ -18,6 +18,9 @@ namespace troupe {
 /// which are slower. Nodes of both kinds work together.
 enum class network_kind { troupe, caf };
 
+/// How much a line of the log matters, from the least to the most; `off` is above all lines.
+enum class severity : std::uint8_t { debug, info, warn, error, off };
+
 /// What a node is started with. Times in milliseconds.
 struct settings {
   std::string name = "node";
@@ -30,6 +33,8 @@ struct settings {
   bool direct_memory = true;                    // large tensors between processes of one machine: out of the other's memory
   bool shared_memory = true;                    // messages between processes of one machine: not by TCP
   network_kind network = network_kind::troupe;  // caf: TCP only, and `shared_memory` has no effect
+  severity log_level = severity::warn;          // the least that the node logs
+  std::string log_file;                         // to append the log to; empty: the log goes to stderr
   bool trace = false;                           // record spans from the start
   bool profile = false;                         // and what calls and passes of this node run, operators included, wherever
   /// Called with the configuration of the node's actor system, before that starts: to add the message types of your own actors.
@@ -37,12 +42,21 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--trace`, `--profile`; throws troupe::error for anything else.
+  /// `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info, warn, error or off), `--log-file=`,
+  /// `--trace`, `--profile`; throws troupe::error for anything else.
   settings(int argc, char** argv);
 };
 
 /// The kind that `--network` names: "troupe" or "caf". Throws troupe::error (misuse) for anything else.
 network_kind network_named(const std::string& name);
+
+/// The level that `--log-level` names. Throws troupe::error (misuse) for a name that is none.
+severity severity_named(const std::string& name);
+/// "debug", "info", "warn", "error" or "off".
+constexpr const char* to_text(severity level) noexcept {
+  constexpr const char* names[] = {"debug", "info", "warn", "error", "off"};
+  return names[static_cast<int>(level)];
+}
 
 /// Throws troupe::error (misuse) that names the setting, its value and what is expected.
 void check(const settings& options);

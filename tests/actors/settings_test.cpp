@@ -43,13 +43,15 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
   BOOST_TEST(options.direct_memory);
   BOOST_TEST(options.shared_memory);
   BOOST_TEST(!options.trace);
+  BOOST_TEST((options.log_level == troupe::severity::warn));
+  BOOST_TEST(options.log_file == "");
   BOOST_CHECK_NO_THROW(troupe::check(options));
 }
 
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
-  const auto options =
-    read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535", "--workers=3",
-          "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--network=caf", "--trace"});
+  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535",
+                             "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory",
+                             "--no-shared-memory", "--network=caf", "--log-level=debug", "--log-file=a=b.log", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.port == 4000);
@@ -60,7 +62,19 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST(!options.direct_memory);
   BOOST_TEST(!options.shared_memory);
   BOOST_TEST((options.network == troupe::network_kind::caf));
+  BOOST_TEST((options.log_level == troupe::severity::debug));
+  BOOST_TEST(options.log_file == "a=b.log");
   BOOST_TEST(options.trace);
+}
+
+BOOST_AUTO_TEST_CASE(every_level_has_a_name_and_others_are_refused) {
+  using troupe::severity;
+  for (auto level : {severity::debug, severity::info, severity::warn, severity::error, severity::off})
+    BOOST_TEST((troupe::severity_named(to_text(level)) == level));
+  for (const auto* name : {"", "Info", "warning", "0"}) {
+    const auto text = refusal([&] { troupe::severity_named(name); });
+    BOOST_TEST(contains(text, "--log-level: expected debug, info, warn, error or off, got '" + std::string(name) + "'"), text);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_option_is_refused_with_the_list_of_known_ones) {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/logging/line_descriptor.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::logging {
+
+namespace {
+
+constexpr int how = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+}  // namespace
+
+/// A pipe or a terminal is opened anew: O_NONBLOCK on the descriptor that is there would hold for all who share it. A file is not: a
+/// second position in the file would overwrite what others write.
+line_descriptor line_descriptor::standard_error() {
+  struct stat about {};
+  if (::fstat(STDERR_FILENO, &about) != 0) return {support::owned_descriptor(), false};
+  support::owned_descriptor to;
+  if (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) to = support::owned_descriptor(::open("/proc/self/fd/2", how));
+  if (!to) to = support::owned_descriptor(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  return {std::move(to), S_ISSOCK(about.st_mode)};
+}
+
+line_descriptor line_descriptor::append_to(const std::string& path) {
+  support::owned_descriptor to(::open(path.c_str(), how | O_CREAT, 0644));
+  if (!to) {
+    const auto reason = std::generic_category().message(errno);
+    throw error(errc::misuse, "the log file '" + path + "' can't be written: " + reason +
+                                "; name a file in a folder that is there and that this user may write to");
+  }
+  return {std::move(to), false};
+}
+
+bool line_descriptor::write(std::string_view line) noexcept {
+  if (is_cut_ && write_all("\n")) is_cut_ = false;
+  const bool written = !is_cut_ && write_all(line);
+  lost_ = written ? 0 : lost_ + 1;
+  return written;
+}
+
+bool line_descriptor::write_all(std::string_view text) noexcept {
+  for (std::size_t done = 0; done < text.size();) {
+    const auto rest = text.substr(done);
+    const auto went = is_socket_ ? ::send(to_.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
+                                 : ::write(to_.get(), rest.data(), rest.size());
+    if (went >= 0) {
+      done += static_cast<std::size_t>(went);
+      is_stuck_ = false;
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room()) continue;
+    is_cut_ = is_cut_ || done > 0;
+    return false;
+  }
+  return true;
+}
+
+bool line_descriptor::wait_for_room() noexcept {
+  if (is_stuck_) return false;
+  pollfd room{to_.get(), POLLOUT, 0};
+  is_stuck_ = ::poll(&room, 1, static_cast<int>(patience.count())) <= 0;
+  return !is_stuck_;
+}
+
+}  // namespace troupe::logging

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/logging/node_log.hpp>
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <spdlog/async_logger.h>
+#include <spdlog/details/thread_pool.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+
+#include <troupe/actors/logging/line_descriptor.hpp>
+#include <troupe/actors/logging/line_limit.hpp>
+#include <troupe/actors/logging/line_text.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+
+namespace troupe::logging {
+
+namespace {
+
+constexpr std::size_t longest_text = 3'800;  // with what stands before it, a line has at most 4,096 bytes
+
+/// The thread that writes the lines of all nodes of the process, and the lines that wait for it.
+struct writing_thread {
+  spdlog::details::thread_pool pool{node_log::most_waiting, 1, [] {
+                                      sigset_t all;
+                                      sigfillset(&all);
+                                      pthread_sigmask(SIG_BLOCK, &all, nullptr);
+                                      pthread_setname_np(pthread_self(), "troupe.log");
+                                    }};
+  std::atomic<std::size_t> lost_and_told{0};
+
+  /// The thread lives as long as a node that has logged. Throws std::exception if the system gives no thread.
+  static std::shared_ptr<writing_thread> of_process() {
+    static std::mutex mutex;
+    static std::weak_ptr<writing_thread> known;
+    std::lock_guard lock(mutex);
+    auto result = known.lock();
+    if (!result) known = result = std::make_shared<writing_thread>();
+    return result;
+  }
+
+  /// How many lines were lost because too many waited. Each is told once, when the flood is over: what says so may not be lost too.
+  std::size_t lost() {
+    if (pool.overrun_counter() == lost_and_told || pool.queue_size() > node_log::most_waiting / 2) return 0;
+    const auto all = pool.overrun_counter();
+    const auto told = lost_and_told.exchange(all);
+    return all > told ? all - told : 0;
+  }
+};
+
+std::string line_body(severity level, std::string_view node, std::string_view room, std::string_view text) {
+  std::string result = to_text(level);
+  result.resize(6, ' ');
+  return result.append("node=").append(node).append(" room=").append(room).append(" ").append(one_line(text, longest_text));
+}
+
+std::string lines_text(std::size_t count) { return count == 1 ? "1 line" : std::to_string(count) + " lines"; }
+
+spdlog::level::level_enum to_spdlog(severity level) {
+  return static_cast<spdlog::level::level_enum>(static_cast<int>(spdlog::level::debug) + static_cast<int>(level));
+}
+
+/// Writes lines by the writing thread, or by the thread that logs where the system gave no writing thread.
+class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  descriptor_sink(std::string node, std::optional<line_descriptor> to) : node_(std::move(node)), to_(std::move(to)) {
+    set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e %v"));
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& line) override {
+    if (!to_) to_ = line_descriptor::standard_error();
+    if (const auto lost = to_->lost(); lost > 0) {
+      const auto body = line_body(severity::warn, node_, "logging", lines_text(lost) + " before this one could not be written");
+      spdlog::details::log_msg notice(line.time, {}, {}, to_spdlog(severity::warn), {body.data(), body.size()});
+      if (!write(notice)) return;
+    }
+    write(line);
+  }
+  bool write(const spdlog::details::log_msg& line) {
+    spdlog::memory_buf_t text;
+    formatter_->format(line, text);
+    return to_->write({text.data(), text.size()});
+  }
+  void flush_() override {}
+
+  const std::string node_;
+  std::optional<line_descriptor> to_;  // stderr is opened for the first line
+};
+
+}  // namespace
+
+class node_log::writer {
+ public:
+  writer(std::string node, std::optional<line_descriptor> file)
+      : node_(std::move(node)), sink_(std::make_shared<descriptor_sink>(node_, std::move(file))) {}
+
+  ~writer() {
+    try {
+      if (const auto held = limit_.held(); held > 0)
+        put(severity::warn, "logging", lines_text(held) + " like those above were left out");
+    } catch (...) {
+    }
+  }
+
+  bool admits(severity level, std::string_view room, const void* kind) {
+    if (level == severity::debug) return true;
+    line_limit::verdict verdict;
+    {
+      std::lock_guard lock(mutex_);
+      verdict = limit_.ask(kind, support::steady_ns());
+    }
+    if (verdict.left_out > 0) put(level, room, lines_text(verdict.left_out) + " like the next one were left out");
+    return verdict.admitted;
+  }
+
+  void put(severity level, std::string_view room, std::string_view text) {
+    std::call_once(started_, [this] { start(); });
+    send(level, room, text);
+    if (!thread_) return;
+    if (const auto lost = thread_->lost(); lost > 0)
+      send(severity::warn, "logging",
+           lines_text(lost) + " of this process were lost: they came faster than they can be written");
+  }
+
+ private:
+  void send(severity level, std::string_view room, std::string_view text) {
+    const auto body = line_body(level, node_, room, text);
+    logger_->log(to_spdlog(level), spdlog::string_view_t(body.data(), body.size()));
+  }
+
+  void start() {
+    try {
+      thread_ = writing_thread::of_process();
+      const std::shared_ptr<spdlog::details::thread_pool> pool(thread_, &thread_->pool);
+      logger_ = std::make_shared<spdlog::async_logger>(node_, sink_, pool, spdlog::async_overflow_policy::overrun_oldest);
+    } catch (const std::exception&) {
+      logger_ = std::make_shared<spdlog::logger>(node_, sink_);
+    }
+    logger_->set_level(spdlog::level::trace);
+    logger_->set_error_handler([](const std::string&) {});
+  }
+
+  const std::string node_;
+  const std::shared_ptr<descriptor_sink> sink_;
+  std::once_flag started_;
+  std::shared_ptr<writing_thread> thread_;  // null where the system gave no thread
+  std::shared_ptr<spdlog::logger> logger_;
+  std::mutex mutex_;  // guards
+  line_limit limit_;
+};
+
+node_log::node_log(std::string node, severity least, const std::string& file) : least_(least) {
+  if (least == severity::off) return;
+  std::optional<line_descriptor> to;
+  if (!file.empty()) to = line_descriptor::append_to(file);
+  writer_ = std::make_shared<writer>(std::move(node), std::move(to));
+}
+
+bool node_log::admits(severity level, std::string_view room, const void* kind) const {
+  return writer_->admits(level, room, kind);
+}
+
+void node_log::put(severity level, std::string_view room, std::string_view text) const { writer_->put(level, room, text); }
+
+}  // namespace troupe::logging

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <troupe/actors/settings.hpp>
+
+namespace troupe::logging {
+
+/// The log of a node: one line an event, with time, level, node and room. Copies write to the same log. Any thread may use it.
+///   NL-1  a line whose level is off costs a load and a branch; its text is not made.
+///   NL-2  a thread that logs never waits for the reader of the log. Another thread writes the lines of all nodes of the process. If more
+///         than `most_waiting` lines wait for that thread, the oldest are lost, and the log says how many. Only where the system gives no
+///         thread, the thread that logs writes its lines itself.
+///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug have
+///         no such limit.
+///   NL-4  an event is one line of at most 4,096 bytes, whatever its text holds.
+///   NL-5  when the last log of the process is gone, all lines have been written, except those that nobody read.
+class node_log {
+ public:
+  static constexpr std::size_t most_waiting = 1024;
+
+  /// Logs nothing.
+  node_log() = default;
+  /// `file`: empty for stderr. Throws troupe::error (misuse) for a file that can't be written.
+  node_log(std::string node, severity least, const std::string& file);
+
+  bool is_on(severity level) const noexcept { return level >= least_; }
+
+  /// `text`: a function that returns the text. It is called only if the level is on.
+  template <class Text>
+  void debug(std::string_view room, const Text& text) const noexcept {
+    write(severity::debug, room, text);
+  }
+  template <class Text>
+  void info(std::string_view room, const Text& text) const noexcept {
+    write(severity::info, room, text);
+  }
+  template <class Text>
+  void warn(std::string_view room, const Text& text) const noexcept {
+    write(severity::warn, room, text);
+  }
+  template <class Text>
+  void error(std::string_view room, const Text& text) const noexcept {
+    write(severity::error, room, text);
+  }
+
+ private:
+  class writer;
+
+  template <class Text>
+  void write(severity level, std::string_view room, const Text& text) const noexcept {
+    if (is_on(level)) [[unlikely]]
+      add(level, room, text);
+  }
+
+  // Each place in the code that logs has a Text of its own, and by that a kind.
+  template <class Text>
+  [[gnu::noinline, gnu::cold]] void add(severity level, std::string_view room, const Text& text) const noexcept {
+    static char kind;
+    try {
+      if (admits(level, room, &kind)) put(level, room, text());
+    } catch (...) {
+      // A line without a text is no reason to fail.
+    }
+  }
+  bool admits(severity level, std::string_view room, const void* kind) const;
+  void put(severity level, std::string_view room, std::string_view text) const;
+
+  severity least_ = severity::off;
+  std::shared_ptr<writer> writer_;  // null if nothing is logged
+};
+
+}  // namespace troupe::logging

@@ -119,7 +119,7 @@ class node {
   std::vector<std::string> peers() const;
 
   /// Calls `notify(name, reason)` when a peer goes down or says farewell, on the thread that brings results: like a continuation
-  /// (future::then) it can't wait. Its exceptions go to stderr.
+  /// (future::then) it can't wait. Its exceptions go to the log.
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
 
   /// Records a finished span (steady clock, nanoseconds) when tracing is on.

@@ -14,6 +14,7 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/duration_text.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
@@ -71,6 +72,20 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   job.result.values = std::move(reply.values);
 }
 
+void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns,
+              services::node_services& here) {
+  const auto text = [&](const char* how) {
+    const auto& payload = job.request.payload;
+    return "'" + label + "' called by node '" + here.directory().name(payload.message.node) + "'" +
+           (payload.context ? " in context " + to_string(payload.context) : "") + ": " + how + " after " +
+           support::duration_text(took_ns);
+  };
+  if (job.failure)
+    here.log().info("calls", [&] { return text("failed") + ": " + job.failure->what(); });
+  else
+    here.log().debug("calls", [&] { return text("done"); });
+}
+
 /// Runs the call on this thread; never throws.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
@@ -111,6 +126,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   const auto end = support::steady_ns();
   here.times().note(label, end - begin - observer.waited_ns());
   here.recorder().record(label, "call", begin, end);
+  note_end(job, label, end - begin, here);
   if (!spans) return;
   tracing::trace_log log{{{here.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
   if (begin - job.arrived_ns > shortest_wait_ns) log.spans.push_back({"waits for a worker", "wait", job.arrived_ns, begin, {}});

@@ -10,10 +10,19 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/duration_text.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 
 namespace troupe::calls {
+
+namespace {
+
+std::string age_text(const contracts::outgoing_call& job) {
+  return support::duration_text(support::steady_ns() - job.begin_ns);
+}
+
+}  // namespace
 
 void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = support::steady_ns();
@@ -49,10 +58,17 @@ void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) 
     here_.recorder().record(job.label, "request", job.begin_ns, support::steady_ns());
   else
     take_spans(job, result.spans);
+  here_.log().debug("calls", [&] { return description(job) + ": answered after " + age_text(job); });
   call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
   result.payload.tensors.clear();
   *job.answer = std::move(result.payload);
   job.reply.set_value(std::move(reply));
+}
+
+std::string outgoing_calls::description(const contracts::outgoing_call& job) const {
+  const auto& context = job.request.payload.context;
+  return "call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "'" +
+         (context ? " in context " + to_string(context) : "");
 }
 
 /// The call's own span and those that came with its answer, for the call that made it or for this node's trace.
@@ -82,6 +98,7 @@ void outgoing_calls::fail(contracts::outgoing_call& job, const error& reason) {
   if (job.request.span != 0) take_spans(job, {});
   auto text = std::string(reason.what());
   if (reason.code() == errc::deadline_passed) text = "no answer within " + support::seconds_text(job.deadline);
+  here_.log().info("calls", [&] { return description(job) + ": failed after " + age_text(job) + ": " + text; });
   job.reply.set_error(
     error(reason.code(), "call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "' failed: " + text));
 }

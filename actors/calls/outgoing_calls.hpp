@@ -38,6 +38,7 @@ class outgoing_calls {
   void fail(contracts::outgoing_call& job, const error& reason);
 
  private:
+  std::string description(const contracts::outgoing_call& job) const;
   void take_spans(contracts::outgoing_call& job, const std::string& from_callee);
 
   services::node_services& here_;

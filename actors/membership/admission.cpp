@@ -176,6 +176,13 @@ void meet_friends(Self self, const hello& from) {
   settle(self, task, false, {});
 }
 
+/// Refuses a node that greets.
+template <class Self>
+void refuse(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const std::string& reason) {
+  self->state.options.log.warn("membership", [&] { return "refused node " + describe(who) + ": " + reason; });
+  promise.deliver(make_error(errc::refused, reason));
+}
+
 }  // namespace
 
 template <class Self>
@@ -191,18 +198,13 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
     return;
   }
   const member who{from.name, from.id, from.host, from.port};
-  if (from.protocol != protocol_version) {
-    promise.deliver(make_error(errc::refused, "node " + describe(who) + " speaks version " + std::to_string(from.protocol) +
-                                                " of the protocol, node '" + own.name + "' version " +
-                                                std::to_string(protocol_version) + "; run one release of troupe on both"));
-    return;
-  }
-  auto objection =
+  if (from.protocol != protocol_version)
+    return refuse(self, promise, who,
+                  "node " + describe(who) + " speaks version " + std::to_string(from.protocol) + " of the protocol, node '" +
+                    own.name + "' version " + std::to_string(protocol_version) + "; run one release of troupe on both");
+  const auto objection =
     gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
-  if (!objection.empty()) {
-    promise.deliver(make_error(errc::refused, std::move(objection)));
-    return;
-  }
+  if (!objection.empty()) return refuse(self, promise, who, objection);
   const auto* rival = living_rival(self, who);
   if (rival == nullptr) {
     admit(self, who, gateway);
@@ -215,8 +217,8 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
   self->request(caf::actor_cast<caf::actor>(rival->gateway), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
     .then(
       [=](const heartbeat_seen&) mutable {
-        promise.deliver(make_error(
-          errc::refused, "the name '" + who.name + "' is taken by node " + describe(held_by) + "; choose another one"));
+        refuse(self, promise, who,
+               "the name '" + who.name + "' is taken by node " + describe(held_by) + "; choose another one");
       },
       [=](const caf::error&) {
         give_up(self, held_by.id, "did not answer when another node claimed its name");

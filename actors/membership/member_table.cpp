@@ -31,6 +31,11 @@ void clock_estimate::add(std::int64_t sent_ns, std::int64_t answered_ns, std::in
   offset_ns_ = *offset;
 }
 
+std::string address_text(const std::string& host, std::uint16_t port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
 std::string describe(const member& who) {
   return "'" + who.name + "' (" + to_string(who.id) + ") at " + who.host + ":" + std::to_string(who.port);
 }

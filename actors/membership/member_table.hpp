@@ -87,6 +87,9 @@ class member_table {
   std::unordered_map<node_id, std::string> gone_;
 };
 
+/// "host:port", with brackets around an address of IPv6.
+std::string address_text(const std::string& host, std::uint16_t port);
+
 /// "'name' (id) at host:port".
 std::string describe(const member& who);
 

@@ -40,6 +40,9 @@ void declare_down(Self self, node_id id, const std::string& reason) {
   auto peer = st.table.remove(id, reason);
   if (!peer) return;
   self->demonitor(peer->gateway->address());
+  st.options.log.info("membership", [&] {
+    return "peer '" + peer->who.name + "' is down: " + address_text(peer->who.host, peer->who.port) + ", " + reason;
+  });
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_down{peer->who, reason});
 }
 
@@ -83,6 +86,10 @@ void admit(Self self, const member& who, const caf::strong_actor_ptr& gateway) {
   auto& st = self->state;
   st.table.add(who, gateway, st.options.clock());
   self->monitor(gateway);
+  st.options.log.info("membership", [&] {
+    return "peer '" + who.name + "' is up: " + address_text(who.host, who.port) + ", " +
+           transport_to(self->system(), gateway->node());
+  });
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_up{who, gateway});
   for (auto i = st.searches.begin(); i != st.searches.end();) {
     if (i->name != who.name && i->id != who.id) {

@@ -17,6 +17,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/member_table.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -30,6 +31,7 @@ struct membership_options {
   std::chrono::nanoseconds patience{5'000'000'000};  // how long a join tries a port again where nobody listens yet
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: that of node_connection.hpp
+  logging::node_log log;
 };
 
 /// One join under way: the first node and, after its welcome, everyone it knows.

@@ -12,6 +12,8 @@
 #include <caf/io/middleman.hpp>
 #include <caf/node_id.hpp>
 
+#include <troupe/actors/network/shared_multiplexer.hpp>
+
 namespace troupe::membership {
 
 namespace {
@@ -30,6 +32,13 @@ std::optional<int> socket_to(caf::actor_system& system, const caf::node_id& othe
 /// CAF's broker would first send all that waits.
 void cut_connection(caf::actor_system& system, const caf::node_id& to) {
   if (const auto socket = socket_to(system, to)) ::shutdown(*socket, SHUT_RDWR);
+}
+
+const char* transport_to(caf::actor_system& system, const caf::node_id& other) {
+  const auto socket = socket_to(system, other);
+  if (!socket) return "no network";
+  const auto* shared = dynamic_cast<network::shared_multiplexer*>(&system.middleman().backend());
+  return shared != nullptr && shared->has_lane(*socket) ? "shared memory" : "TCP";
 }
 
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately) {

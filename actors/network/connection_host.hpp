@@ -17,6 +17,9 @@ class connection_host {
   /// Makes the connection write and consume what it can, after the current event.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
 
+  /// Says whether the connection with this socket goes on in shared memory.
+  virtual void note_lane(int socket, bool has_lane) = 0;
+
  protected:
   ~connection_host() = default;
 };

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
   void finish_jobs() { threads_->finish_jobs(*this); }
 
+  /// Whether the connection with this socket goes on in shared memory.
+  bool has_lane(int socket) const;
+
   /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or the threads were busy for long.
   /// To be called before the first ask_for_idle_work().
   void set_idle_work(std::function<void()> work);
@@ -64,6 +68,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     if (threads_->lead_here()) threads_->watched().forget(connection);
   }
   void catch_up_soon(tcp_scribe* connection) override;
+  void note_lane(int socket, bool has_lane) override;
 
   int poll_handle() const override;
   void handle_events() override;
@@ -79,6 +84,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const bool shares_memory_;
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
+
+  mutable std::mutex lane_mutex_;  // guards
+  std::unordered_set<int> lanes_;  // sockets of the connections that go on in shared memory
 
   std::mutex post_mutex_;  // guards posted_
   std::vector<caf::resumable*> posted_;

@@ -274,6 +274,7 @@ void tcp_scribe::stream::look_for_lane() {
     lane_ = std::move(found.lane);
     bell_ = std::make_unique<bell>(*this, std::move(found.bell));
     lane_chances_ = 0;
+    scribe_.host_.note_lane(fd(), true);
     scribe_.host_.watch(&scribe_);
   }
   if (lane_chances_ == 0) door_.reset();

@@ -45,6 +45,12 @@ std::string why_not_at(const std::string& host, std::uint16_t port) {
                    : "the port is in use or the address is not this machine's; choose another, or port 0 for any free one";
 }
 
+std::string not_loopback(const std::string& host) {
+  return "the host " + host +
+         " is not loopback. Connections are neither encrypted nor authenticated: whoever reaches this port can end the "
+         "process and call its functions. Use the host only on a network that is closed to others.";
+}
+
 settings checked(settings options) {
   check(options);
   return options;
@@ -112,11 +118,15 @@ void company::listen() {
     throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
                                 std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
   services().listens_at(*published);
+  const auto& log = services().log();
+  log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
+  if (!is_loopback(options.host)) log.warn("nodes", [&] { return not_loopback(options.host); });
   services().directory().add(services().self(), gateway);
   membership::membership_options how;
   how.self = services().self();
   how.gateway = gateway;
   how.heartbeat = options.heartbeat;
+  how.log = services().log();
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
   caf::anon_send(services().gateway(), membership);
@@ -146,6 +156,7 @@ void company::stop() {
   const auto garbage = services().stop_discarding();  // it ends last
   end_actors();
   services().actors_ended();
+  services().log().info("nodes", [] { return "stopped"; });
 }
 
 void company::end_actors() {

@@ -41,7 +41,7 @@ void peer_down_handler::tell(const contracts::peer_down& news) const {
   try {
     notify(news.who.name, news.reason);
   } catch (const std::exception& problem) {
-    detail::report_lost_exception("the handler of on_peer_down", problem.what());
+    log_.error("nodes", [&] { return std::string("the handler of on_peer_down threw: ") + problem.what(); });
   }
 }
 

@@ -46,11 +46,14 @@ class peer_down_handler {
  public:
   using handler = std::function<void(const std::string& name, const std::string& reason)>;
 
+  explicit peer_down_handler(const logging::node_log& log) : log_(log) {}
+
   void set(handler notify);
-  /// Calls the handler. Its exceptions go to stderr.
+  /// Calls the handler. Its exceptions go to the log.
   void tell(const contracts::peer_down& news) const;
 
  private:
+  const logging::node_log log_;
   mutable std::mutex mutex_;  // guards
   handler notify_;
 };
@@ -68,7 +71,7 @@ struct node_parts {
   calls::call_workers workers;
   transfers::lazy_memory_reader memory_reader{services};
   published_actors published;
-  peer_down_handler on_peer_down;
+  peer_down_handler on_peer_down{services.log()};
 };
 
 }  // namespace troupe::nodes

@@ -109,7 +109,7 @@ struct context_shell {
       auto start = sh.state.record->begin(false);
       if (!start) return job->result.set_error(pass_is_running());
       const auto number = start->number;
-      auto task = spawn_graph_task(sh.here, make_terms(sh.state.record, *job, std::move(*start)));
+      auto task = spawn_graph_task(sh.here, make_terms(sh.here, sh.state.record, *job, std::move(*start)));
       sh.state.record->set_task(number, task);
       s->send(task, support::start_atom::value);
     });

@@ -19,7 +19,7 @@ namespace troupe::passes {
 graph_task_state::~graph_task_state() {
   if (here != nullptr) --here->counts().pass_parts;
   if (here != nullptr) here->deadlines().call_off(expiry);
-  if (terms && terms->outcome) terms->outcome->result().set_error(error(errc::stopping, "this node stopped during backward"));
+  if (terms && terms->outcome) terms->outcome->fail(error(errc::stopping, "this node stopped during backward"));
 }
 
 support::deadline_clock::alarm set_deadline(services::node_services& here, const contracts::graph_task_actor& task,

@@ -49,7 +49,7 @@ struct initiator_shell : pass_shell<Self> {
 
   void context_released() {
     if (state.lead && !state.lead->complete())
-      terms.outcome->result().set_error(error(errc::unknown_context, "the context was released during backward"));
+      terms.outcome->fail(error(errc::unknown_context, "the context was released during backward"));
   }
 
  private:
@@ -121,9 +121,8 @@ struct initiator_shell : pass_shell<Self> {
     const auto& failure = state.lead->result();
     here.deadlines().call_off(state.expiry);
     terms.outcome->end(!failure);
-    auto result = terms.outcome->result();
-    if (!failure) return result.set_value(done{});
-    result.set_error(error(failure->code, failure->text));
+    if (!failure) return terms.outcome->tell();
+    terms.outcome->fail(error(failure->code, failure->text));
     base::end();  // what a failed pass left counts nowhere
   }
 };

@@ -2,21 +2,28 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
-#include <utility>
+#include <cstdint>
+#include <string>
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::services {
+
+class node_services;
+
+}  // namespace troupe::services
 
 namespace troupe::passes {
 
 /// Decides once how a pass that was started on this node ends. The thread whose burst ends with all of the pass's weight in its purse
 /// may decide for success. Otherwise the control plane decides, for success or failure.
 ///   PO-1  after succeed() has returned true, claim() returns false, and the other way round.
+///   PO-2  the log has a line for the end of the pass before the user's future is complete.
 class pass_outcome {
  public:
-  pass_outcome(contracts::context_record_ptr record, pass_number pass, future<done> result)
-      : record_(std::move(record)), pass_(pass), result_(std::move(result)) {}
+  pass_outcome(services::node_services& here, contracts::context_record_ptr record, pass_number pass, future<done> result);
 
   /// Says that this thread ran the last burst. True: the context's record knows of the success, and the caller has to call tell().
   bool succeed() {
@@ -30,17 +37,26 @@ class pass_outcome {
     auto open = state::open;
     return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;
   }
-  void tell() { result_.set_value(done{}); }
   /// Says what the control plane decided. The context's record knows before the user does: the user may start another pass at once.
   void end(bool succeeded) { record_->end(pass_, succeeded); }
+  /// Tells the user that the pass is complete, or why it failed. Only the first call has an effect.
+  void tell();
+  void fail(const error& reason);
 
   future<done>& result() noexcept { return result_; }
 
  private:
   enum class state { open, succeeded, taken_over };
+
+  std::string description() const;
+  std::int64_t age_ns() const;
+
+  services::node_services& here_;
   std::atomic<state> state_ = state::open;
+  std::atomic<bool> told_ = false;
   contracts::context_record_ptr record_;
   pass_number pass_;
+  std::int64_t begin_ns_;  // 0 if the log needs no times
   future<done> result_;
 };
 

@@ -22,7 +22,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
     return caf::anon_send(owner, job);
   }
   const auto number = start->number;
-  auto terms = make_terms(record, *job, std::move(*start));
+  auto terms = make_terms(here, record, *job, std::move(*start));
   std::set<message_id> sends;
   for (const auto& [send, index] : terms->task->send_index) sends.insert(send);
   terms->part.emplace(here.id(), std::move(sends));

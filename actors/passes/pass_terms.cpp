@@ -27,8 +27,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   return terms;
 }
 
-pass_terms_ptr make_terms(const contracts::context_record_ptr& record, contracts::backward_job& job,
-                          context_record::start start) {
+pass_terms_ptr make_terms(services::node_services& here, const contracts::context_record_ptr& record,
+                          contracts::backward_job& job, context_record::start start) {
   const auto number = start.number;
   auto peers = std::move(start.peers);
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
@@ -40,7 +40,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, contracts
   terms->participants = std::move(peers);
   terms->deadline = job.deadline;
   terms->fast = job.fast;
-  terms->outcome = std::make_shared<pass_outcome>(record, number, std::exchange(job.result, {}));  // see ~backward_job
+  auto result = std::exchange(job.result, {});  // see ~backward_job
+  terms->outcome = std::make_shared<pass_outcome>(here, record, number, std::move(result));
   return terms;
 }
 

@@ -43,8 +43,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
                           bool create_graph);
 
 /// The terms of a pass that a user starts on this node.
-pass_terms_ptr make_terms(const contracts::context_record_ptr& record, contracts::backward_job& job,
-                          context_record::start start);
+pass_terms_ptr make_terms(services::node_services& here, const contracts::context_record_ptr& record,
+                          contracts::backward_job& job, context_record::start start);
 
 /// The error for a second pass while one runs.
 error pass_is_running();

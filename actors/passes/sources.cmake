@@ -8,6 +8,7 @@ add_room(passes
   cpu_worker.cpp
   graph_task_actor.cpp
   open_contexts.cpp
+  pass_outcome.cpp
   pass_start.cpp
   pass_terms.cpp
   released_contexts.cpp)

@@ -18,6 +18,7 @@
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/contracts/workers.hpp>
+#include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
@@ -49,7 +50,8 @@ namespace troupe::services {
 ///         same thread later.
 class node_services {
  public:
-  /// `tidy`: the network thread calls it after tidy_soon(), when nothing else is due.
+  /// `tidy`: the network thread calls it after tidy_soon(), when nothing else is due. Throws troupe::error (misuse) if the log can't be
+  /// written.
   node_services(settings options, std::function<void()> tidy);
 
   /// Sets the actor system of the node's actors. `network`: the system's multiplexer, null if it is not troupe's. `arriving`: null if
@@ -65,6 +67,7 @@ class node_services {
   void listens_at(std::uint16_t port) { port_ = port; }
 
   const settings& options() const noexcept { return options_; }
+  const logging::node_log& log() const noexcept { return log_; }
   /// Without a port until listens_at.
   member self() const { return {self_.name, self_.id, self_.host, port_}; }
   std::uint16_t port() const noexcept { return port_; }
@@ -139,6 +142,7 @@ class node_services {
 
   const std::int64_t started_ns_;
   const settings options_;
+  const logging::node_log log_;
   const member self_;  // without the port
   std::atomic<std::uint16_t> port_{0};
   const std::function<void()> tidy_;

@@ -34,7 +34,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signal& stop) {
+stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop) {
   stage_nodes nodes;
   nodes.processes_ = std::make_unique<process_group>(quiet_lines());
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
@@ -44,6 +44,7 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signa
       own_program(),  "node",        "--name",    name, "--join",        address,
       "--until-left", driver.name(), "--threads", "1",  "--deadline-ms", std::to_string(driver.options().deadline.count())};
     if (driver.options().trace) command.push_back("--trace");
+    for (auto& argument : log.arguments()) command.push_back(argument);
     nodes.processes_->start(name, command);
     nodes.names_.push_back(name);
   }

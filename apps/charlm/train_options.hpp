@@ -8,6 +8,7 @@
 #include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
 #include "apps/charlm/text.hpp"
+#include "apps/log_options.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -30,7 +31,8 @@ struct train_options {
   std::uint16_t port = 0;     // port of the driver
   double deadline = 60;       // deadline of calls and passes, in seconds
   bool trace = true;
-  std::int64_t profile_steps = 1;  // steps after the verified ones whose operators on all nodes are in the trace
+  log_options log{severity::warn};  // log of the driver, and of the processes that it starts
+  std::int64_t profile_steps = 1;   // steps after the verified ones whose operators on all nodes are in the trace
 
   /// The options that were given, by name and without dashes. If a run is continued, the other options come from its
   /// checkpoint.

@@ -156,12 +156,14 @@ void training::start_nodes() {
   mine.name = "driver";
   mine.port = options_.port;
   mine.trace = options_.trace;
+  options_.log.apply_to(mine);
   mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
   driver_ = std::make_unique<node>(mine);
   add_charlm_modules(*driver_);
   const auto own = options_.cluster.empty();
-  nodes_ = std::make_unique<stage_nodes>(own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), stop_)
-                                             : stage_nodes::join(*driver_, options_.cluster));
+  nodes_ = std::make_unique<stage_nodes>(
+    own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_)
+        : stage_nodes::join(*driver_, options_.cluster));
   end_.owns(*nodes_);
   if (stop_.requested()) return;
   if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)

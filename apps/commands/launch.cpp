@@ -16,6 +16,7 @@
 
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
+#include "apps/log_options.hpp"
 #include "apps/process_group.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
@@ -32,13 +33,14 @@ constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // longer than 
 struct launch_options {
   std::string file;
   int deadline_ms = 30'000;
+  log_options log{severity::warn};
 };
 
 /// The nodes of a cluster file as processes.
 class cluster {
  public:
-  cluster(cluster_file file, const stop_signal& stop)
-      : file_(std::move(file)), stop_(stop), processes_([this](auto& name, auto& line) { heard(name, line); }) {}
+  cluster(cluster_file file, const stop_signal& stop, const log_options& log)
+      : file_(std::move(file)), stop_(stop), log_(log), processes_([this](auto& name, auto& line) { heard(name, line); }) {}
 
   /// Returns when all nodes are up, or a stop was asked for. Throws std::runtime_error with the node's name if a node ends or
   /// is late.
@@ -78,6 +80,7 @@ class cluster {
                                        "--port",      std::to_string(node.port),
                                        "--workers",   std::to_string(node.workers),
                                        "--threads",   std::to_string(node.threads)};
+    for (auto& argument : log_.arguments()) arguments.push_back(argument);
     if (!join.empty()) arguments.insert(arguments.end(), {"--join", join});
     pids_[node.name] = processes_.start(node.name, std::move(arguments));
   }
@@ -123,6 +126,7 @@ class cluster {
 
   cluster_file file_;
   const stop_signal& stop_;
+  const log_options& log_;
   process_group::line_sink lines_ = lines_with_names();
   std::mutex mutex_;
   std::map<std::string, std::string> addresses_;
@@ -133,7 +137,7 @@ class cluster {
 void run_launch(const launch_options& options) {
   auto file = cluster_file::read(options.file);
   stop_signal stop;
-  cluster nodes(std::move(file), stop);
+  cluster nodes(std::move(file), stop, options.log);
   try {
     nodes.start(clock::now() + std::chrono::milliseconds(options.deadline_ms));
     if (!stop.requested()) {
@@ -163,6 +167,7 @@ void add_launch_command(CLI::App& app) {
   command->add_option("FILE", options->file, "The cluster file (JSON)")->required();
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds until every node has to be up")
     ->check(between(1, 86'400'000));
+  options->log.add_to(*command);
   command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });
 }

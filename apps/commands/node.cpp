@@ -19,6 +19,7 @@
 #include "apps/charlm/modules.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
+#include "apps/log_options.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
 
@@ -44,6 +45,7 @@ struct node_options {
   bool no_shared_memory = false;
   std::string network = "troupe";
   bool trace = false;
+  log_options log{severity::info};
 
   settings node_settings() const {
     settings s;
@@ -57,6 +59,7 @@ struct node_options {
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
     s.trace = trace;
+    log.apply_to(s);
     return s;
   }
 };
@@ -83,16 +86,6 @@ class stay {
   std::atomic<bool> joined_{false};
 };
 
-void warn_unless_loopback(const node_options& options) {
-  if (!is_loopback(options.host))
-    std::fprintf(
-      stderr,
-      "troupe: warning: node %s listens on %s, which is not loopback. Connections are neither encrypted nor authenticated: "
-      "whoever reaches this port can end the process and call its functions. Use it only on a network that is closed to "
-      "others.\n",
-      options.name.c_str(), options.host.c_str());
-}
-
 void run_node(const node_options& options) {
   at::set_num_threads(options.threads);
   stay here;
@@ -100,7 +93,6 @@ void run_node(const node_options& options) {
 
   // The node joins after it has all its functions, because the first peer may call them at once.
   node self(options.node_settings());
-  warn_unless_loopback(options);
   add_charlm_modules(self);
   self.on_peer_down([&](const std::string& name, const std::string&) {
     if (name == options.until_left) stop.request();
@@ -162,6 +154,7 @@ void add_node_command(CLI::App& app) {
                  "What carries messages: troupe's own network threads, or CAF's, which are slower and know no shared memory")
     ->check(CLI::IsMember({"troupe", "caf"}));
   command->add_flag("--trace", options->trace, "Record spans from the start");
+  options->log.add_to(*command);
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });
 }

@@ -96,6 +96,7 @@ void add_train_command(CLI::App& app) {
   auto options = std::make_shared<charlm::train_options>();
   auto* command = app.add_subcommand("train", "Train a language model whose layers are spread over processes");
   add_options(*command, *options);
+  options->log.add_to(*command);
   command->footer(train_examples);
   command->callback([options, command] {
     for (const auto* option : command->get_options())

@@ -11,6 +11,7 @@
 #include "apps/ready_line.hpp"
 #include "support/loopback_socket.hpp"
 #include "support/program.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace troupe::apps;
 using namespace troupe::apps::test;
@@ -28,7 +29,7 @@ std::string address_of(program& node) {
 }
 
 void check_fails(std::vector<std::string> arguments, const std::string& status, std::vector<std::string> words) {
-  arguments.insert(arguments.begin(), "node");
+  arguments.insert(arguments.begin(), {"node", "--log-level", "error"});
   program node(arguments);
   BOOST_TEST(node.how_it_ends() == "exited with " + status);
   BOOST_TEST(node.lines().size() == 1u, "expected one line, got:\n" << node.text());
@@ -41,7 +42,7 @@ void check_fails(std::vector<std::string> arguments, const std::string& status, 
 
 BOOST_AUTO_TEST_CASE(a_node_prints_its_address_and_leaves_at_a_signal_in_time) {  // NC-1, NC-2
   for (int number : {SIGTERM, SIGINT}) {
-    program node({"node", "--name", "stage1"});
+    program node({"node", "--name", "stage1", "--log-level", "warn"});
     BOOST_TEST(address_of(node).starts_with("127.0.0.1:"));
     node.signal(number);
     BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
@@ -50,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_node_prints_its_address_and_leaves_at_a_signal_in_time) {
 }
 
 BOOST_AUTO_TEST_CASE(a_node_can_print_its_port_alone) {
-  program node({"node", "--name", "stage1", "--print-port"});
+  program node({"node", "--name", "stage1", "--print-port", "--log-level", "warn"});
   auto line = node.line_with("");
   BOOST_TEST((!line.empty() && std::all_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; })), line);
 }
@@ -101,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_host_name_without_an_address_is_named_and_nobody_is_warne
   const auto text = node.text();
   BOOST_TEST(text.find("the host name 'no such host' has no address (") != std::string::npos, text);
   BOOST_TEST(text.find("port 0") == std::string::npos, text);
-  BOOST_TEST(text.find("warning") == std::string::npos, text);
+  BOOST_TEST(text.find("not loopback") == std::string::npos, text);
 }
 
 BOOST_AUTO_TEST_CASE(a_name_that_is_taken_is_refused) {
@@ -141,10 +142,52 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named_before_anything_starts) {
   check_fails({"--name", "a", "--join", "nowhere"}, "2", {"--join", "nowhere"});
 }
 
+BOOST_AUTO_TEST_CASE(a_node_logs_to_stderr_what_happens_to_it) {
+  program first({"node", "--name", "stage1"});
+  const auto address = address_of(first);
+  BOOST_TEST(!first.line_with(" info  node=stage1 room=nodes listens at " + address).empty());
+  program second({"node", "--name", "stage2", "--join", address, "--no-shared-memory", "--log-level", "warn"});
+  const auto other = address_of(second);
+  BOOST_TEST(!first.line_with("room=membership peer 'stage2' is up: " + other + ", TCP").empty());
+  second.signal(SIGKILL);
+  BOOST_TEST(!first.line_with("room=membership peer 'stage2' is down: " + other + ", connection lost").empty());
+  first.signal(SIGTERM);
+  BOOST_TEST(first.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(!first.line_with("room=nodes stopped").empty());
+  BOOST_TEST(second.lines().size() == 1u, second.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_node_appends_its_log_to_a_file) {
+  temporary_folder folder;
+  const auto file = folder.write("log", "what was there\n");
+  program node({"node", "--name", "stage1", "--log-file", file});
+  const auto address = address_of(node);
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(node.lines().size() == 1u, node.text());
+  const auto text = content_of(file);
+  BOOST_TEST(text.starts_with("what was there\n"), text);
+  BOOST_TEST(text.find(" info  node=stage1 room=nodes listens at " + address + "\n") != std::string::npos, text);
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_is_named) {
+  temporary_folder folder;
+  const std::string file = folder.path() / "missing" / "log";
+  check_fails({"--name", "a", "--log-file", file}, "1", {"the log file '" + file + "' can't be written: No such file"});
+  check_fails({"--name", "a", "--log-file", folder.path()}, "1", {folder.path(), "Is a directory"});
+}
+
+BOOST_AUTO_TEST_CASE(a_level_that_is_none_is_refused_with_those_that_are) {
+  program node({"node", "--name", "a", "--log-level", "loud"});
+  BOOST_TEST(node.how_it_ends() == "exited with 2");
+  for (const auto* word : {"--log-level", "loud", "debug", "info", "warn", "error", "off"})
+    BOOST_TEST(node.text().find(word) != std::string::npos, node.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_node_that_others_can_reach_says_so) {  // NC-3
   program node({"node", "--name", "a", "--host", "0.0.0.0"});
   address_of(node);
-  const auto warning = node.line_with("warning");
+  const auto warning = node.line_with("warn  node=a room=nodes ");
   BOOST_TEST(warning.find("0.0.0.0") != std::string::npos);
   BOOST_TEST(warning.find("certificate") == std::string::npos, warning);  // there is no option for one
   node.signal(SIGTERM);

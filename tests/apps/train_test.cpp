@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_named_by_their_options) {
 
 BOOST_AUTO_TEST_CASE(a_port_in_use_is_named) {
   const small_run run;
-  program first({"node", "--name", "other", "--print-port"});
+  program first({"node", "--name", "other", "--print-port", "--log-level", "warn"});
   while (first.lines().empty() && first.how_it_ends(10ms) == "still runs") {
   }
   const auto port = first.lines().at(0);
@@ -372,8 +372,8 @@ BOOST_AUTO_TEST_CASE(nodes_that_can_not_give_the_same_bits_are_told_before_train
     BOOST_TEST_REQUIRE(!line.empty());
     return line;
   };
-  program one({"node", "--name", "one", "--print-port"});
-  program two({"node", "--name", "two", "--threads", "2", "--print-port"});
+  program one({"node", "--name", "one", "--print-port", "--log-level", "warn"});
+  program two({"node", "--name", "two", "--threads", "2", "--print-port", "--log-level", "warn"});
   const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one) +
                                                        R"(}, {"name": "two", "port": )" + start(two) + "}]}");
   const auto command = run.command({"--steps", "3", "--cluster", file});
@@ -388,7 +388,7 @@ BOOST_AUTO_TEST_CASE(starts_that_fail_cost_no_run_that_is_finished) {  // TN-6
   program first(run.command({"--steps", "5"}));
   BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
   const auto before = content_of(run.file("checkpoint/checkpoint.json"));
-  program other({"node", "--name", "other", "--print-port"});
+  program other({"node", "--name", "other", "--print-port", "--log-level", "warn"});
   const auto port = other.line_that([](const std::string& text) { return !text.empty(); });
   for (int i = 0; i < 2; ++i) check_fails(run.command({"--steps", "5", "--port", port}), {port, "in use"});
   BOOST_TEST(content_of(run.file("checkpoint/checkpoint.json")) == before);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <caf/error.hpp>
+#include <caf/make_message.hpp>
 #include <caf/message.hpp>
 #include <caf/message_id.hpp>
 

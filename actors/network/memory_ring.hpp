@@ -74,6 +74,9 @@ class ring_reader {
 
   /// Whether the writer has begun, after `streamed` bytes of the connection.
   bool has_begun_after(std::uint64_t streamed) const;
+  /// Begins if the writer has begun after `streamed` bytes of the connection; true from then on.
+  bool begin_after(std::uint64_t streamed) { return begun_ || (begun_ = has_begun_after(streamed)); }
+  bool begun() const { return begun_; }
 
   /// How many bytes were read; empty if the writer's counter is impossible.
   std::optional<std::size_t> read(char* to, std::size_t bytes);
@@ -91,6 +94,7 @@ class ring_reader {
   ring_control& shared_;
   const char* bytes_;
   std::uint64_t read_ = 0;
+  bool begun_ = false;
   bool sleeps_ = true;
 };
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(network
+  connection_lane.cpp
   memory_lane.cpp
   memory_ring.cpp
   network_threads.cpp

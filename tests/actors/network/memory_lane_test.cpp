@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/memory_lane.hpp>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -13,6 +12,8 @@
 #include <string>
 
 #include <boost/test/unit_test.hpp>
+
+#include "actors/network/loopback_connection.hpp"
 
 namespace {
 
@@ -32,31 +33,7 @@ namespace {
 using troupe::network::lane_door;
 using troupe::network::memory_lane;
 using troupe::support::owned_descriptor;
-
-/// The two ends of a connection on loopback.
-struct a_connection {
-  owned_descriptor caller;
-  owned_descriptor called;
-
-  explicit a_connection(int family = AF_INET) {
-    const owned_descriptor door(::socket(family, SOCK_STREAM, 0));
-    sockaddr_storage address{};
-    address.ss_family = static_cast<sa_family_t>(family);
-    if (family == AF_INET)
-      reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    else
-      reinterpret_cast<sockaddr_in6&>(address).sin6_addr = in6addr_loopback;
-    socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    auto* plain = reinterpret_cast<sockaddr*>(&address);
-    BOOST_REQUIRE(::bind(door.get(), plain, size) == 0);
-    BOOST_REQUIRE(::listen(door.get(), 1) == 0);
-    BOOST_REQUIRE(::getsockname(door.get(), plain, &size) == 0);
-    caller = owned_descriptor(::socket(family, SOCK_STREAM, 0));
-    BOOST_REQUIRE(::connect(caller.get(), plain, size) == 0);
-    called = owned_descriptor(::accept(door.get(), nullptr, nullptr));
-    BOOST_REQUIRE(static_cast<bool>(called));
-  }
-};
+using troupe::test::loopback_connection;
 
 std::string carried(memory_lane& from, memory_lane& to, const std::string& text) {
   from.outgoing.write(text.data(), text.size());
@@ -65,7 +42,7 @@ std::string carried(memory_lane& from, memory_lane& to, const std::string& text)
   return result;
 }
 
-void check_meeting(const a_connection& over) {
+void check_meeting(const loopback_connection& over) {
   auto door = lane_door::open(over.caller.get());
   BOOST_REQUIRE(door.has_value());
   BOOST_TEST(!door->answer().lane);
@@ -87,7 +64,7 @@ void check_meeting(const a_connection& over) {
 BOOST_AUTO_TEST_SUITE(memory_lanes)
 
 // LD-1
-BOOST_AUTO_TEST_CASE(the_two_ends_of_a_connection_on_loopback_get_a_lane) { check_meeting(a_connection()); }
+BOOST_AUTO_TEST_CASE(the_two_ends_of_a_connection_on_loopback_get_a_lane) { check_meeting(loopback_connection()); }
 
 BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_lane) {
   const owned_descriptor probe(::socket(AF_INET6, SOCK_STREAM, 0));
@@ -98,16 +75,16 @@ BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_lane) {
     BOOST_TEST_MESSAGE("no IPv6 here");
     return;
   }
-  check_meeting(a_connection(AF_INET6));
+  check_meeting(loopback_connection(AF_INET6));
 }
 
 // LD-2
 BOOST_AUTO_TEST_CASE(where_there_is_no_door_there_is_no_lane) {
-  const a_connection over;
+  const loopback_connection over;
   BOOST_TEST(!lane_door::knock(over.called.get()).lane);
   { const auto door = lane_door::open(over.caller.get()); }
   BOOST_TEST(!lane_door::knock(over.called.get()).lane);
-  const a_connection another;
+  const loopback_connection another;
   const auto door = lane_door::open(another.caller.get());
   BOOST_TEST(!lane_door::knock(over.called.get()).lane);
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/types.h>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::network {
+
+/// The shared memory of one connection, as one end of the connection uses it: from the search for a lane to the last byte in it.
+///
+///   state      meaning                                                    next state
+///   absent     the connection stays with TCP                              none
+///   searching  the two ends may still find a lane                         search(): open; absent after the last search
+///                                                                         expect(): absent if the system opens no door
+///   open       the two ends share memory                                  cut(): cut
+///   cut        one end has left: the bytes in memory can be read, and     none
+///              nothing can be written
+///
+/// Each direction begins on TCP. In the states open and cut, a direction moves to memory once, and stays there:
+///
+///   direction  moves to memory
+///   outgoing   in move_outgoing(), once the other end has mapped the memory
+///   incoming   in reads(), once TCP has brought all bytes that the other end sent before its outgoing direction moved
+///
+///   CA-1  bytes in memory are read only after all bytes that the other end sent by TCP.
+///   CA-2  the bell of the other end rings once if that end sleeps: after a write for its reader, after a read for its writer.
+///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
+class connection_lane {
+ public:
+  /// The calling end finds a lane within this many searches, or never.
+  static constexpr int searches_of_caller = 16;
+
+  enum class state { absent, searching, open, cut };
+
+  /// The state is `searching` if the end may share memory, `absent` if not.
+  explicit connection_lane(bool shares_memory)
+      : state_(shares_memory ? state::searching : state::absent), searches_left_(shares_memory ? 1 : 0) {}
+
+  /// For the calling end, before its first byte: opens the door to which the other end brings the lane.
+  void expect(int connection);
+  /// Searches once, after a read; true if that opened the lane. Pre: the state is `searching`.
+  bool search(int connection);
+  /// Ends all writing. Pre: the state is `open`.
+  void cut();
+
+  state now() const noexcept { return state_; }
+  bool is_open() const noexcept { return state_ == state::open; }
+  bool is_searching() const noexcept { return state_ == state::searching; }
+
+  /// Counts bytes that TCP brought.
+  void count_received(std::size_t bytes) noexcept { received_ += bytes; }
+  /// Counts bytes that left. The count is not used once the outgoing direction has moved.
+  void count_sent(std::size_t bytes) noexcept { sent_ += bytes; }
+
+  /// Whether the incoming direction has moved to memory. Moves the direction if TCP has brought all bytes before that.
+  bool reads() { return lane_ && lane_->incoming.begin_after(received_); }
+  /// Whether the incoming direction had moved to memory at the last reads() or read().
+  bool has_read() const { return lane_ && lane_->incoming.begun(); }
+  /// Whether the outgoing direction has moved to memory.
+  bool writes() const { return lane_ && lane_->outgoing.begun(); }
+  /// Moves the outgoing direction to memory if that is possible and has not happened.
+  void move_outgoing() {
+    if (lane_ && !writes() && lane_->is_joined()) lane_->outgoing.begin(sent_);
+  }
+
+  /// Reads up to `bytes` bytes; 0 if memory has none to read yet. Empty if the other end's counter is impossible.
+  std::optional<std::size_t> read(char* to, std::size_t bytes);
+  /// As send(2): EAGAIN if there is no room; EPIPE if the lane is cut or the other end's counter is impossible. Pre: writes().
+  ssize_t write(const char* from, std::size_t bytes);
+  /// How many bytes this end has read from memory and written to memory.
+  std::uint64_t moved() const noexcept { return moved_; }
+
+  // Pre of all functions that follow: the state is `open` or `cut`.
+
+  /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
+  bool has_news() const { return lane_->incoming.has_news(); }
+  bool is_empty() const { return lane_->incoming.is_empty(); }
+  /// Asks the other end to ring after its next write; false if there are bytes to read now.
+  bool reader_may_sleep() { return lane_->incoming.may_sleep() || !reads(); }
+  /// Asks the other end to ring once there is enough room; false if there is room now.
+  bool writer_may_sleep() { return lane_->outgoing.may_sleep(); }
+  /// Tells the other end that this end reads without a ring.
+  void wake_reader() { lane_->incoming.wake(); }
+
+  /// The socket that becomes readable when the other end rings or leaves.
+  int bell() const noexcept { return bell_.get(); }
+  /// Takes the rings off the bell; false if the other end has left.
+  bool take_rings() const;
+
+ private:
+  void open(lane_with_bell found);
+  void give_up();
+  void ring() const;
+
+  state state_;
+  int searches_left_;
+  std::optional<lane_door> door_;      // at the calling end, while the state is `searching`
+  std::unique_ptr<memory_lane> lane_;  // in the states `open` and `cut`, as is bell_
+  support::owned_descriptor bell_;
+  std::uint64_t received_ = 0;  // by TCP
+  std::uint64_t sent_ = 0;
+  std::uint64_t moved_ = 0;
+};
+
+}  // namespace troupe::network

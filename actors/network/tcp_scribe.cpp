@@ -32,7 +32,7 @@ tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connectio
 
 void tcp_scribe::configure_read(receive_policy::config config) {
   stream_.wanted = config;
-  if (!std::exchange(launched_, true)) stream_.start();
+  stream_.launch();
 }
 
 void tcp_scribe::flush() {
@@ -69,33 +69,20 @@ void tcp_scribe::catch_up_soon() {
 void tcp_scribe::catch_up() {
   will_catch_up_ = false;
   if (stream_.has_ahead()) stream_.consume();
-  if (!stream_.waits()) stream_.write_first();
+  if (!stream_.waits()) stream_.write_now();
 }
 
-tcp_scribe::stream::bell::bell(stream& of, support::owned_descriptor socket)
-    : event_handler(of.backend(), socket.release()), of_(of), held_(&of.scribe_) {
+tcp_scribe::stream::bell_handler::bell_handler(stream& of)
+    : event_handler(of.backend(), of.lane_.bell()), of_(of), held_(&of.scribe_) {
   activate();
 }
 
-/// Who sleeps finds one, or what it has not read yet.
-void tcp_scribe::stream::bell::ring() const {
-  const char any = 0;
-  [[maybe_unused]] const auto sent = ::send(fd(), &any, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-void tcp_scribe::stream::bell::leave_loop() {
-  is_cut_ = true;
+void tcp_scribe::stream::bell_handler::leave_loop() {
   passivate();
-  if (eventbf() == 0) held_.reset();  // it was not in the loop yet
+  if (eventbf() == 0) held_.reset();  // the event loop has not added this yet: removed_from_loop() will not be called
 }
 
-void tcp_scribe::stream::bell::handle_event(operation) {
-  std::array<char, 64> rings;
-  const auto came = ::recv(fd(), rings.data(), rings.size(), MSG_DONTWAIT);
-  of_.woken(came == 0 || (came < 0 && !may_work_later(errno)));
-}
-
-void tcp_scribe::stream::bell::removed_from_loop(operation) { const auto last = std::move(held_); }
+void tcp_scribe::stream::bell_handler::removed_from_loop(operation) { const auto last = std::move(held_); }
 
 tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket,
                            tcp_scribe& scribe)
@@ -103,11 +90,17 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
       ahead_(ahead_bytes),
-      lane_chances_(scribe.host_.shares_memory() ? 1 : 0) {}
+      lane_(scribe.host_.shares_memory()) {}
+
+void tcp_scribe::stream::launch() {
+  if (phase_ != phase::created) return;
+  phase_ = phase::open;
+  start();
+}
 
 void tcp_scribe::stream::start() {
-  wants_ = true;
-  if (lane_ && !bell_->is_cut()) scribe_.host_.watch(&scribe_);
+  reading_ = reading::wanted;
+  if (lane_.is_open()) watch_lane();
   if (!reader_) {
     reader_.reset(&scribe_);
     if (collected_ == 0) want_next();
@@ -116,10 +109,12 @@ void tcp_scribe::stream::start() {
 }
 
 void tcp_scribe::stream::stop() {
-  wants_ = false;
+  reading_ = reading::halted;
   passivate();
   if (!reader_ || (eventbf() & caf::io::network::input_mask) != 0) return;
-  scribe_.host_.catch_up_soon(&scribe_);  // the loop was to have it and will not: it says nothing, but looks once more
+  // The event loop has not added this for reading yet, so removed_from_loop() will not be called. reader_ may be the last owner
+  // of the scribe: catch_up_soon() holds the scribe until the current event is over.
+  scribe_.host_.catch_up_soon(&scribe_);
   reader_.reset();
 }
 
@@ -131,7 +126,7 @@ void tcp_scribe::stream::handle_event(operation op) {
       return write();
     case operation::propagate_error:
       consume_last();
-      leave_lane();
+      cut_lane();
       if (reader_) scribe_.io_failure(&backend(), operation::read);
       if (writer_) scribe_.io_failure(&backend(), operation::write);
   }
@@ -143,13 +138,24 @@ void tcp_scribe::stream::removed_from_loop(operation op) {
 }
 
 void tcp_scribe::stream::graceful_shutdown() {
-  if (std::exchange(closes_, true)) return;
-  if (!leaving.empty()) return;
-  caf::io::network::shutdown_write(fd());
-  leave_lane();
+  if (phase_ == phase::closing || phase_ == phase::closed) return;
+  phase_ = phase::closing;
+  if (leaving.empty()) finish();
 }
 
-/// What the broker wants goes where it takes it from, what comes behind that is kept.
+void tcp_scribe::stream::finish() {
+  phase_ = phase::closed;
+  caf::io::network::shutdown_write(fd());
+  cut_lane();
+}
+
+void tcp_scribe::stream::fail(operation op) {
+  scribe_.io_failure(&backend(), op);
+  stop();
+  cut_lane();
+}
+
+/// Reads the bytes that the broker wants into `part`, and bytes behind those into `ahead_`.
 void tcp_scribe::stream::read() {
   if (!consume()) return;
   for (int i = 0; i < most_reads; ++i) {
@@ -159,31 +165,25 @@ void tcp_scribe::stream::read() {
     if (came <= 0) {
       if (came < 0 && may_work_later(errno)) return;
       consume_last();
-      if (wants_) fail(operation::read);
+      if (reading_ == reading::wanted) fail(operation::read);
       return;
     }
-    if (reads_memory_) return fail(operation::read);
+    if (lane_.has_read()) return fail(operation::read);  // no byte may come by TCP any more
     const auto bytes = static_cast<std::size_t>(came);
-    received_ += bytes;
+    lane_.count_received(bytes);
     collected_ += std::min(bytes, room);
     ahead_begin_ = 0;
     ahead_end_ = bytes - std::min(bytes, room);
-    if (lane_chances_ > 0) look_for_lane();
+    if (lane_.is_searching()) search_lane();
     const bool goes_on = consume();
-    if (reads_memory() && !bell_->is_cut()) scribe_.host_.watch(&scribe_);  // for what was there too early
+    if (lane_.reads() && lane_.is_open()) watch_lane();  // memory may hold bytes that waited for these from TCP
     if (!goes_on || bytes < room + ahead_.size()) return;
   }
 }
 
-void tcp_scribe::stream::fail(operation op) {
-  scribe_.io_failure(&backend(), op);
-  stop();
-  leave_lane();
-}
-
 bool tcp_scribe::stream::consume() {
   std::size_t from_memory = 0;
-  while (reader_ && wants_) {
+  while (reader_ && reading_ == reading::wanted) {
     const auto more = std::min(part.size() - collected_, ahead_end_ - ahead_begin_);
     std::memcpy(part.data() + collected_, ahead_.data() + ahead_begin_, more);
     collected_ += more;
@@ -201,12 +201,13 @@ bool tcp_scribe::stream::consume() {
   return false;
 }
 
-/// What the other end left in shared memory.
+/// Consumes the bytes that the other end left in shared memory.
 void tcp_scribe::stream::consume_last() {
-  for (auto left = ring_writer::capacity / most_from_memory + 1; left > 0 && consume() && reads_memory(); --left)
-    if (lane_->incoming.is_empty()) return;
+  for (auto left = ring_writer::capacity / most_from_memory + 1; left > 0 && consume() && lane_.reads(); --left)
+    if (lane_.is_empty()) return;
 }
 
+/// Prepares `part` for the next bytes that the broker wants.
 void tcp_scribe::stream::want_next() {
   const auto [flag, bytes] = wanted;
   const auto least = std::max<std::size_t>(1, bytes);
@@ -219,122 +220,97 @@ void tcp_scribe::stream::want_next() {
 tcp_scribe::stream::sent tcp_scribe::stream::send() {
   for (int i = 0; !leaving.empty(); ++i) {
     if (i == most_writes) return sent::some;
-    if (lane_ && !writes_memory() && lane_->is_joined()) lane_->outgoing.begin(sent_);
+    lane_.move_outgoing();
     const auto next = leaving.front();
     const auto went =
-      writes_memory() ? put_into_memory(next.data(), next.size()) : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
+      lane_.writes() ? lane_.write(next.data(), next.size()) : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
     if (went < 0) return may_work_later(errno) ? sent::some : sent::failed;
     leaving.pop(static_cast<std::size_t>(went));
-    sent_ += static_cast<std::size_t>(went);
+    lane_.count_sent(static_cast<std::size_t>(went));
     if (ack_writes()) scribe_.data_transferred(&backend(), static_cast<std::size_t>(went), leaving.waiting());
   }
-  if (closes_) {
-    caf::io::network::shutdown_write(fd());
-    leave_lane();
-  }
+  if (phase_ == phase::closing) finish();
   return sent::all;
 }
 
-void tcp_scribe::stream::write_first() {
+void tcp_scribe::stream::write_now() {
   const auto how = send();
-  waits_ = how != sent::all;  // also if it failed: the event loop finds the same, and may tell
-  wait_for_room(how);
-  if (!waits_ || waits_for_room_) return;
-  writer_.reset(&scribe_);
-  backend().add(operation::write, fd(), this);
+  if (how == sent::all)
+    writing_ = writing::idle;
+  else if (how == sent::some && lane_.writes())
+    wait_for_memory();
+  else
+    wait_for_socket();  // also after a failure: the event loop meets the same failure, and may tell the broker
 }
 
+/// The socket takes more.
 void tcp_scribe::stream::write() {
   const auto how = send();
-  wait_for_room(how);
-  if (how == sent::some && !waits_for_room_) return;
+  if (how == sent::some && !lane_.writes()) return;
   if (how == sent::failed) {
     consume_last();
     fail(operation::write);
   }
-  waits_ = waits_for_room_;
+  writing_ = writing::idle;
+  if (how == sent::some) wait_for_memory();
   backend().del(operation::write, fd(), this);
 }
 
-void tcp_scribe::stream::wait_for_room(sent how) {
-  waits_for_room_ = how == sent::some && writes_memory();
-  if (waits_for_room_) scribe_.host_.watch(&scribe_);
+void tcp_scribe::stream::wait_for_socket() {
+  writing_ = writing::waits_for_socket;
+  writer_.reset(&scribe_);
+  backend().add(operation::write, fd(), this);
 }
 
-void tcp_scribe::stream::expect_lane() {
-  if (lane_chances_ > 0) door_ = lane_door::open(fd());
-  lane_chances_ = door_ ? reads_until_lane : 0;
+void tcp_scribe::stream::wait_for_memory() {
+  writing_ = writing::waits_for_memory;
+  watch_lane();
 }
 
-/// Who was called does so at the caller's first words: it has opened its door by then.
-void tcp_scribe::stream::look_for_lane() {
-  --lane_chances_;
-  auto found = door_ ? door_->answer() : lane_door::knock(fd());
-  if (found.lane) {
-    lane_ = std::move(found.lane);
-    bell_ = std::make_unique<bell>(*this, std::move(found.bell));
-    lane_chances_ = 0;
-    scribe_.host_.note_lane(fd(), true);
-    scribe_.host_.watch(&scribe_);
-  }
-  if (lane_chances_ == 0) door_.reset();
+void tcp_scribe::stream::search_lane() {
+  if (!lane_.search(fd())) return;
+  bell_ = std::make_unique<bell_handler>(*this);
+  scribe_.host_.note_lane(fd(), true);
+  watch_lane();
 }
 
-void tcp_scribe::stream::leave_lane() {
-  if (!bell_) return;
+void tcp_scribe::stream::cut_lane() {
+  if (!lane_.is_open()) return;
+  lane_.cut();
   bell_->leave_loop();
   scribe_.host_.forget(&scribe_);
 }
 
-bool tcp_scribe::stream::reads_memory() {
-  if (!reads_memory_ && lane_) reads_memory_ = lane_->incoming.has_begun_after(received_);
-  return reads_memory_;
-}
+void tcp_scribe::stream::watch_lane() { scribe_.host_.watch(&scribe_); }
 
-/// Where the other end's counters can't be, the event loop finds that the connection is over.
+/// After an impossible counter of the other end, the event loop finds that the connection is over.
 std::size_t tcp_scribe::stream::take_from_memory(char* to, std::size_t bytes) {
-  if (bytes == 0 || !reads_memory()) return 0;
-  const auto taken = lane_->incoming.read(to, bytes);
+  const auto taken = lane_.read(to, bytes);
   if (!taken) ::shutdown(fd(), SHUT_RDWR);
-  if (!taken || *taken == 0) return 0;
-  moved_ += *taken;
-  if (lane_->incoming.has_to_wake_writer()) bell_->ring();
-  return *taken;
-}
-
-/// As send(2).
-ssize_t tcp_scribe::stream::put_into_memory(const char* from, std::size_t bytes) {
-  const auto put = bell_->is_cut() ? std::nullopt : lane_->outgoing.write(from, bytes);
-  if (!put || *put == 0) {
-    errno = put ? EAGAIN : EPIPE;
-    return -1;
-  }
-  moved_ += *put;
-  if (lane_->outgoing.has_to_wake_reader()) bell_->ring();
-  return static_cast<ssize_t>(*put);
+  return taken.value_or(0);
 }
 
 bool tcp_scribe::stream::look() {
-  lane_->incoming.wake();
-  if (lane_->incoming.is_empty() && !waits_for_room_) return false;
-  const auto before = moved_;
+  lane_.wake_reader();
+  if (lane_.is_empty() && writing_ != writing::waits_for_memory) return false;
+  const auto before = lane_.moved();
   consume();
-  if (waits_for_room_) write_first();
-  return moved_ != before;
+  if (writing_ == writing::waits_for_memory) write_now();
+  return lane_.moved() != before;
 }
 
-/// One that was halted needs to be woken for room alone. What is in memory too early waits for TCP, which brings events.
+/// A halted reader needs no ring. Bytes in memory that have to wait for bytes from TCP need none either: TCP brings an event.
 bool tcp_scribe::stream::may_sleep() {
-  const bool reads = !wants_ || lane_->incoming.may_sleep() || !reads_memory();
-  const bool writes = !waits_for_room_ || lane_->outgoing.may_sleep();
+  const bool reads = reading_ == reading::halted || lane_.reader_may_sleep();
+  const bool writes = writing_ != writing::waits_for_memory || lane_.writer_may_sleep();
   return reads && writes;
 }
 
-void tcp_scribe::stream::woken(bool for_good) {
-  if (for_good)
-    leave_lane();
-  else if (!bell_->is_cut())
-    scribe_.host_.watch(&scribe_);
+void tcp_scribe::stream::bell_rang() {
+  if (!lane_.take_rings())
+    cut_lane();
+  else if (lane_.is_open())
+    watch_lane();
   look();
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +13,7 @@
 #include <caf/io/receive_policy.hpp>
 #include <caf/io/scribe.hpp>
 
-#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/connection_lane.hpp>
 #include <troupe/actors/network/write_queue.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
 
@@ -26,8 +24,8 @@ class connection_host;
 /// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs three
 /// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
 /// `middleman.max-consecutive-reads` has no effect here.
-/// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`memory_lane`), at a
-/// moment when TCP has taken all that was written before. From then on TCP only says when the connection is over.
+/// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_lane`),
+/// at a moment when TCP has taken all bytes before that. From then on TCP only says when the connection is over.
 ///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
 ///         system takes more. A connection that the broker closes ends after its last byte has left.
 ///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker gets
@@ -56,17 +54,39 @@ class tcp_scribe final : public caf::io::scribe {
   /// Writes flushed bytes, and consumes bytes that were read ahead. Called by the multiplexer after catch_up_soon().
   void catch_up();
 
-  /// For the calling end: from now on it looks for the shared memory that the other end offers.
+  /// For the calling end: from now on this end looks for the shared memory that the other end offers.
   void expect_lane() { stream_.expect_lane(); }
-  /// Consumes bytes from shared memory, and writes bytes that waited for room there. True if there were any. Called when the
-  /// network threads poll.
+  /// Consumes bytes from shared memory, and writes bytes that waited for room there. True if there were any. The leader thread
+  /// calls this when it polls. Pre of this function and the next two: the connection has a lane.
   bool look() { return stream_.look(); }
   /// Asks the other end to wake this end; false if there is something to look at now.
   bool may_sleep() { return stream_.may_sleep(); }
-  /// Whether look() may find something. Costs two loads: the network threads ask every watched connection all the time.
+  /// Whether look() may find something. Costs two loads: the leader thread asks every watched connection all the time.
   bool has_news() const { return stream_.has_news(); }
 
  private:
+  /// The bytes of the connection, both directions. Three states change independently of each other and of the lane's state (see
+  /// `connection_lane`):
+  ///
+  ///   reading   meaning                                      next state
+  ///   halted    the broker wants no bytes                    start(): wanted
+  ///   wanted    the broker wants bytes                       stop(): halted
+  ///
+  ///   writing           meaning                              next state
+  ///   idle              no byte waits for room               write_now(): any
+  ///   waits_for_socket  the event loop says when the socket  write(): any
+  ///                     has room
+  ///   waits_for_memory  the leader thread polls the lane     look(): any
+  ///                     for room
+  ///
+  ///   phase     meaning                                      next state
+  ///   created   the broker has not asked for bytes yet       launch(): open. graceful_shutdown(): closing
+  ///   open      the broker uses the connection               graceful_shutdown(): closing
+  ///   closing   the broker has closed the connection, the    finish(), at once if no byte waits: closed
+  ///             last bytes wait to leave
+  ///   closed    the last byte has left                       none
+  ///
+  /// fail() tells the broker, which gives the scribe up; the reading is halted and the lane is cut.
   class stream final : public caf::io::network::event_handler {
    public:
     static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
@@ -76,11 +96,11 @@ class tcp_scribe final : public caf::io::scribe {
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
     /// Memory that is kept for parts of messages, however small the parts are.
     static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
-    /// The calling end has the other end's lane within this many reads, or never.
-    static constexpr int reads_until_lane = 16;
 
     stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
 
+    /// Starts the reading if that never happened.
+    void launch();
     void start();
     void stop();
     void handle_event(caf::io::network::operation op) override;
@@ -89,64 +109,68 @@ class tcp_scribe final : public caf::io::scribe {
 
     /// Hands bytes to the broker until the broker wants more than there are: true. False if the broker wants none.
     bool consume();
-    /// Writes outside of an event. Bytes that the system does not take are written in later events.
-    void write_first();
+    /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
+    void write_now();
+    /// Whether bytes were read beyond what the broker wanted.
     bool has_ahead() const { return ahead_begin_ < ahead_end_; }
-    bool waits() const { return waits_; }
+    /// Whether a later event or look() writes what waits.
+    bool waits() const { return writing_ != writing::idle; }
 
-    void expect_lane();
+    // For the shared memory; see the functions of these names in tcp_scribe.
+    void expect_lane() { lane_.expect(fd()); }
     bool look();
     bool may_sleep();
-    bool has_news() const { return waits_for_room_ || lane_->incoming.has_news(); }
+    bool has_news() const { return writing_ == writing::waits_for_memory || lane_.has_news(); }
 
     caf::io::receive_policy::config wanted;
     std::vector<char> part;  // the next bytes for the broker
     write_queue leaving;
 
    private:
+    enum class reading { halted, wanted };
+    enum class writing { idle, waits_for_socket, waits_for_memory };
+    enum class phase { created, open, closing, closed };
+    /// What a send() came to: all bytes left, some still wait, or the connection is over.
     enum class sent { all, some, failed };
 
-    /// The socket by which the other end wakes this one.
-    class bell final : public caf::io::network::event_handler {
+    /// Tells the stream when the other end of the lane rings or leaves. The socket belongs to the lane.
+    class bell_handler final : public caf::io::network::event_handler {
      public:
-      bell(stream& of, support::owned_descriptor socket);
+      explicit bell_handler(stream& of);
+      ~bell_handler() override { fd_ = caf::io::network::invalid_native_socket; }  // or CAF would close the lane's socket
 
-      void ring() const;
       void leave_loop();
-      bool is_cut() const { return is_cut_; }
-      void handle_event(caf::io::network::operation op) override;
+      void handle_event(caf::io::network::operation) override { of_.bell_rang(); }
       void removed_from_loop(caf::io::network::operation op) override;
       void graceful_shutdown() override {}
 
      private:
       stream& of_;
-      caf::intrusive_ptr<tcp_scribe> held_;
-      bool is_cut_ = false;
+      caf::intrusive_ptr<tcp_scribe> held_;  // while this is in the event loop
     };
 
     void read();
     void write();
     void want_next();
     sent send();
-    void wait_for_room(sent how);
+    void wait_for_socket();
+    void wait_for_memory();
+    void finish();
     void fail(caf::io::network::operation op);
 
-    void look_for_lane();
-    void leave_lane();
-    bool reads_memory();
-    bool writes_memory() const { return lane_ && lane_->outgoing.begun(); }
+    void search_lane();
+    void cut_lane();
+    void watch_lane();
+    void bell_rang();
     std::size_t take_from_memory(char* to, std::size_t bytes);
-    ssize_t put_into_memory(const char* from, std::size_t bytes);
     void consume_last();
-    void woken(bool for_good);
 
     tcp_scribe& scribe_;
-    caf::intrusive_ptr<tcp_scribe> reader_;
-    caf::intrusive_ptr<tcp_scribe> writer_;
-    bool wants_ = false;           // the broker wants bytes
-    bool waits_ = false;           // until the system takes more
-    bool waits_for_room_ = false;  // until the other end reads shared memory
-    bool closes_ = false;          // once all bytes have left
+    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this for reading
+    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this for writing
+    reading reading_ = reading::halted;
+    writing writing_ = writing::idle;
+    phase phase_ = phase::created;
 
     std::size_t collected_ = 0;  // bytes of the current part that have been read
     std::size_t threshold_ = 1;
@@ -155,14 +179,8 @@ class tcp_scribe final : public caf::io::scribe {
     std::size_t ahead_begin_ = 0;
     std::size_t ahead_end_ = 0;
 
-    int lane_chances_ = 0;
-    std::optional<lane_door> door_;  // at the calling end
-    std::unique_ptr<memory_lane> lane_;
-    std::unique_ptr<bell> bell_;
-    std::uint64_t received_ = 0;  // bytes by TCP
-    std::uint64_t sent_ = 0;
-    std::uint64_t moved_ = 0;  // bytes in shared memory, both directions
-    bool reads_memory_ = false;
+    connection_lane lane_;
+    std::unique_ptr<bell_handler> bell_;  // once the lane is found; destroyed before the lane
   };
 
   void catch_up_soon();
@@ -170,7 +188,6 @@ class tcp_scribe final : public caf::io::scribe {
   caf::io::network::default_multiplexer& network_;
   connection_host& host_;
   stream stream_;
-  bool launched_ = false;
   bool will_catch_up_ = false;
 };
 

@@ -24,6 +24,7 @@
 #include <troupe/actors/settings.hpp>
 
 #include "actors/loopback_nodes.hpp"
+#include "actors/network/posted_work.hpp"
 
 namespace {
 
@@ -31,17 +32,8 @@ using namespace std::chrono_literals;
 using troupe::network::network_threads;
 using troupe::network::shared_multiplexer;
 
-constexpr auto patience = 20s;
-
-struct errand {
-  std::function<void()>* work;
-};
-
-}  // namespace
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(errand)
-
-namespace {
+using troupe::test::long_enough;
+using troupe::test::posted_work;
 
 // A system with a broker that runs what it is sent.
 struct a_network {
@@ -49,16 +41,16 @@ struct a_network {
   caf::actor_system system{config};
   shared_multiplexer& network = dynamic_cast<shared_multiplexer&>(system.middleman().backend());
   caf::actor broker = system.middleman().spawn_broker(
-    [](caf::io::broker*) -> caf::behavior { return {[](const errand& what) { (*what.work)(); }}; });
+    [](caf::io::broker*) -> caf::behavior { return {[](const posted_work& what) { (*what.run)(); }}; });
 
   ~a_network() { caf::anon_send_exit(broker, caf::exit_reason::user_shutdown); }
 
-  void in_broker(std::function<void()>& work) const { caf::anon_send(broker, errand{&work}); }
+  void in_broker(std::function<void()>& work) const { caf::anon_send(broker, posted_work{&work}); }
 
   template <class T>
   static T result_of(std::promise<T>& from) {
     auto result = from.get_future();
-    BOOST_REQUIRE((result.wait_for(patience) == std::future_status::ready));
+    BOOST_REQUIRE((result.wait_for(long_enough) == std::future_status::ready));
     return result.get();
   }
 };
@@ -318,7 +310,7 @@ BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
   std::atomic<bool> enough{false};
   int calls = 0;
   std::thread calls_on([&] {
-    for (; !enough; ++calls) to.call("touch").get(patience);
+    for (; !enough; ++calls) to.call("touch").get(long_enough);
   });
   for (int i = 0; i < 30; ++i) {
     troupe::node one{troupe::test::loopback_settings("one")};

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <boost/test/unit_test.hpp>
+#include <caf/io/receive_policy.hpp>
+
+#include <troupe/actors/network/memory_lane.hpp>
+
+#include "actors/network/broker_connection.hpp"
+
+namespace troupe::test {
+
+/// The calling end of a connection. A test does by hand what a scribe does in shared memory.
+class end_by_hand {
+ public:
+  network::lane_with_bell met;
+
+  /// Opens the caller's door. To be made before the caller's first byte.
+  explicit end_by_hand(int caller) : door_(network::lane_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
+
+  void take_lane() {
+    const auto has_lane = [&] {
+      met = door_->answer();
+      return met.lane != nullptr;
+    };
+    BOOST_REQUIRE(becomes_true(has_lane, long_enough));
+  }
+
+  void write(const std::string& bytes) {
+    for (std::size_t at = 0; at < bytes.size();) {
+      const auto put = met.lane->outgoing.write(bytes.data() + at, bytes.size() - at).value();
+      at += put;
+      if (put > 0 && met.lane->outgoing.has_to_wake_reader()) ring();
+      if (put == 0 && met.lane->outgoing.may_sleep()) BOOST_REQUIRE(is_rung());
+    }
+  }
+
+  std::string read(std::size_t bytes) {
+    std::string result(bytes, '\0');
+    for (std::size_t at = 0; at < bytes;) {
+      const auto came = met.lane->incoming.read(result.data() + at, bytes - at).value();
+      at += came;
+      if (came > 0 && met.lane->incoming.has_to_wake_writer()) ring();
+      if (came > 0 || !met.lane->incoming.may_sleep()) continue;
+      BOOST_REQUIRE(is_rung());
+      met.lane->incoming.wake();
+    }
+    return result;
+  }
+
+  void ring() const {
+    const char any = 0;
+    ::send(met.bell.get(), &any, 1, MSG_NOSIGNAL);
+  }
+
+  /// Waits for a ring of the other end.
+  bool is_rung() const {
+    pollfd bell{met.bell.get(), POLLIN, 0};
+    std::array<char, 64> rings;
+    return ::poll(&bell, 1, static_cast<int>(std::chrono::milliseconds(long_enough).count())) == 1 &&
+           ::recv(met.bell.get(), rings.data(), rings.size(), MSG_DONTWAIT) > 0;
+  }
+
+ private:
+  std::optional<network::lane_door> door_;
+};
+
+/// A connection to a broker whose caller, by hand, has sent `first` by TCP, and has a lane since the broker got `first`.
+struct lane_to_broker {
+  explicit lane_to_broker(caf::io::receive_policy::config wanted, const std::string& first = "first")
+      : to(wanted), end(to.client) {
+    std::promise<void> heard;
+    std::size_t left = first.size();
+    to.on_data = [&](caf::io::broker*, const std::string& bytes) {
+      left -= bytes.size();
+      if (left == 0) heard.set_value();
+    };
+    to.send(first);
+    BOOST_REQUIRE((heard.get_future().wait_for(long_enough) == std::future_status::ready));
+    on_data([](caf::io::broker*, const std::string&) {});
+    end.take_lane();
+  }
+
+  void on_data(std::function<void(caf::io::broker*, const std::string&)> handler) {
+    to.run([&](caf::io::broker*) { to.on_data = std::move(handler); });
+  }
+  bool is_closed() { return to.is_closed(); }
+
+  broker_connection to;
+  end_by_hand end;
+};
+
+/// How many ends of lanes this process has mapped.
+inline int lanes_of_this_process() {
+  std::ifstream maps("/proc/self/maps");
+  int result = 0;
+  for (std::string line; std::getline(maps, line);) result += line.find("memfd:troupe lane") != std::string::npos ? 1 : 0;
+  return result;
+}
+
+}  // namespace troupe::test

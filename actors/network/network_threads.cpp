@@ -159,8 +159,8 @@ void network_threads::ask_for_idle_work(event_loop& of) {
 /// Makes the thread that stands by the leader, if there is no leader.
 void network_threads::wake_other() {
   std::lock_guard lock(turn_mutex_);
-  if (one_leads_) return;
-  called_ = true;
+  if (leadership_ == leadership::held) return;
+  leadership_ = leadership::called;
   told_.notify_all();
 }
 
@@ -196,8 +196,7 @@ void network_threads::release() noexcept {
 std::optional<network_threads::queued_job> network_threads::lead() {
   {
     std::lock_guard lock(turn_mutex_);
-    one_leads_ = true;
-    called_ = false;
+    leadership_ = leadership::held;
   }
   send_stuck_jobs();
   while (!over_ && new_jobs_.empty()) step();
@@ -205,7 +204,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   std::optional<queued_job> first;
   {
     std::lock_guard lock(turn_mutex_);
-    one_leads_ = false;
+    leadership_ = leadership::vacant;
     if (!new_jobs_.empty()) {
       job_runs_ = job_ran_ = true;
       first = std::move(new_jobs_.front());
@@ -223,15 +222,15 @@ std::optional<network_threads::queued_job> network_threads::lead() {
 bool network_threads::stand_by() {
   std::unique_lock lock(turn_mutex_);
   if (over_) return false;
-  if (one_looks_ || (one_leads_ && !std::exchange(job_ran_, false))) {
+  if (one_looks_ || (leadership_ == leadership::held && !std::exchange(job_ran_, false))) {
     told_.wait(lock);
-    return called_;
+    return leadership_ == leadership::called;
   }
   const auto seen = times_led_.load(std::memory_order_relaxed);
   one_looks_ = true;
-  told_.wait_for(lock, tick, [&] { return called_ || over_; });
+  told_.wait_for(lock, tick, [&] { return leadership_ == leadership::called || over_; });
   one_looks_ = false;
-  return called_ || times_led_.load(std::memory_order_relaxed) == seen;
+  return leadership_ == leadership::called || times_led_.load(std::memory_order_relaxed) == seen;
 }
 
 /// Runs `next` and the jobs that wait behind it.

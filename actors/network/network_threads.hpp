@@ -79,6 +79,15 @@ class network_threads {
   void ask_for_idle_work(event_loop& of);
 
  private:
+  /// Whether a thread leads.
+  ///
+  ///   state    meaning                                               next state
+  ///   vacant   no thread leads                                       lead(): held. wake_other(): called
+  ///   called   no thread leads; the thread that stands by has to     lead(): held
+  ///            lead at once
+  ///   held     a thread leads                                        lead(), at its end: vacant
+  enum class leadership { vacant, called, held };
+
   class job_scope;
   struct queued_job {
     event_loop* of;
@@ -133,11 +142,10 @@ class network_threads {
   std::condition_variable told_;
   std::condition_variable job_ended_;
   std::deque<queued_job> jobs_;
+  leadership leadership_ = leadership::vacant;
   bool job_runs_ = false;
-  bool job_ran_ = false;  // since the last look of the thread that stands by
-  bool one_leads_ = false;
-  bool one_looks_ = false;
-  bool called_ = false;  // the thread that stands by has to lead
+  bool job_ran_ = false;    // since the last look of the thread that stands by
+  bool one_looks_ = false;  // the thread that stands by looks every `tick`
 };
 
 }  // namespace troupe::network

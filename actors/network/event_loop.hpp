@@ -6,7 +6,7 @@
 
 namespace troupe::network {
 
-/// What network threads serve: the sockets of a node, and what is posted to its brokers. The leader thread calls the functions,
+/// The sockets of a node and the posts to its brokers, served by the network threads. The leader thread alone calls the functions,
 /// except poll_handle().
 class event_loop {
  public:

@@ -23,10 +23,11 @@ namespace {
 
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// What comes with the memory: of another layout it is not for us.
+/// Travels with the memory. Memory that comes with another greeting has another layout and is not used.
 constexpr std::uint64_t greeting = 0x31'65'6e'61'6c'20'75'6f;
 
-/// Address and port, empty for what is not loopback. IPv4 in IPv6 is IPv4: the two ends may see it differently.
+/// Address and port as text, empty for an address that is not on loopback. An IPv4 address inside an IPv6 address is written as
+/// IPv4: the two ends of one connection may see these two forms.
 std::string text_of(const sockaddr_storage& from) {
   std::uint32_t v4 = 0;
   std::uint16_t port = 0;
@@ -52,7 +53,7 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   return {result, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes)};
 }
 
-/// A lane takes a socket: the connections themselves come first.
+/// Whether this process may open a socket for a lane. The second half of its descriptors is kept for connections.
 bool has_room_for_more(int connection) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;
@@ -64,7 +65,7 @@ bool is_of_this_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid();
 }
 
-/// A message of the greeting and one descriptor.
+/// A message that holds the greeting and one descriptor.
 struct parcel {
   std::uint64_t word = greeting;
   iovec content{&word, sizeof word};
@@ -75,7 +76,7 @@ struct parcel {
     message.msg_iov = &content;
     message.msg_iovlen = 1;
     message.msg_control = control;
-    message.msg_controllen = CMSG_LEN(sizeof(int));  // no room for two
+    message.msg_controllen = CMSG_LEN(sizeof(int));  // room for one descriptor
   }
 };
 
@@ -90,7 +91,7 @@ bool give(int socket, const support::owned_descriptor& memory) {
   return ::sendmsg(socket, &all.message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof all.word);
 }
 
-/// Nothing if it is not there yet.
+/// Receives memory. No value if there is no message yet, an empty descriptor if the message holds no memory for a lane.
 std::optional<support::owned_descriptor> get(int socket) {
   parcel all;
   const auto came = ::recvmsg(socket, &all.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -111,7 +112,7 @@ std::optional<support::owned_descriptor> get(int socket) {
 
 struct memory_lane::layout {
   std::atomic<std::uint32_t> joined{0};
-  ring_control controls[2];  // of what the end that opened writes, and of what the other does
+  ring_control controls[2];  // first of the ring that the end that opened writes to, then of the other ring
   alignas(4096) char bytes[2][ring_writer::capacity];
 };
 
@@ -125,12 +126,12 @@ support::owned_descriptor memory_lane::make_memory() {
 std::unique_ptr<memory_lane> memory_lane::map(const support::owned_descriptor& memory, end which) {
   const int sealed = ::fcntl(memory.get(), F_GET_SEALS);
   if (sealed < 0 || (sealed & seals) != seals) return nullptr;
-  struct stat found {};  // after the seals: before them the size may change
+  struct stat found {};  // checked after the seals: without them the size may change
   if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
   void* at = ::mmap(nullptr, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return nullptr;
   if (which == end::joined) return std::unique_ptr<memory_lane>(new memory_lane(static_cast<layout*>(at), which));
-  auto* shared = new (at) layout;  // leaves its bytes as they are: no page of them is touched
+  auto* shared = new (at) layout;  // does not write to `bytes`: unused pages take no memory
   return std::unique_ptr<memory_lane>(new memory_lane(shared, which));
 }
 

@@ -39,8 +39,8 @@ class memory_lane {
   layout* shared_;
 };
 
-/// A lane, and the socket (`bell`) that wakes the end that waits for bytes in the lane. A byte on the socket only wakes. The
-/// socket closes when the other end closes.
+/// A lane, and a socket (`bell`) by which each end wakes the other. A byte on the socket has no other meaning. The socket closes
+/// when the other end closes.
 struct lane_with_bell {
   std::unique_ptr<memory_lane> lane;
   support::owned_descriptor bell;
@@ -53,7 +53,8 @@ struct lane_with_bell {
 ///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
 class lane_door {
  public:
-  /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or there is no room for more sockets.
+  /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no room
+  /// for more sockets.
   static std::optional<lane_door> open(int connection);
   /// Takes the lane if the other end has connected to the door. Without a lane, ask again later.
   lane_with_bell answer();

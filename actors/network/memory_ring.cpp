@@ -12,7 +12,7 @@ constexpr auto capacity = ring_writer::capacity;
 
 std::size_t offset_of(std::uint64_t position) { return static_cast<std::size_t>(position % capacity); }
 
-/// True for exactly one of the callers that ask while the flag is set.
+/// Clears the flag. True for exactly one of the callers that come while the flag is set.
 bool clear_if_set(std::atomic<std::uint32_t>& flag) { return flag.load() != 0 && flag.exchange(0) != 0; }
 
 }  // namespace
@@ -22,7 +22,7 @@ void ring_writer::begin(std::uint64_t after) {
   shared_.begins_after.store(after, std::memory_order_release);
 }
 
-/// What the reader has not skipped yet is free too.
+/// Bytes that the reader has still to skip are free too.
 std::optional<std::size_t> ring_writer::room() const {
   const auto read = std::max(shared_.read.load(), skipped_to_);
   if (read > written_ || written_ - read > capacity) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {
   return taken;
 }
 
-/// Room that does not suffice wakes nobody: more will come, as the reader reads on.
+/// False while there is too little room: the reader will make more room as it reads on.
 bool ring_reader::has_to_wake_writer() {
   const auto unread = shared_.written.load(std::memory_order_relaxed) - read_;
   return unread <= capacity - ring_writer::enough_room && clear_if_set(shared_.writer_waits);

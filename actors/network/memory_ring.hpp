@@ -8,15 +8,15 @@
 
 namespace troupe::network {
 
-/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the other's.
+/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the other side's.
 struct ring_control {
   static constexpr std::uint64_t not_begun = ~std::uint64_t{0};
 
   // Written by the writer:
   alignas(64) std::atomic<std::uint64_t> written{0};
-  std::atomic<std::uint64_t> skips_from{0};  // valid once `written` is larger
+  std::atomic<std::uint64_t> skips_from{0};  // the reader goes on at skips_to; valid once `written` is larger
   std::atomic<std::uint64_t> skips_to{0};
-  std::atomic<std::uint64_t> begins_after{not_begun};  // how many bytes the connection had carried then
+  std::atomic<std::uint64_t> begins_after{not_begun};  // bytes that the connection carried before the ring's first byte
   // Written by the reader:
   alignas(64) std::atomic<std::uint64_t> read{0};
   // Written by both:
@@ -30,8 +30,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 ///   RI-1  every byte that was written is read once, in order.
 ///   RI-2  an impossible counter of the other side is an error; nothing outside the ring is read or written.
 ///   RI-3  a side that has set its sleep flag and then found nothing to do has to be woken by the other side. has_to_wake_...()
-///         says so to the other side once, after its next read or write. The sleeping side stores its flag and then loads the
-///         other side's counter; the other side stores that counter and then loads the flag. All four operations are
+///         tells the other side once, after the other side's next read or write. The sleeping side stores the flag and then loads
+///         the other side's counter; the other side stores that counter and then loads the flag. All four operations are
 ///         sequentially consistent, so at least one side sees the store of the other.
 ///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection it began.
 class ring_writer {
@@ -39,11 +39,12 @@ class ring_writer {
   static constexpr std::size_t capacity = std::size_t{1} << 20;
   /// The most bytes that one write copies, so that the reader can start while the rest is copied.
   static constexpr std::size_t most_at_once = std::size_t{64} << 10;
-  /// A writer that waits for room waits for this much.
+  /// A writer that waits for room is woken when this much is free.
   static constexpr std::size_t enough_room = capacity / 4;
 
   ring_writer(ring_control& shared, char* bytes) : shared_(shared), bytes_(bytes) {}
 
+  /// Says that the ring's first byte follows after so many bytes of the connection.
   void begin(std::uint64_t after);
   bool begun() const { return begun_; }
 
@@ -52,7 +53,7 @@ class ring_writer {
   /// After a write: whether the writer has to wake the reader.
   bool has_to_wake_reader();
 
-  /// Sets the writer's flag; false if there is room now.
+  /// Sets the writer's sleep flag; false if there is enough room now.
   bool may_sleep();
 
  private:
@@ -88,6 +89,7 @@ class ring_reader {
 
   /// Sets the reader's sleep flag; false if there are bytes to read.
   bool may_sleep();
+  /// Clears the reader's sleep flag.
   void wake();
 
  private:

@@ -40,7 +40,8 @@ int opened(int descriptor, const char* what) {
   return descriptor;
 }
 
-/// CAF gives a thread the logger of the system that it last worked for, and a system waits at its end until nobody has its logger.
+/// CAF leaves the logger of a system with each thread that worked for the system. The system's destructor waits until no thread
+/// has the logger.
 void let_go_of_logger() { caf::logger::set_current_actor_system(nullptr); }
 
 void add_to(int polled, int descriptor, void* whose) {
@@ -52,7 +53,7 @@ void add_to(int polled, int descriptor, void* whose) {
 
 }  // namespace
 
-/// A job that waits for a future needs the other thread, which may bring the result.
+/// While a job waits for a future, the other thread has to lead: that thread may bring the future's result.
 class network_threads::job_scope final : public blocking_observer {
  public:
   explicit job_scope(network_threads& of) : of_(of) { current() = this; }
@@ -105,7 +106,7 @@ std::future<void> network_threads::serve(event_loop& loop) {
     if (threads_.empty()) start();
   }
   add_to(polled_.get(), loop.poll_handle(), &loop);
-  note(loop);  // for what was posted before
+  note(loop);  // there may be posts from before
   return gone;
 }
 
@@ -192,7 +193,7 @@ void network_threads::release() noexcept {
   led_.store(false, std::memory_order_release);
 }
 
-/// Until there is a job, which this thread is to run.
+/// Leads until there is a job for this thread to run. Returns the job.
 std::optional<network_threads::queued_job> network_threads::lead() {
   {
     std::lock_guard lock(turn_mutex_);
@@ -200,7 +201,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   }
   send_stuck_jobs();
   while (!over_ && new_jobs_.empty()) step();
-  handle_posts();  // what went wrong with a message that was read is known to this thread alone
+  handle_posts();  // no other thread was woken for the posts of this thread
   std::optional<queued_job> first;
   {
     std::lock_guard lock(turn_mutex_);
@@ -218,7 +219,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   return first;
 }
 
-/// True if there seems to be no leader.
+/// Waits for a turn to lead. True if there seems to be no leader.
 bool network_threads::stand_by() {
   std::unique_lock lock(turn_mutex_);
   if (over_) return false;
@@ -238,7 +239,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
   const job_scope other_leads_meanwhile(*this);
   while (next) {
     without_exceptions(next->work.run);
-    next->work = {};  // before anybody may take its node for done with it
+    next->work = {};  // finish_jobs() may return from here on, and the node that the job uses may end
     let_go_of_logger();
     std::lock_guard lock(turn_mutex_);
     if (--next->of->jobs_ == 0) job_ended_.notify_all();
@@ -252,7 +253,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
   }
 }
 
-/// They wait behind one that takes its time.
+/// Sends the jobs elsewhere that wait behind a long job.
 void network_threads::send_stuck_jobs() {
   std::deque<queued_job> stuck;
   {
@@ -268,7 +269,7 @@ void network_threads::send_stuck_jobs() {
   }
 }
 
-/// Handles what is due and events, or waits for one.
+/// Handles the posts and events that are there now. If there are none: does idle work, polls again or sleeps.
 void network_threads::step() {
   bool any = handle_posts();
   if (look_at_watched()) {
@@ -293,7 +294,7 @@ void network_threads::step() {
   }
 }
 
-/// Those that are close to the one before count, a pause halves their number and a long one ends it.
+/// Counts events that come soon after the event before them. A pause halves the count, a long pause sets the count to zero.
 void network_threads::note_event() {
   const auto since = clock::now() - last_event_;
   close_events_ = since < awake_for ? close_events_ + 1 : since < 4 * awake_for ? close_events_ / 2 : 0;
@@ -305,7 +306,7 @@ bool network_threads::any_noted() {
   return !noted_.empty();
 }
 
-/// What posts more each time does not keep the sockets waiting.
+/// Handles posts, and posts that those caused, for a limited number of rounds: then the sockets have their turn.
 bool network_threads::handle_posts() {
   bool any = false;
   for (int round = 0; round < most_rounds; ++round) {
@@ -317,7 +318,7 @@ bool network_threads::handle_posts() {
     own_noted_.clear();
     if (due_.empty()) break;
     for (std::size_t i = 0; i < due_.size(); ++i)
-      if (auto* loop = due_[i]) {  // null: it has left
+      if (auto* loop = due_[i]) {  // null: the loop has left
         any = loop->handle_posts() || any;
         if (loop->ended()) let_go(*loop);
       }
@@ -361,7 +362,7 @@ bool network_threads::do_idle_work() {
   return true;
 }
 
-/// Nothing of it is under way.
+/// Ends the service of a loop that has ended. Pre: none of the loop's functions is on the call stack.
 void network_threads::let_go(event_loop& loop) {
   ::epoll_ctl(polled_.get(), EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
   loop.left();
@@ -374,7 +375,7 @@ void network_threads::let_go(event_loop& loop) {
     std::erase(noted_, &loop);
   }
   let_go_of_logger();
-  auto gone = std::move(loop.gone_);  // the loop goes as soon as that is known
+  auto gone = std::move(loop.gone_);  // the loop may be destroyed once the future is ready
   gone.set_value();
 }
 
@@ -384,7 +385,8 @@ void network_threads::sleep() {
     if (!noted_.empty() || idle_work_due_) return;
     asleep_ = true;
   }
-  if (watched_.may_sleep() && own_noted_.empty()) handle_events(true);  // one that is forgotten may post
+  const bool may_sleep = watched_.may_sleep();  // frees forgotten connections, which may post
+  if (may_sleep && own_noted_.empty()) handle_events(true);
   std::lock_guard lock(notes_mutex_);
   asleep_ = false;
 }

@@ -24,16 +24,16 @@ namespace troupe::network {
 /// The two threads that serve the event loops of all nodes of a process. A message between two of these nodes wakes no thread, and
 /// the work of many nodes stays on one core. One of the two threads is the leader: it waits for events and handles them. A message
 /// may ask for a job that is likely to be short. The leader then stops leading, runs the job, leads again and sends the result: no
-/// other thread is woken between question and answer. The second thread stands by, and becomes the leader when the first thread is
+/// other thread is woken between request and answer. The second thread stands by, and becomes the leader when the first thread is
 /// away for too long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
-///   NT-2  while there is no leader, the thread that stands by looks every `tick`. It becomes the leader if nobody led since it
-///         looked last, or at once when another thread posts something or the job waits for a future. Posts of the job wait for the
-///         job's own thread, until it leads again.
+///   NT-2  while no thread leads, the thread that stands by looks every `tick` whether a thread led since its last look, and leads
+///         if none did. The thread that stands by leads at once if a thread other than these two posts to a loop, or if the job
+///         waits for a future. Posts of the job itself wait until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still wait
 ///         are sent elsewhere.
-///   NT-4  the leader sleeps only while no event loop has something to do; a thread that notes an event loop wakes it.
-///   NT-5  an event loop that ended is not touched any more once the future of serve() is ready.
+///   NT-4  the leader sleeps only while no event loop has something to do; a thread that notes an event loop wakes the leader.
+///   NT-5  the network threads use no event loop once the future of its serve() is ready.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
@@ -46,13 +46,14 @@ class network_threads {
   /// How many rounds of posts, each posted by the round before it, are handled before the sockets have their turn.
   static constexpr int most_rounds = 16;
 
-  /// A short piece of work, and what hands it to another thread if it can't run here. Exceptions of both go to stderr.
+  /// A short piece of work, and a function that hands the work to another thread if it can't run here. Exceptions of both
+  /// functions go to stderr.
   struct job {
     std::function<void()> run;
     std::function<void()> send_elsewhere;
   };
 
-  /// The network threads of this process. They live as long as somebody holds the pointer.
+  /// The network threads of this process. The threads live as long as a pointer to them.
   static std::shared_ptr<network_threads> of_process();
 
   network_threads();
@@ -70,7 +71,7 @@ class network_threads {
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return watched_; }
 
-  /// Runs the job on this thread once the thread has stopped leading. False if this thread can't: the job was not taken.
+  /// Has this thread run the job once the thread has stopped leading. False if this thread can't: then the job was not taken.
   bool run_soon(event_loop& of, job work);
   /// Returns when no job of the loop runs; from now on no job of the loop is taken. Not to be called from a job.
   void finish_jobs(event_loop& of);
@@ -138,7 +139,7 @@ class network_threads {
   int close_events_ = 0;
   std::chrono::steady_clock::time_point last_idle_;
 
-  std::mutex turn_mutex_;  // guards what follows
+  std::mutex turn_mutex_;  // guards the members below
   std::condition_variable told_;
   std::condition_variable job_ended_;
   std::deque<queued_job> jobs_;

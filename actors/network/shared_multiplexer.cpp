@@ -14,7 +14,8 @@ namespace troupe::network {
 
 namespace {
 
-/// CAF shows nobody the epoll set of its multiplexer; the one place where C++ lets a private member be named is this.
+/// Reads a private member: CAF has no function that returns the epoll set of its multiplexer. C++ lets an explicit instantiation
+/// name private members.
 template <auto Member>
 struct epoll_set {
   friend int epoll_set_of(const caf::io::network::default_multiplexer& of) { return of.*Member; }
@@ -32,7 +33,7 @@ shared_multiplexer::shared_multiplexer(caf::actor_system* system)
 shared_multiplexer::~shared_multiplexer() {
   behind_.clear();
   for (auto* all : {&posted_, &own_posted_})
-    while (!all->empty()) {  // one that is released may post another
+    while (!all->empty()) {  // the release of one may post another
       auto* last = all->back();
       all->pop_back();
       caf::scheduler::abstract_coordinator::cleanup_and_release(last);
@@ -52,10 +53,10 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 }
 
 void shared_multiplexer::run() {
-  thread_id({});  // no thread is the leader for good: so CAF posts work that it would do at once
+  thread_id({});  // no thread of CAF's: CAF then posts the work that it would do at once on its own thread
   std::future<void> gone;
   {
-    std::lock_guard lock(post_mutex_);  // threads that post wait here, and so does left()
+    std::lock_guard lock(post_mutex_);  // exec_later() and left() wait until served_ is set
     gone = threads_->serve(*this);
     served_ = true;
   }
@@ -75,7 +76,7 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
 }
 
-/// Of the two ends this is the one that called.
+/// Makes the calling end of a connection.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
   auto made = default_multiplexer::new_tcp_scribe(host, port);
   if (made) static_cast<tcp_scribe&>(**made).expect_lane();
@@ -128,7 +129,7 @@ bool shared_multiplexer::handle_posts() {
   return true;
 }
 
-/// One with more messages than that goes on after others.
+/// Resumes a broker for `most_messages` messages. A broker with more messages goes on after the other brokers.
 void shared_multiplexer::resume_some(caf::resumable* what) {
   caf::intrusive_ptr<caf::resumable> one(what, false);
   switch (one->resume(this, most_messages)) {
@@ -150,7 +151,7 @@ void shared_multiplexer::catch_up() {
     catching_up_.swap(behind_);
     for (const auto& each : catching_up_) each->catch_up();
     handle_internal_events();
-    catching_up_.clear();  // some have nobody else
+    catching_up_.clear();  // may destroy connections
   }
 }
 

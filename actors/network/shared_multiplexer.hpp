@@ -53,14 +53,14 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Whether the connection with this socket goes on in shared memory.
   bool has_lane(int socket) const;
 
-  /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or the threads were busy for long.
-  /// To be called before the first ask_for_idle_work().
+  /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time. Pre: nobody
+  /// has asked for idle work yet.
   void set_idle_work(std::function<void()> work);
   void ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
 
  private:
   bool shares_memory() const override { return shares_memory_; }
-  // No effect once the network threads no longer serve this multiplexer.
+  // watch() and forget() have no effect once the network threads no longer serve this multiplexer.
   void watch(tcp_scribe* connection) override {
     if (threads_->lead_here()) threads_->watched().add(*this, connection);
   }

@@ -13,7 +13,7 @@ struct settings;
 
 namespace troupe::network {
 
-/// How troupe sets up CAF: every message type registered, the network threads that take turns, and no file or command line read.
+/// How troupe sets up CAF: every message type is registered, the network threads serve the node, no file or command line is read.
 ///   SC-1  only these constructors decide the settings: no caf-application.ini of the working folder, no option of the program.
 ///   SC-2  CAF never cuts a live connection because of silence: the heartbeats of membership decide who is up.
 class system_config : public caf::actor_system_config, public tensor_receiver {

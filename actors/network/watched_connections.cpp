@@ -27,7 +27,7 @@ void watched_connections::forget_all(const event_loop& of) {
   forgotten_.clear();
 }
 
-/// One may have others watched, or forgotten.
+/// A connection that is polled may add and forget connections.
 bool watched_connections::look(std::vector<event_loop*>& ended) {
   if (all_.empty()) return false;
   bool any = false;
@@ -54,7 +54,7 @@ bool watched_connections::may_sleep() {
   return std::all_of(all_.begin(), all_.end(), may);
 }
 
-/// Checks one connection in its turn, or as many as there are above `most`.
+/// Checks the next connection, or as many connections as there are above `most`. Pre: there are no gaps.
 void watched_connections::drop_quiet() {
   const auto now = clock::now();
   for (auto times = all_.size() > most ? all_.size() - most : 1; times > 0 && !all_.empty(); --times) {

@@ -13,8 +13,8 @@
 namespace troupe::network {
 
 /// The connections whose shared memory is polled, because they have traffic there. Used by the leader thread only.
-///   WC-1  connections are checked in turn. One without traffic for `watched_for` is dropped, and any one while there are more
-///         than `most`, but only after it has asked the other end to wake it.
+///   WC-1  connections are checked in turn. A connection is dropped if it had no traffic for `watched_for`, or if more than `most`
+///         are watched. A connection is dropped only after it has asked the other end to wake it.
 ///   WC-2  forget() may be called by the connection itself: the connection lives until that call has returned.
 class watched_connections {
  public:
@@ -41,8 +41,8 @@ class watched_connections {
   void drop_quiet();
 
   std::vector<watched> all_;
-  std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;
-  bool has_gaps_ = false;  // entries of forgotten connections
+  std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;  // kept until their calls have returned
+  bool has_gaps_ = false;                                  // some entries have no connection any more
   std::size_t next_ = 0;
 };
 

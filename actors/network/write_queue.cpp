@@ -8,7 +8,7 @@ namespace troupe::network {
 
 namespace {
 
-// A message of less than a full block fits behind what is less than one.
+// An open block holds less than `full_block` bytes: a smaller message still fits behind them.
 constexpr std::size_t block_capacity = 2 * write_queue::full_block;
 
 }  // namespace
@@ -64,7 +64,7 @@ void write_queue::spare(std::vector<char> block) {
   if (fits && spares_.size() < most_spares) spares_.push_back(std::move(block));
 }
 
-/// Of an empty queue.
+/// Frees memory that was not needed lately. Pre: the queue is empty.
 void write_queue::shrink() {
   const auto needed = std::max(peak_.add(std::exchange(round_, 0)), kept_bytes);
   if (needed < full_block) spares_.clear();

@@ -13,7 +13,8 @@ namespace troupe::network {
 /// Bytes that wait to leave by a connection, in blocks.
 ///   WQ-1  bytes leave in the order in which they were added.
 ///   WQ-2  adding a message moves at most `full_block` bytes of earlier messages, however many bytes wait.
-///   WQ-3  the block of bytes that have left is used again while as many bytes leave as before; memory that was not needed lately is freed.
+///   WQ-3  blocks whose bytes have left are used again while as many bytes leave as before. Memory that was not needed lately is
+///         freed.
 class write_queue {
  public:
   /// A block of this size gets no more messages.

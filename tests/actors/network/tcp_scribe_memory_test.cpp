@@ -225,6 +225,7 @@ BOOST_AUTO_TEST_CASE(bytes_by_tcp_after_memory_was_used_end_the_connection) {
   over.to.send("more.");
   BOOST_TEST(over.is_closed());
   over.to.run([&](caf::io::broker*) { BOOST_TEST(!got.has_more_than(5)); });
+  BOOST_TEST(becomes_true([] { return lanes_of_this_process() == 1; }, long_enough));  // the caller's end
 }
 
 // TS-5: the memory outlives the process.

@@ -130,6 +130,21 @@ BOOST_AUTO_TEST_CASE(a_broker_that_halts_gets_nothing_before_it_goes_on) {
   BOOST_TEST((got.all() == sent));
 }
 
+// TS-2
+BOOST_AUTO_TEST_CASE(a_broker_that_was_halted_stays_halted_when_it_configures_its_reading) {
+  broker_connection to(receive_policy::exactly(10));
+  inbox got(10);
+  to.on_data = [&](caf::io::broker*, const std::string& bytes) { got.add(bytes); };
+  to.run([&](caf::io::broker* self) {
+    self->halt(to.handle);
+    self->configure_read(to.handle, receive_policy::exactly(5));
+  });
+  to.send("1234567890");
+  for (int i = 0; i < 10; ++i) to.run([&](caf::io::broker*) { BOOST_TEST(!got.has_more_than(0)); });
+  to.run([&](caf::io::broker* self) { self->trigger(to.handle); });
+  BOOST_TEST(got.all() == "1234567890");
+}
+
 // TS-1: much more than the system takes at once, twice. The connection ends after the last byte.
 BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_end) {
   broker_connection to(receive_policy::exactly(1));

@@ -16,6 +16,7 @@
 #include <caf/io/receive_policy.hpp>
 
 #include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/watched_connections.hpp>
 
 #include "actors/network/broker_connection.hpp"
 
@@ -96,6 +97,12 @@ struct lane_to_broker {
     to.run([&](caf::io::broker*) { to.on_data = std::move(handler); });
   }
   bool is_closed() { return to.is_closed(); }
+
+  /// Keeps the network thread awake until the quiet connection is no longer watched. Calls `check` in the broker meanwhile.
+  void until_unwatched(const std::function<void(caf::io::broker*)>& check = [](caf::io::broker*) {}) {
+    const auto unwatched = std::chrono::steady_clock::now() + 2 * network::watched_connections::watched_for;
+    while (std::chrono::steady_clock::now() < unwatched) to.run(check);
+  }
 
   broker_connection to;
   end_by_hand end;

@@ -38,7 +38,7 @@ const char* transport_to(caf::actor_system& system, const caf::node_id& other) {
   const auto socket = socket_to(system, other);
   if (!socket) return "no network";
   const auto* shared = dynamic_cast<network::shared_multiplexer*>(&system.middleman().backend());
-  return shared != nullptr && shared->has_lane(*socket) ? "shared memory" : "TCP";
+  return shared != nullptr && shared->has_channel(*socket) ? "shared memory" : "TCP";
 }
 
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately) {

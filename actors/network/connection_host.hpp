@@ -18,7 +18,7 @@ class connection_host {
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
 
   /// Says whether the connection with this socket goes on in shared memory.
-  virtual void note_lane(int socket, bool has_lane) = 0;
+  virtual void note_channel(int socket, bool has_channel) = 0;
 
  protected:
   ~connection_host() = default;

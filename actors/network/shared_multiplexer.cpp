@@ -72,30 +72,30 @@ void shared_multiplexer::left() {
 
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
   caf::io::network::keepalive(socket, true);
-  note_lane(socket, false);  // an earlier connection may have had a socket of this number
+  note_channel(socket, false);  // an earlier connection may have had a socket of this number
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
 }
 
 /// Makes the calling end of a connection.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
   auto made = default_multiplexer::new_tcp_scribe(host, port);
-  if (made) static_cast<tcp_scribe&>(**made).expect_lane();
+  if (made) static_cast<tcp_scribe&>(**made).expect_channel();
   return made;
 }
 
 void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
 
-void shared_multiplexer::note_lane(int socket, bool has_lane) {
-  std::lock_guard lock(lane_mutex_);
-  if (has_lane)
-    lanes_.insert(socket);
+void shared_multiplexer::note_channel(int socket, bool has_channel) {
+  std::lock_guard lock(channel_mutex_);
+  if (has_channel)
+    channels_.insert(socket);
   else
-    lanes_.erase(socket);
+    channels_.erase(socket);
 }
 
-bool shared_multiplexer::has_lane(int socket) const {
-  std::lock_guard lock(lane_mutex_);
-  return lanes_.contains(socket);
+bool shared_multiplexer::has_channel(int socket) const {
+  std::lock_guard lock(channel_mutex_);
+  return channels_.contains(socket);
 }
 
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }

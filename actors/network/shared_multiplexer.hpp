@@ -51,7 +51,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void finish_jobs() { threads_->finish_jobs(*this); }
 
   /// Whether the connection with this socket goes on in shared memory.
-  bool has_lane(int socket) const;
+  bool has_channel(int socket) const;
 
   /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time. Pre: nobody
   /// has asked for idle work yet.
@@ -68,7 +68,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     if (threads_->lead_here()) threads_->watched().forget(connection);
   }
   void catch_up_soon(tcp_scribe* connection) override;
-  void note_lane(int socket, bool has_lane) override;
+  void note_channel(int socket, bool has_channel) override;
 
   int poll_handle() const override;
   void handle_events() override;
@@ -85,8 +85,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 
-  mutable std::mutex lane_mutex_;  // guards
-  std::unordered_set<int> lanes_;  // sockets of the connections that go on in shared memory
+  mutable std::mutex channel_mutex_;  // guards
+  std::unordered_set<int> channels_;  // sockets of the connections that go on in shared memory
 
   std::mutex post_mutex_;  // guards posted_
   std::vector<caf::resumable*> posted_;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(network
-  connection_lane.cpp
-  memory_lane.cpp
+  connection_channel.cpp
+  memory_channel.cpp
   memory_ring.cpp
   network_threads.cpp
   shared_multiplexer.cpp

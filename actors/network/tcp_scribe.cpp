@@ -73,7 +73,7 @@ void tcp_scribe::catch_up() {
 }
 
 tcp_scribe::stream::bell_handler::bell_handler(stream& of)
-    : event_handler(of.backend(), of.lane_.bell()), of_(of), held_(&of.scribe_) {
+    : event_handler(of.backend(), of.channel_.bell()), of_(of), held_(&of.scribe_) {
   activate();
 }
 
@@ -90,7 +90,7 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
       ahead_(ahead_bytes),
-      lane_(scribe.host_.shares_memory()) {}
+      channel_(scribe.host_.shares_memory()) {}
 
 void tcp_scribe::stream::launch() {
   if (phase_ != phase::created) return;
@@ -100,7 +100,7 @@ void tcp_scribe::stream::launch() {
 
 void tcp_scribe::stream::start() {
   reading_ = reading::wanted;
-  if (lane_.is_open()) watch_lane();
+  if (channel_.is_open()) watch_channel();
   if (!reader_) {
     reader_.reset(&scribe_);
     if (collected_ == 0) want_next();
@@ -126,7 +126,7 @@ void tcp_scribe::stream::handle_event(operation op) {
       return write();
     case operation::propagate_error:
       consume_last();
-      cut_lane();
+      cut_channel();
       if (reader_) scribe_.io_failure(&backend(), operation::read);
       if (writer_) scribe_.io_failure(&backend(), operation::write);
   }
@@ -146,13 +146,13 @@ void tcp_scribe::stream::graceful_shutdown() {
 void tcp_scribe::stream::finish() {
   phase_ = phase::closed;
   caf::io::network::shutdown_write(fd());
-  cut_lane();
+  cut_channel();
 }
 
 void tcp_scribe::stream::fail(operation op) {
   scribe_.io_failure(&backend(), op);
   stop();
-  cut_lane();
+  cut_channel();
 }
 
 /// Reads the bytes that the broker wants into `part`, and bytes behind those into `ahead_`.
@@ -168,15 +168,15 @@ void tcp_scribe::stream::read() {
       if (reading_ == reading::wanted) fail(operation::read);
       return;
     }
-    if (lane_.has_read()) return fail(operation::read);  // no byte may come by TCP any more
+    if (channel_.has_read()) return fail(operation::read);  // no byte may come by TCP any more
     const auto bytes = static_cast<std::size_t>(came);
-    lane_.count_received(bytes);
+    channel_.count_received(bytes);
     collected_ += std::min(bytes, room);
     ahead_begin_ = 0;
     ahead_end_ = bytes - std::min(bytes, room);
-    if (lane_.is_searching()) search_lane();
+    if (channel_.is_searching()) search_channel();
     const bool goes_on = consume();
-    if (lane_.reads() && lane_.is_open()) watch_lane();  // memory may hold bytes that waited for these from TCP
+    if (channel_.reads() && channel_.is_open()) watch_channel();  // memory may hold bytes that waited for these from TCP
     if (!goes_on || bytes < room + ahead_.size()) return;
   }
 }
@@ -203,8 +203,8 @@ bool tcp_scribe::stream::consume() {
 
 /// Consumes the bytes that the other end left in shared memory.
 void tcp_scribe::stream::consume_last() {
-  for (auto left = ring_writer::capacity / most_from_memory + 1; left > 0 && consume() && lane_.reads(); --left)
-    if (lane_.is_empty()) return;
+  for (auto left = ring_writer::capacity / most_from_memory + 1; left > 0 && consume() && channel_.reads(); --left)
+    if (channel_.is_empty()) return;
 }
 
 /// Prepares `part` for the next bytes that the broker wants.
@@ -220,13 +220,13 @@ void tcp_scribe::stream::want_next() {
 tcp_scribe::stream::sent tcp_scribe::stream::send() {
   for (int i = 0; !leaving.empty(); ++i) {
     if (i == most_writes) return sent::some;
-    lane_.move_outgoing();
+    channel_.move_outgoing();
     const auto next = leaving.front();
     const auto went =
-      lane_.writes() ? lane_.write(next.data(), next.size()) : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
+      channel_.writes() ? channel_.write(next.data(), next.size()) : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
     if (went < 0) return may_work_later(errno) ? sent::some : sent::failed;
     leaving.pop(static_cast<std::size_t>(went));
-    lane_.count_sent(static_cast<std::size_t>(went));
+    channel_.count_sent(static_cast<std::size_t>(went));
     if (ack_writes()) scribe_.data_transferred(&backend(), static_cast<std::size_t>(went), leaving.waiting());
   }
   if (phase_ == phase::closing) finish();
@@ -237,7 +237,7 @@ void tcp_scribe::stream::write_now() {
   const auto how = send();
   if (how == sent::all)
     writing_ = writing::idle;
-  else if (how == sent::some && lane_.writes())
+  else if (how == sent::some && channel_.writes())
     wait_for_memory();
   else
     wait_for_socket();  // also after a failure: the event loop meets the same failure, and may tell the broker
@@ -246,7 +246,7 @@ void tcp_scribe::stream::write_now() {
 /// The socket takes more.
 void tcp_scribe::stream::write() {
   const auto how = send();
-  if (how == sent::some && !lane_.writes()) return;
+  if (how == sent::some && !channel_.writes()) return;
   if (how == sent::failed) {
     consume_last();
     fail(operation::write);
@@ -264,53 +264,53 @@ void tcp_scribe::stream::wait_for_socket() {
 
 void tcp_scribe::stream::wait_for_memory() {
   writing_ = writing::waits_for_memory;
-  watch_lane();
+  watch_channel();
 }
 
-void tcp_scribe::stream::search_lane() {
-  if (!lane_.search(fd())) return;
+void tcp_scribe::stream::search_channel() {
+  if (!channel_.search(fd())) return;
   bell_ = std::make_unique<bell_handler>(*this);
-  scribe_.host_.note_lane(fd(), true);
-  watch_lane();
+  scribe_.host_.note_channel(fd(), true);
+  watch_channel();
 }
 
-void tcp_scribe::stream::cut_lane() {
-  if (!lane_.is_open()) return;
-  lane_.cut();
+void tcp_scribe::stream::cut_channel() {
+  if (!channel_.is_open()) return;
+  channel_.cut();
   bell_->leave_loop();
   scribe_.host_.forget(&scribe_);
 }
 
-void tcp_scribe::stream::watch_lane() { scribe_.host_.watch(&scribe_); }
+void tcp_scribe::stream::watch_channel() { scribe_.host_.watch(&scribe_); }
 
 /// After an impossible counter of the other end, the event loop finds that the connection is over.
 std::size_t tcp_scribe::stream::take_from_memory(char* to, std::size_t bytes) {
-  const auto taken = lane_.read(to, bytes);
+  const auto taken = channel_.read(to, bytes);
   if (!taken) ::shutdown(fd(), SHUT_RDWR);
   return taken.value_or(0);
 }
 
 bool tcp_scribe::stream::look() {
-  lane_.wake_reader();
-  if (lane_.is_empty() && writing_ != writing::waits_for_memory) return false;
-  const auto before = lane_.moved();
+  channel_.wake_reader();
+  if (channel_.is_empty() && writing_ != writing::waits_for_memory) return false;
+  const auto before = channel_.moved();
   consume();
   if (writing_ == writing::waits_for_memory) write_now();
-  return lane_.moved() != before;
+  return channel_.moved() != before;
 }
 
 /// A halted reader needs no ring. Bytes in memory that have to wait for bytes from TCP need none either: TCP brings an event.
 bool tcp_scribe::stream::may_sleep() {
-  const bool reads = reading_ == reading::halted || lane_.reader_may_sleep();
-  const bool writes = writing_ != writing::waits_for_memory || lane_.writer_may_sleep();
+  const bool reads = reading_ == reading::halted || channel_.reader_may_sleep();
+  const bool writes = writing_ != writing::waits_for_memory || channel_.writer_may_sleep();
   return reads && writes;
 }
 
 void tcp_scribe::stream::bell_rang() {
-  if (!lane_.take_rings())
-    cut_lane();
-  else if (lane_.is_open())
-    watch_lane();
+  if (!channel_.take_rings())
+    cut_channel();
+  else if (channel_.is_open())
+    watch_channel();
   look();
 }
 

@@ -13,7 +13,7 @@
 #include <caf/io/receive_policy.hpp>
 #include <caf/io/scribe.hpp>
 
-#include <troupe/actors/network/connection_lane.hpp>
+#include <troupe/actors/network/connection_channel.hpp>
 #include <troupe/actors/network/write_queue.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
 
@@ -24,7 +24,7 @@ class connection_host;
 /// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs three
 /// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
 /// `middleman.max-consecutive-reads` has no effect here.
-/// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_lane`),
+/// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`),
 /// at a moment when TCP has taken all bytes before that. From then on TCP only says when the connection is over.
 ///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
 ///         system takes more. A connection that the broker closes ends after its last byte has left.
@@ -33,7 +33,7 @@ class connection_host;
 ///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
 ///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched.
 ///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
-///   TS-6  a scribe with a lane is watched, or the other end has to wake it.
+///   TS-6  a scribe with a channel is watched, or the other end has to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 class tcp_scribe final : public caf::io::scribe {
  public:
@@ -55,9 +55,9 @@ class tcp_scribe final : public caf::io::scribe {
   void catch_up();
 
   /// For the calling end: from now on this end looks for the shared memory that the other end offers.
-  void expect_lane() { stream_.expect_lane(); }
+  void expect_channel() { stream_.expect_channel(); }
   /// Consumes bytes from shared memory, and writes bytes that waited for room there. True if there were any. The leader thread
-  /// calls this when it polls. Pre of this function and the next two: the connection has a lane.
+  /// calls this when it polls. Pre of this function and the next two: the connection has a channel.
   bool look() { return stream_.look(); }
   /// Asks the other end to wake this end; false if there is something to look at now.
   bool may_sleep() { return stream_.may_sleep(); }
@@ -65,8 +65,8 @@ class tcp_scribe final : public caf::io::scribe {
   bool has_news() const { return stream_.has_news(); }
 
  private:
-  /// The bytes of the connection, both directions. Three states change independently of each other and of the lane's state (see
-  /// `connection_lane`):
+  /// The bytes of the connection, both directions. Three states change independently of each other and of the channel's state (see
+  /// `connection_channel`):
   ///
   ///   reading   meaning                                      next state
   ///   halted    the broker wants no bytes                    start(): wanted
@@ -76,7 +76,7 @@ class tcp_scribe final : public caf::io::scribe {
   ///   idle              no byte waits for room               write_now(): any
   ///   waits_for_socket  the event loop says when the socket  write(): any
   ///                     has room
-  ///   waits_for_memory  the leader thread polls the lane     look(): any
+  ///   waits_for_memory  the leader thread polls the channel     look(): any
   ///                     for room
   ///
   ///   phase     meaning                                      next state
@@ -86,7 +86,7 @@ class tcp_scribe final : public caf::io::scribe {
   ///             last bytes wait to leave
   ///   closed    the last byte has left                       none
   ///
-  /// fail() tells the broker, which gives the scribe up; the reading is halted and the lane is cut.
+  /// fail() tells the broker, which gives the scribe up; the reading is halted and the channel is cut.
   class stream final : public caf::io::network::event_handler {
    public:
     static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
@@ -117,10 +117,10 @@ class tcp_scribe final : public caf::io::scribe {
     bool waits() const { return writing_ != writing::idle; }
 
     // For the shared memory; see the functions of these names in tcp_scribe.
-    void expect_lane() { lane_.expect(fd()); }
+    void expect_channel() { channel_.expect(fd()); }
     bool look();
     bool may_sleep();
-    bool has_news() const { return writing_ == writing::waits_for_memory || lane_.has_news(); }
+    bool has_news() const { return writing_ == writing::waits_for_memory || channel_.has_news(); }
 
     caf::io::receive_policy::config wanted;
     std::vector<char> part;  // the next bytes for the broker
@@ -133,11 +133,11 @@ class tcp_scribe final : public caf::io::scribe {
     /// What a send() came to: all bytes left, some still wait, or the connection is over.
     enum class sent { all, some, failed };
 
-    /// Tells the stream when the other end of the lane rings or leaves. The socket belongs to the lane.
+    /// Tells the stream when the other end of the channel rings or leaves. The socket belongs to the channel.
     class bell_handler final : public caf::io::network::event_handler {
      public:
       explicit bell_handler(stream& of);
-      ~bell_handler() override { fd_ = caf::io::network::invalid_native_socket; }  // or CAF would close the lane's socket
+      ~bell_handler() override { fd_ = caf::io::network::invalid_native_socket; }  // or CAF would close the channel's socket
 
       void leave_loop();
       void handle_event(caf::io::network::operation) override { of_.bell_rang(); }
@@ -158,9 +158,9 @@ class tcp_scribe final : public caf::io::scribe {
     void finish();
     void fail(caf::io::network::operation op);
 
-    void search_lane();
-    void cut_lane();
-    void watch_lane();
+    void search_channel();
+    void cut_channel();
+    void watch_channel();
     void bell_rang();
     std::size_t take_from_memory(char* to, std::size_t bytes);
     void consume_last();
@@ -179,8 +179,8 @@ class tcp_scribe final : public caf::io::scribe {
     std::size_t ahead_begin_ = 0;
     std::size_t ahead_end_ = 0;
 
-    connection_lane lane_;
-    std::unique_ptr<bell_handler> bell_;  // once the lane is found; destroyed before the lane
+    connection_channel channel_;
+    std::unique_ptr<bell_handler> bell_;  // once the channel is found; destroyed before the channel
   };
 
   void catch_up_soon();

@@ -23,10 +23,10 @@
 #include <caf/io/middleman.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/memory_channel.hpp>
 #include <troupe/actors/network/system_config.hpp>
 
-#include "actors/network/lane_by_hand.hpp"
+#include "actors/network/channel_by_hand.hpp"
 
 BOOST_AUTO_TEST_SUITE(tcp_scribe_memory)
 
@@ -72,11 +72,11 @@ class calling_broker {
 
 // TS-5: the later bytes are in memory before TCP brings the earlier ones.
 BOOST_AUTO_TEST_CASE(what_was_sent_before_memory_was_used_is_consumed_before_what_is_in_memory) {
-  lane_to_broker over(receive_policy::exactly(1));
+  channel_to_broker over(receive_policy::exactly(1));
   inbox got(40);
   over.on_data([&](caf::io::broker*, const std::string& bytes) { got.add(bytes); });
   const auto sent = some_bytes(40);
-  over.end.met.lane->outgoing.begin(5 + 20);
+  over.end.met.channel->outgoing.begin(5 + 20);
   over.end.write(sent.substr(20));
   over.end.ring();
   for (int i = 0; i < 10; ++i) over.to.run([&](caf::io::broker*) { BOOST_TEST(!got.has_more_than(0)); });
@@ -88,11 +88,11 @@ BOOST_AUTO_TEST_CASE(what_was_sent_before_memory_was_used_is_consumed_before_wha
 
 // TS-5, TS-6: more bytes than one event takes are in memory, and the connection is not watched when TCP brings the earlier ones.
 BOOST_AUTO_TEST_CASE(all_bytes_that_waited_in_memory_are_consumed_once_tcp_has_brought_the_earlier_ones) {
-  lane_to_broker over(receive_policy::exactly(5));
+  channel_to_broker over(receive_policy::exactly(5));
   const auto sent = some_bytes(900'005);
   inbox got(sent.size());
   over.on_data([&](caf::io::broker*, const std::string& bytes) { got.add(bytes); });
-  over.end.met.lane->outgoing.begin(5 + 5);
+  over.end.met.channel->outgoing.begin(5 + 5);
   over.end.write(sent.substr(5));
   over.until_unwatched();
   over.to.send(sent.substr(0, 5));
@@ -109,11 +109,11 @@ BOOST_AUTO_TEST_CASE(a_scribe_writes_into_memory_once_the_other_end_has_it) {
   BOOST_REQUIRE((heard.get_future().wait_for(long_enough) == std::future_status::ready));
   to.write("by tcp");
   BOOST_TEST(to.receive(6) == "by tcp");
-  end.take_lane();
-  BOOST_TEST(!end.met.lane->incoming.has_begun_after(6));
+  end.take_channel();
+  BOOST_TEST(!end.met.channel->incoming.has_begun_after(6));
   to.write("in memory");
   BOOST_TEST(end.read(9) == "in memory");
-  BOOST_TEST(end.met.lane->incoming.has_begun_after(6));
+  BOOST_TEST(end.met.channel->incoming.has_begun_after(6));
 }
 
 // TS-1, TS-5: the socket is full when the other end takes the memory. What TCP has taken by then comes by TCP.
@@ -127,13 +127,13 @@ BOOST_AUTO_TEST_CASE(a_scribe_that_waits_for_its_socket_goes_on_in_memory) {
   const auto sent = some_bytes(std::size_t{24} << 20);
   to.write(sent);
   to.settle();  // by then the socket is full
-  end.take_lane();
+  end.take_channel();
   std::string got;
   std::string part(100'000, '\0');
   const auto has_moved = [&] {
     const auto came = ::recv(to.client, part.data(), part.size(), MSG_DONTWAIT);
     if (came > 0) got.append(part, 0, static_cast<std::size_t>(came));
-    return end.met.lane->incoming.has_begun_after(got.size());
+    return end.met.channel->incoming.has_begun_after(got.size());
   };
   BOOST_REQUIRE(becomes_true(has_moved, long_enough));
   BOOST_TEST(got.size() < sent.size());
@@ -143,13 +143,13 @@ BOOST_AUTO_TEST_CASE(a_scribe_that_waits_for_its_socket_goes_on_in_memory) {
 
 // TS-6: both ends sleep whenever they may. Every hundredth time the test waits until the network thread sleeps.
 BOOST_AUTO_TEST_CASE(two_ends_that_sleep_wake_each_other) {
-  lane_to_broker over(receive_policy::exactly(5));
-  const auto let_sleep = [&] { return over.end.met.lane->outgoing.has_to_wake_reader(); };
+  channel_to_broker over(receive_policy::exactly(5));
+  const auto let_sleep = [&] { return over.end.met.channel->outgoing.has_to_wake_reader(); };
   over.on_data([&](caf::io::broker* self, const std::string& bytes) {
     self->write(over.to.handle, bytes.size(), bytes.data());
     self->flush(over.to.handle);
   });
-  over.end.met.lane->outgoing.begin(5);
+  over.end.met.channel->outgoing.begin(5);
   for (int i = 0; i < 2'000; ++i) {
     const auto sent = std::to_string(10'000 + i);
     if (i % 100 == 0 && i > 0) BOOST_REQUIRE(becomes_true(let_sleep, long_enough));
@@ -159,13 +159,13 @@ BOOST_AUTO_TEST_CASE(two_ends_that_sleep_wake_each_other) {
   }
 }
 
-// TS-1, TS-6: much more than the lane has room for: while the connection is watched, and when it is not. The connection ends after
+// TS-1, TS-6: much more than the channel has room for: while the connection is watched, and when it is not. The connection ends after
 // the last byte.
 BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before_the_end) {
-  lane_to_broker over(receive_policy::exactly(1));
+  channel_to_broker over(receive_policy::exactly(1));
   const auto sent = some_bytes(std::size_t{6} << 20);
   over.to.write(sent);
-  over.to.settle();  // by then the scribe has filled the lane
+  over.to.settle();  // by then the scribe has filled the channel
   BOOST_TEST((over.end.read(sent.size()) == sent));
   over.until_unwatched();
   over.to.run([&](caf::io::broker* self) {
@@ -175,12 +175,12 @@ BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before
   });
   BOOST_TEST((over.end.read(sent.size() + 3) == sent + "end"));
   BOOST_TEST(over.to.receive(1) == "");
-  BOOST_TEST(becomes_true([] { return lanes_of_this_process() == 1; }, long_enough));  // the caller's end
+  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 1; }, long_enough));  // the caller's end
 }
 
 // TS-5
 BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
-  lane_to_broker over(receive_policy::exactly(3), "one");
+  channel_to_broker over(receive_policy::exactly(3), "one");
   const auto sent = some_bytes(900'000);
   std::string got;
   bool came_after_the_end = false;
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
     came_after_the_end = came_after_the_end || over.to.closed != 0;
     got += bytes;
   });
-  over.end.met.lane->outgoing.begin(3);
+  over.end.met.channel->outgoing.begin(3);
   over.end.write(sent);
   over.to.close_client();
   over.end.met.bell = troupe::support::owned_descriptor();
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
 
 // TS-2, TS-6: when the broker goes on, the connection is no longer watched.
 BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
-  lane_to_broker over(receive_policy::exactly(5));
+  channel_to_broker over(receive_policy::exactly(5));
   std::promise<void> first;
   inbox got(50);
   int parts = 0;
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
     first.set_value();
   });
   const auto sent = some_bytes(50);
-  over.end.met.lane->outgoing.begin(5);
+  over.end.met.channel->outgoing.begin(5);
   over.end.write(sent.substr(0, 25));
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   over.end.write(sent.substr(25));
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
 
 // TS-3: a broker that reads nothing learns of the end by its writes alone.
 BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_that_nobody_reads_memory) {
-  lane_to_broker over(receive_policy::exactly(5));
+  channel_to_broker over(receive_policy::exactly(5));
   over.to.run([&](caf::io::broker* self) { self->halt(over.to.handle); });
   over.to.write(some_bytes(3'000'000));
   over.end.read(100);
@@ -233,14 +233,14 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_that_nobody_reads_memor
 
 // TS-3
 BOOST_AUTO_TEST_CASE(counters_that_cannot_be_end_the_connection) {
-  lane_to_broker over(receive_policy::exactly(5));
-  over.end.met.lane->outgoing.begin(5);
+  channel_to_broker over(receive_policy::exactly(5));
+  over.end.met.channel->outgoing.begin(5);
   const std::string odd(12'345, 'x');
-  over.end.met.lane->outgoing.write(odd.data(), odd.size());
+  over.end.met.channel->outgoing.write(odd.data(), odd.size());
   std::uint64_t* written = nullptr;  // the counter, in either end's mapping
   std::ifstream maps("/proc/self/maps");
   for (std::string line; written == nullptr && std::getline(maps, line);) {
-    if (line.find("memfd:troupe lane") == std::string::npos) continue;
+    if (line.find("memfd:troupe channel") == std::string::npos) continue;
     auto* words = reinterpret_cast<std::uint64_t*>(std::stoull(line, nullptr, 16));
     auto* end = words + 512;
     auto* found = std::find_if(words, end, [&](std::uint64_t& each) { return std::atomic_ref(each).load() == odd.size(); });
@@ -253,16 +253,16 @@ BOOST_AUTO_TEST_CASE(counters_that_cannot_be_end_the_connection) {
 }
 
 BOOST_AUTO_TEST_CASE(bytes_by_tcp_after_memory_was_used_end_the_connection) {
-  lane_to_broker over(receive_policy::exactly(5));
+  channel_to_broker over(receive_policy::exactly(5));
   inbox got(5);
   over.on_data([&](caf::io::broker*, const std::string& bytes) { got.add(bytes); });
-  over.end.met.lane->outgoing.begin(5);
+  over.end.met.channel->outgoing.begin(5);
   over.end.write("12345");
   BOOST_TEST(got.all() == "12345");
   over.to.send("more.");
   BOOST_TEST(over.is_closed());
   over.to.run([&](caf::io::broker*) { BOOST_TEST(!got.has_more_than(5)); });
-  BOOST_TEST(becomes_true([] { return lanes_of_this_process() == 1; }, long_enough));  // the caller's end
+  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 1; }, long_enough));  // the caller's end
 }
 
 // TS-5: the memory outlives the process.
@@ -275,13 +275,13 @@ BOOST_AUTO_TEST_CASE(what_a_process_that_was_killed_left_in_memory_is_consumed) 
     std::uint16_t port = 0;
     if (::read(pipe_to_child[0], &port, sizeof port) != sizeof port) ::_exit(1);
     const int caller = called_on_loopback(port);
-    auto door = troupe::network::lane_door::open(caller);
+    auto door = troupe::network::channel_door::open(caller);
     char go = 0;
     if (::read(pipe_to_child[0], &go, 1) != 1 || ::send(caller, "first", 5, 0) != 5) ::_exit(1);
-    troupe::network::lane_with_bell met;
-    while (!met.lane) met = door->answer();
-    met.lane->outgoing.begin(5);
-    for (std::size_t at = 0; at < sent.size();) at += met.lane->outgoing.write(sent.data() + at, sent.size() - at).value();
+    troupe::network::channel_with_bell met;
+    while (!met.channel) met = door->answer();
+    met.channel->outgoing.begin(5);
+    for (std::size_t at = 0; at < sent.size();) at += met.channel->outgoing.write(sent.data() + at, sent.size() - at).value();
     ::kill(::getpid(), SIGKILL);
   }
   inbox got(5 + sent.size());
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_never_takes_the_memory_is_served_by_tcp) {
 
 BOOST_AUTO_TEST_CASE(where_shared_memory_is_turned_off_nobody_knocks) {
   broker_connection to(receive_policy::exactly(1), without_shared_memory());
-  auto door = troupe::network::lane_door::open(to.client);
+  auto door = troupe::network::channel_door::open(to.client);
   to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
     self->write(to.handle, bytes.size(), bytes.data());
     self->flush(to.handle);
@@ -322,10 +322,10 @@ BOOST_AUTO_TEST_CASE(where_shared_memory_is_turned_off_nobody_knocks) {
     to.send("a");
     BOOST_TEST(to.receive(1) == "a");
   }
-  BOOST_TEST(!door->answer().lane);
+  BOOST_TEST(!door->answer().channel);
 }
 
-// TS-1, TS-5: with a lane and without one, and with bytes on their way by TCP when a direction moves to memory.
+// TS-1, TS-5: with a channel and without one, and with bytes on their way by TCP when a direction moves to memory.
 BOOST_AUTO_TEST_CASE(two_scribes_get_everything_across_by_memory_or_by_tcp) {
   const auto sent = some_bytes(std::size_t{3} << 20);
   for (const bool first_shares : {true, false})
@@ -353,9 +353,9 @@ BOOST_AUTO_TEST_CASE(two_scribes_get_everything_across_by_memory_or_by_tcp) {
       }
       BOOST_TEST((there.all() == sent));
       BOOST_TEST((back.all() == sent));
-      BOOST_TEST(lanes_of_this_process() == (first_shares && second_shares ? 2 : 0));
+      BOOST_TEST(channels_of_this_process() == (first_shares && second_shares ? 2 : 0));
     }
-  BOOST_TEST(lanes_of_this_process() == 0);
+  BOOST_TEST(channels_of_this_process() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,7 +9,7 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/io/broker.hpp>
 
-#include "actors/network/lane_by_hand.hpp"
+#include "actors/network/channel_by_hand.hpp"
 
 BOOST_AUTO_TEST_SUITE(watched_connections)
 
@@ -22,19 +22,19 @@ using caf::io::receive_policy;
 
 // WC-1
 BOOST_AUTO_TEST_CASE(a_quiet_connection_is_dropped_and_woken_by_the_other_end) {
-  lane_to_broker over(receive_policy::exactly(5));
+  channel_to_broker over(receive_policy::exactly(5));
   std::promise<void> first;
   inbox got(10);
   over.on_data([&, parts = 0](caf::io::broker*, const std::string& bytes) mutable {
     got.add(bytes);
     if (++parts == 1) first.set_value();
   });
-  over.end.met.lane->outgoing.begin(5);
+  over.end.met.channel->outgoing.begin(5);
   over.end.write("first");
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   bool unwatched = false;
   const auto drop = [&] {  // the messages to the broker keep the network thread awake: the sleep flag is set by the drop alone
-    over.to.run([&](caf::io::broker*) { unwatched = over.end.met.lane->outgoing.has_to_wake_reader(); });
+    over.to.run([&](caf::io::broker*) { unwatched = over.end.met.channel->outgoing.has_to_wake_reader(); });
     return unwatched;
   };
   BOOST_REQUIRE(becomes_true(drop, long_enough));
@@ -45,13 +45,13 @@ BOOST_AUTO_TEST_CASE(a_quiet_connection_is_dropped_and_woken_by_the_other_end) {
 
 // TS-3, WC-2: the network thread sleeps for longer than a quiet connection is watched, until the connection's end wakes the thread.
 BOOST_AUTO_TEST_CASE(a_connection_that_was_quiet_for_long_is_forgotten_when_it_ends) {
-  lane_to_broker over(receive_policy::exactly(5));
+  channel_to_broker over(receive_policy::exactly(5));
   inbox got(5);
   over.on_data([&](caf::io::broker*, const std::string& bytes) { got.add(bytes); });
-  over.end.met.lane->outgoing.begin(5);
+  over.end.met.channel->outgoing.begin(5);
   over.end.write("12345");
   BOOST_TEST(got.all() == "12345");
-  BOOST_REQUIRE(becomes_true([&] { return over.end.met.lane->outgoing.has_to_wake_reader(); }, long_enough));
+  BOOST_REQUIRE(becomes_true([&] { return over.end.met.channel->outgoing.has_to_wake_reader(); }, long_enough));
   const auto long_quiet = std::chrono::steady_clock::now() + 2 * troupe::network::watched_connections::watched_for;
   while (std::chrono::steady_clock::now() < long_quiet) std::this_thread::yield();
   over.to.close_client();

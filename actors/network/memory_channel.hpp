@@ -13,18 +13,18 @@ namespace troupe::network {
 
 /// Memory that the two ends of a connection share, with a ring in either direction.
 ///   ML-1  only memory of the right size, which nobody can make smaller, is mapped.
-class memory_lane {
+class memory_channel {
  public:
   enum class end { opened, joined };
 
   /// Memory for the other process to map; an empty descriptor if the system has none.
   static support::owned_descriptor make_memory();
   /// Maps the memory; null if make_memory did not make it.
-  static std::unique_ptr<memory_lane> map(const support::owned_descriptor& memory, end which);
+  static std::unique_ptr<memory_channel> map(const support::owned_descriptor& memory, end which);
 
-  memory_lane(const memory_lane&) = delete;
-  memory_lane& operator=(const memory_lane&) = delete;
-  ~memory_lane();
+  memory_channel(const memory_channel&) = delete;
+  memory_channel& operator=(const memory_channel&) = delete;
+  ~memory_channel();
 
   /// Whether the other end has mapped the memory.
   bool is_joined() const;
@@ -34,39 +34,39 @@ class memory_lane {
 
  private:
   struct layout;
-  memory_lane(layout* shared, end which);
+  memory_channel(layout* shared, end which);
 
   layout* shared_;
 };
 
-/// A lane, and a socket (`bell`) by which each end wakes the other. A byte on the socket has no other meaning. The socket closes
+/// A channel, and a socket (`bell`) by which each end wakes the other. A byte on the socket has no other meaning. The socket closes
 /// when the other end closes.
-struct lane_with_bell {
-  std::unique_ptr<memory_lane> lane;
+struct channel_with_bell {
+  std::unique_ptr<memory_channel> channel;
   support::owned_descriptor bell;
 };
 
-/// How the two ends of a TCP connection get a lane without sending a byte on the connection. The calling end opens a door: a
+/// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a door: a
 /// socket whose name, in the network namespace, says which connection it is for. The called end connects to the door and passes
 /// the memory. Where there is no door, the connection stays with TCP.
 ///   LD-1  both ends are on loopback, in one network namespace, and of one user.
 ///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
-class lane_door {
+class channel_door {
  public:
   /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no room
   /// for more sockets.
-  static std::optional<lane_door> open(int connection);
-  /// Takes the lane if the other end has connected to the door. Without a lane, ask again later.
-  lane_with_bell answer();
+  static std::optional<channel_door> open(int connection);
+  /// Takes the channel if the other end has connected to the door. Without a channel, ask again later.
+  channel_with_bell answer();
 
-  /// For the called end. The result has no lane if there is no door.
-  static lane_with_bell knock(int connection);
+  /// For the called end. The result has no channel if there is no door.
+  static channel_with_bell knock(int connection);
 
   /// The door's name in the abstract namespace; empty for a connection that is not on loopback. For tests.
   static std::string name(int connection, bool is_caller);
 
  private:
-  explicit lane_door(support::owned_descriptor door) : door_(std::move(door)) {}
+  explicit channel_door(support::owned_descriptor door) : door_(std::move(door)) {}
 
   support::owned_descriptor door_;
   support::owned_descriptor visitor_;

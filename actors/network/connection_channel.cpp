@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/connection_lane.hpp>
+#include <troupe/actors/network/connection_channel.hpp>
 
 #include <sys/socket.h>
 #include <array>
@@ -8,66 +8,66 @@
 
 namespace troupe::network {
 
-void connection_lane::expect(int connection) {
+void connection_channel::expect(int connection) {
   if (!is_searching()) return;
-  door_ = lane_door::open(connection);
+  door_ = channel_door::open(connection);
   searches_left_ = searches_of_caller;
   if (!door_) give_up();
 }
 
 /// The called end searches once, when it has read the caller's first bytes: the caller opened its door before it sent them.
-bool connection_lane::search(int connection) {
+bool connection_channel::search(int connection) {
   --searches_left_;
-  auto found = door_ ? door_->answer() : lane_door::knock(connection);
-  if (found.lane)
+  auto found = door_ ? door_->answer() : channel_door::knock(connection);
+  if (found.channel)
     open(std::move(found));
   else if (searches_left_ == 0)
     give_up();
   return is_open();
 }
 
-void connection_lane::open(lane_with_bell found) {
-  lane_ = std::move(found.lane);
+void connection_channel::open(channel_with_bell found) {
+  channel_ = std::move(found.channel);
   bell_ = std::move(found.bell);
   door_.reset();
   state_ = state::open;
 }
 
-void connection_lane::give_up() {
+void connection_channel::give_up() {
   door_.reset();
   state_ = state::absent;
 }
 
-void connection_lane::cut() { state_ = state::cut; }
+void connection_channel::cut() { state_ = state::cut; }
 
-std::optional<std::size_t> connection_lane::read(char* to, std::size_t bytes) {
+std::optional<std::size_t> connection_channel::read(char* to, std::size_t bytes) {
   if (bytes == 0 || !reads()) return 0;
-  const auto taken = lane_->incoming.read(to, bytes);
+  const auto taken = channel_->incoming.read(to, bytes);
   if (!taken || *taken == 0) return taken;
   moved_ += *taken;
-  if (lane_->incoming.has_to_wake_writer()) ring();
+  if (channel_->incoming.has_to_wake_writer()) ring();
   return taken;
 }
 
-ssize_t connection_lane::write(const char* from, std::size_t bytes) {
-  const auto put = is_open() ? lane_->outgoing.write(from, bytes) : std::nullopt;
+ssize_t connection_channel::write(const char* from, std::size_t bytes) {
+  const auto put = is_open() ? channel_->outgoing.write(from, bytes) : std::nullopt;
   if (!put || *put == 0) {
     errno = put ? EAGAIN : EPIPE;
     return -1;
   }
   moved_ += *put;
-  if (lane_->outgoing.has_to_wake_reader()) ring();
+  if (channel_->outgoing.has_to_wake_reader()) ring();
   return static_cast<ssize_t>(*put);
 }
 
-bool connection_lane::take_rings() const {
+bool connection_channel::take_rings() const {
   std::array<char, 64> rings;
   const auto came = ::recv(bell_.get(), rings.data(), rings.size(), MSG_DONTWAIT);
   return came > 0 || (came < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 /// If the socket is full, the other end has rings that it did not take yet, so one ring may be lost.
-void connection_lane::ring() const {
+void connection_channel::ring() const {
   const char any = 0;
   [[maybe_unused]] const auto sent = ::send(bell_.get(), &any, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/memory_channel.hpp>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   return {result, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes)};
 }
 
-/// Whether this process may open a socket for a lane. The second half of its descriptors is kept for connections.
+/// Whether this process may open a socket for a channel. The second half of its descriptors is kept for connections.
 bool has_room_for_more(int connection) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;
@@ -91,7 +91,7 @@ bool give(int socket, const support::owned_descriptor& memory) {
   return ::sendmsg(socket, &all.message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof all.word);
 }
 
-/// Receives memory. No value if there is no message yet, an empty descriptor if the message holds no memory for a lane.
+/// Receives memory. No value if there is no message yet, an empty descriptor if the message holds no memory for a channel.
 std::optional<support::owned_descriptor> get(int socket) {
   parcel all;
   const auto came = ::recvmsg(socket, &all.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -110,43 +110,43 @@ std::optional<support::owned_descriptor> get(int socket) {
 
 }  // namespace
 
-struct memory_lane::layout {
+struct memory_channel::layout {
   std::atomic<std::uint32_t> joined{0};
   ring_control controls[2];  // first of the ring that the end that opened writes to, then of the other ring
   alignas(4096) char bytes[2][ring_writer::capacity];
 };
 
-support::owned_descriptor memory_lane::make_memory() {
-  support::owned_descriptor memory(::memfd_create("troupe lane", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+support::owned_descriptor memory_channel::make_memory() {
+  support::owned_descriptor memory(::memfd_create("troupe channel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory || ::ftruncate(memory.get(), sizeof(layout)) != 0 || ::fcntl(memory.get(), F_ADD_SEALS, seals) != 0)
     return support::owned_descriptor();
   return memory;
 }
 
-std::unique_ptr<memory_lane> memory_lane::map(const support::owned_descriptor& memory, end which) {
+std::unique_ptr<memory_channel> memory_channel::map(const support::owned_descriptor& memory, end which) {
   const int sealed = ::fcntl(memory.get(), F_GET_SEALS);
   if (sealed < 0 || (sealed & seals) != seals) return nullptr;
   struct stat found {};  // checked after the seals: without them the size may change
   if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
   void* at = ::mmap(nullptr, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return nullptr;
-  if (which == end::joined) return std::unique_ptr<memory_lane>(new memory_lane(static_cast<layout*>(at), which));
+  if (which == end::joined) return std::unique_ptr<memory_channel>(new memory_channel(static_cast<layout*>(at), which));
   auto* shared = new (at) layout;  // does not write to `bytes`: unused pages take no memory
-  return std::unique_ptr<memory_lane>(new memory_lane(shared, which));
+  return std::unique_ptr<memory_channel>(new memory_channel(shared, which));
 }
 
-memory_lane::memory_lane(layout* shared, end which)
+memory_channel::memory_channel(layout* shared, end which)
     : incoming(shared->controls[which == end::opened ? 1 : 0], shared->bytes[which == end::opened ? 1 : 0]),
       outgoing(shared->controls[which == end::opened ? 0 : 1], shared->bytes[which == end::opened ? 0 : 1]),
       shared_(shared) {
   if (which == end::joined) shared->joined.store(1, std::memory_order_release);
 }
 
-memory_lane::~memory_lane() { ::munmap(shared_, sizeof(layout)); }
+memory_channel::~memory_channel() { ::munmap(shared_, sizeof(layout)); }
 
-bool memory_lane::is_joined() const { return shared_->joined.load(std::memory_order_acquire) != 0; }
+bool memory_channel::is_joined() const { return shared_->joined.load(std::memory_order_acquire) != 0; }
 
-std::string lane_door::name(int connection, bool is_caller) {
+std::string channel_door::name(int connection, bool is_caller) {
   sockaddr_storage here{};
   sockaddr_storage there{};
   socklen_t size = sizeof here;
@@ -158,17 +158,17 @@ std::string lane_door::name(int connection, bool is_caller) {
   return caller.empty() || called.empty() ? std::string{} : "troupe/" + caller + "/" + called;
 }
 
-std::optional<lane_door> lane_door::open(int connection) {
-  const auto name = lane_door::name(connection, true);
+std::optional<channel_door> channel_door::open(int connection) {
+  const auto name = channel_door::name(connection, true);
   if (name.empty() || !has_room_for_more(connection)) return std::nullopt;
   support::owned_descriptor door(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto [address, size] = address_of(name);
   if (!door || ::bind(door.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(door.get(), 1) != 0)
     return std::nullopt;
-  return lane_door(std::move(door));
+  return channel_door(std::move(door));
 }
 
-lane_with_bell lane_door::answer() {
+channel_with_bell channel_door::answer() {
   if (!visitor_) {
     support::owned_descriptor came(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!came || !is_of_this_user(came.get())) return {};
@@ -177,22 +177,22 @@ lane_with_bell lane_door::answer() {
   const auto memory = get(visitor_.get());
   if (!memory) return {};
   support::owned_descriptor bell = std::move(visitor_);
-  auto lane = memory_lane::map(*memory, memory_lane::end::joined);
-  if (!lane) return {};
-  return {std::move(lane), std::move(bell)};
+  auto channel = memory_channel::map(*memory, memory_channel::end::joined);
+  if (!channel) return {};
+  return {std::move(channel), std::move(bell)};
 }
 
-lane_with_bell lane_door::knock(int connection) {
-  const auto name = lane_door::name(connection, false);
+channel_with_bell channel_door::knock(int connection) {
+  const auto name = channel_door::name(connection, false);
   if (name.empty() || !has_room_for_more(connection)) return {};
   support::owned_descriptor bell(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto [address, size] = address_of(name);
   if (!bell || ::connect(bell.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || !is_of_this_user(bell.get()))
     return {};
-  const auto memory = memory_lane::make_memory();
-  auto lane = memory_lane::map(memory, memory_lane::end::opened);
-  if (!lane || !give(bell.get(), memory)) return {};
-  return {std::move(lane), std::move(bell)};
+  const auto memory = memory_channel::make_memory();
+  auto channel = memory_channel::map(memory, memory_channel::end::opened);
+  if (!channel || !give(bell.get(), memory)) return {};
+  return {std::move(channel), std::move(bell)};
 }
 
 }  // namespace troupe::network

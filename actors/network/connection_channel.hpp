@@ -7,16 +7,16 @@
 #include <memory>
 #include <optional>
 
-#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/memory_channel.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::network {
 
-/// The shared memory of one connection, as one end of the connection uses it: from the search for a lane to the last byte in it.
+/// The shared memory of one connection, as one end of the connection uses it: from the search for a channel to the last byte in it.
 ///
 ///   state      meaning                                                    next state
 ///   absent     the connection stays with TCP                              none
-///   searching  the two ends may still find a lane                         search(): open; absent after the last search
+///   searching  the two ends may still find a channel                         search(): open; absent after the last search
 ///                                                                         expect(): absent if the system opens no door
 ///   open       the two ends share memory                                  cut(): cut
 ///   cut        one end has left: the bytes in memory can be read, and     none
@@ -31,20 +31,20 @@ namespace troupe::network {
 ///   CA-1  bytes in memory are read only after all bytes that the other end sent by TCP.
 ///   CA-2  the bell of the other end rings once if that end sleeps: after a write for its reader, after a read for its writer.
 ///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
-class connection_lane {
+class connection_channel {
  public:
-  /// The calling end finds a lane within this many searches, or never.
+  /// The calling end finds a channel within this many searches, or never.
   static constexpr int searches_of_caller = 16;
 
   enum class state { absent, searching, open, cut };
 
   /// The state is `searching` if the end may share memory, `absent` if not.
-  explicit connection_lane(bool shares_memory)
+  explicit connection_channel(bool shares_memory)
       : state_(shares_memory ? state::searching : state::absent), searches_left_(shares_memory ? 1 : 0) {}
 
-  /// For the calling end, before its first byte: opens the door to which the other end brings the lane.
+  /// For the calling end, before its first byte: opens the door to which the other end brings the channel.
   void expect(int connection);
-  /// Searches once, after a read; true if that opened the lane. Pre: the state is `searching`.
+  /// Searches once, after a read; true if that opened the channel. Pre: the state is `searching`.
   bool search(int connection);
   /// Ends all writing. Pre: the state is `open`.
   void cut();
@@ -59,19 +59,19 @@ class connection_lane {
   void count_sent(std::size_t bytes) noexcept { sent_ += bytes; }
 
   /// Whether the incoming direction has moved to memory. Moves the direction if TCP has brought all bytes before that.
-  bool reads() { return lane_ && lane_->incoming.begin_after(received_); }
+  bool reads() { return channel_ && channel_->incoming.begin_after(received_); }
   /// Whether the incoming direction had moved to memory at the last reads() or read().
-  bool has_read() const { return lane_ && lane_->incoming.begun(); }
+  bool has_read() const { return channel_ && channel_->incoming.begun(); }
   /// Whether the outgoing direction has moved to memory.
-  bool writes() const { return lane_ && lane_->outgoing.begun(); }
+  bool writes() const { return channel_ && channel_->outgoing.begun(); }
   /// Moves the outgoing direction to memory if that is possible and has not happened.
   void move_outgoing() {
-    if (lane_ && !writes() && lane_->is_joined()) lane_->outgoing.begin(sent_);
+    if (channel_ && !writes() && channel_->is_joined()) channel_->outgoing.begin(sent_);
   }
 
   /// Reads up to `bytes` bytes; 0 if memory has none to read yet. Empty if the other end's counter is impossible.
   std::optional<std::size_t> read(char* to, std::size_t bytes);
-  /// As send(2): EAGAIN if there is no room; EPIPE if the lane is cut or the other end's counter is impossible. Pre: writes().
+  /// As send(2): EAGAIN if there is no room; EPIPE if the channel is cut or the other end's counter is impossible. Pre: writes().
   ssize_t write(const char* from, std::size_t bytes);
   /// How many bytes this end has read from memory and written to memory.
   std::uint64_t moved() const noexcept { return moved_; }
@@ -79,14 +79,14 @@ class connection_lane {
   // Pre of all functions that follow: the state is `open` or `cut`.
 
   /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
-  bool has_news() const { return lane_->incoming.has_news(); }
-  bool is_empty() const { return lane_->incoming.is_empty(); }
+  bool has_news() const { return channel_->incoming.has_news(); }
+  bool is_empty() const { return channel_->incoming.is_empty(); }
   /// Asks the other end to ring after its next write; false if there are bytes to read now.
-  bool reader_may_sleep() { return lane_->incoming.may_sleep() || !reads(); }
+  bool reader_may_sleep() { return channel_->incoming.may_sleep() || !reads(); }
   /// Asks the other end to ring once there is enough room; false if there is room now.
-  bool writer_may_sleep() { return lane_->outgoing.may_sleep(); }
+  bool writer_may_sleep() { return channel_->outgoing.may_sleep(); }
   /// Tells the other end that this end reads without a ring.
-  void wake_reader() { lane_->incoming.wake(); }
+  void wake_reader() { channel_->incoming.wake(); }
 
   /// The socket that becomes readable when the other end rings or leaves.
   int bell() const noexcept { return bell_.get(); }
@@ -94,14 +94,14 @@ class connection_lane {
   bool take_rings() const;
 
  private:
-  void open(lane_with_bell found);
+  void open(channel_with_bell found);
   void give_up();
   void ring() const;
 
   state state_;
   int searches_left_;
-  std::optional<lane_door> door_;      // at the calling end, while the state is `searching`
-  std::unique_ptr<memory_lane> lane_;  // in the states `open` and `cut`, as is bell_
+  std::optional<channel_door> door_;         // at the calling end, while the state is `searching`
+  std::unique_ptr<memory_channel> channel_;  // in the states `open` and `cut`, as is bell_
   support::owned_descriptor bell_;
   std::uint64_t received_ = 0;  // by TCP
   std::uint64_t sent_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/connection_lane.hpp>
+#include <troupe/actors/network/connection_channel.hpp>
 
 #include <sys/socket.h>
 #include <array>
@@ -13,30 +13,30 @@
 
 namespace {
 
-using troupe::network::connection_lane;
-using troupe::network::lane_door;
+using troupe::network::channel_door;
+using troupe::network::connection_channel;
 using troupe::network::ring_writer;
 using troupe::support::owned_descriptor;
 using troupe::test::loopback_connection;
-using state = connection_lane::state;
+using state = connection_channel::state;
 
-std::string read_from(connection_lane& lane, std::size_t most = 100) {
+std::string read_from(connection_channel& channel, std::size_t most = 100) {
   std::string result(most, '\0');
-  result.resize(lane.read(result.data(), most).value());
+  result.resize(channel.read(result.data(), most).value());
   return result;
 }
 
-/// The error of a write that fails; 0 if the lane took all bytes.
-int error_of_write(connection_lane& lane, const std::string& bytes) {
-  if (lane.write(bytes.data(), bytes.size()) < 0) return errno;
+/// The error of a write that fails; 0 if the channel took all bytes.
+int error_of_write(connection_channel& channel, const std::string& bytes) {
+  if (channel.write(bytes.data(), bytes.size()) < 0) return errno;
   return 0;
 }
 
-/// The two ends of a connection, with a lane that both have open.
+/// The two ends of a connection, with a channel that both have open.
 struct two_ends {
   loopback_connection over;
-  std::unique_ptr<connection_lane> caller = std::make_unique<connection_lane>(true);
-  connection_lane called{true};
+  std::unique_ptr<connection_channel> caller = std::make_unique<connection_channel>(true);
+  connection_channel called{true};
 
   two_ends() {
     caller->expect(over.caller.get());
@@ -57,19 +57,19 @@ struct two_ends {
   }
 };
 
-bool rings(const connection_lane& lane) {
+bool rings(const connection_channel& channel) {
   char any = 0;
-  return ::recv(lane.bell(), &any, 1, MSG_DONTWAIT) == 1;
+  return ::recv(channel.bell(), &any, 1, MSG_DONTWAIT) == 1;
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(connection_lanes)
+BOOST_AUTO_TEST_SUITE(connection_channels)
 
-BOOST_AUTO_TEST_CASE(an_end_that_may_share_memory_searches_until_it_has_found_the_lane) {
+BOOST_AUTO_TEST_CASE(an_end_that_may_share_memory_searches_until_it_has_found_the_channel) {
   const loopback_connection over;
-  connection_lane caller(true);
-  connection_lane called(true);
+  connection_channel caller(true);
+  connection_channel called(true);
   caller.expect(over.caller.get());
   BOOST_TEST((caller.now() == state::searching));
   BOOST_TEST((called.now() == state::searching));
@@ -83,29 +83,29 @@ BOOST_AUTO_TEST_CASE(an_end_that_may_share_memory_searches_until_it_has_found_th
 
 BOOST_AUTO_TEST_CASE(an_end_that_may_not_share_memory_opens_no_door) {
   const loopback_connection over;
-  connection_lane caller(false);
+  connection_channel caller(false);
   BOOST_TEST((caller.now() == state::absent));
   caller.expect(over.caller.get());
   BOOST_TEST((caller.now() == state::absent));
-  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
 }
 
-BOOST_AUTO_TEST_CASE(a_connection_that_is_not_on_loopback_has_no_lane) {
+BOOST_AUTO_TEST_CASE(a_connection_that_is_not_on_loopback_has_no_channel) {
   std::array<int, 2> pair{};
   BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0);
   const owned_descriptor one(pair[0]);
   const owned_descriptor other(pair[1]);
-  connection_lane caller(true);
+  connection_channel caller(true);
   caller.expect(one.get());
   BOOST_TEST((caller.now() == state::absent));
-  connection_lane called(true);
+  connection_channel called(true);
   BOOST_TEST(!called.search(other.get()));
   BOOST_TEST((called.now() == state::absent));
 }
 
 BOOST_AUTO_TEST_CASE(the_called_end_searches_once) {
   const loopback_connection over;
-  connection_lane called(true);
+  connection_channel called(true);
   BOOST_TEST(!called.search(over.called.get()));
   BOOST_TEST((called.now() == state::absent));
   BOOST_TEST(!called.reads());
@@ -116,26 +116,26 @@ BOOST_AUTO_TEST_CASE(the_called_end_searches_once) {
 
 BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_door_after_its_last_search) {
   const loopback_connection over;
-  connection_lane caller(true);
+  connection_channel caller(true);
   caller.expect(over.caller.get());
-  for (int i = 1; i < connection_lane::searches_of_caller; ++i) {
+  for (int i = 1; i < connection_channel::searches_of_caller; ++i) {
     BOOST_TEST(!caller.search(over.caller.get()));
     BOOST_TEST(caller.is_searching());
   }
   BOOST_TEST(!caller.search(over.caller.get()));
   BOOST_TEST((caller.now() == state::absent));
-  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
 }
 
-BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_door_once_it_has_the_lane) {
+BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_door_once_it_has_the_channel) {
   const two_ends ends;
-  BOOST_TEST(!lane_door::knock(ends.over.called.get()).lane);
+  BOOST_TEST(!channel_door::knock(ends.over.called.get()).channel);
 }
 
 BOOST_AUTO_TEST_CASE(a_direction_stays_with_tcp_until_the_other_end_has_the_memory) {
   const loopback_connection over;
-  connection_lane caller(true);
-  connection_lane called(true);
+  connection_channel caller(true);
+  connection_channel called(true);
   caller.expect(over.caller.get());
   BOOST_REQUIRE(called.search(over.called.get()));
   called.move_outgoing();

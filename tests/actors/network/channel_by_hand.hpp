@@ -15,7 +15,7 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/io/receive_policy.hpp>
 
-#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/memory_channel.hpp>
 #include <troupe/actors/network/watched_connections.hpp>
 
 #include "actors/network/broker_connection.hpp"
@@ -25,37 +25,37 @@ namespace troupe::test {
 /// The calling end of a connection. A test does by hand what a scribe does in shared memory.
 class end_by_hand {
  public:
-  network::lane_with_bell met;
+  network::channel_with_bell met;
 
   /// Opens the caller's door. To be made before the caller's first byte.
-  explicit end_by_hand(int caller) : door_(network::lane_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
+  explicit end_by_hand(int caller) : door_(network::channel_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
 
-  void take_lane() {
-    const auto has_lane = [&] {
+  void take_channel() {
+    const auto has_channel = [&] {
       met = door_->answer();
-      return met.lane != nullptr;
+      return met.channel != nullptr;
     };
-    BOOST_REQUIRE(becomes_true(has_lane, long_enough));
+    BOOST_REQUIRE(becomes_true(has_channel, long_enough));
   }
 
   void write(const std::string& bytes) {
     for (std::size_t at = 0; at < bytes.size();) {
-      const auto put = met.lane->outgoing.write(bytes.data() + at, bytes.size() - at).value();
+      const auto put = met.channel->outgoing.write(bytes.data() + at, bytes.size() - at).value();
       at += put;
-      if (put > 0 && met.lane->outgoing.has_to_wake_reader()) ring();
-      if (put == 0 && met.lane->outgoing.may_sleep()) BOOST_REQUIRE(is_rung());
+      if (put > 0 && met.channel->outgoing.has_to_wake_reader()) ring();
+      if (put == 0 && met.channel->outgoing.may_sleep()) BOOST_REQUIRE(is_rung());
     }
   }
 
   std::string read(std::size_t bytes) {
     std::string result(bytes, '\0');
     for (std::size_t at = 0; at < bytes;) {
-      const auto came = met.lane->incoming.read(result.data() + at, bytes - at).value();
+      const auto came = met.channel->incoming.read(result.data() + at, bytes - at).value();
       at += came;
-      if (came > 0 && met.lane->incoming.has_to_wake_writer()) ring();
-      if (came > 0 || !met.lane->incoming.may_sleep()) continue;
+      if (came > 0 && met.channel->incoming.has_to_wake_writer()) ring();
+      if (came > 0 || !met.channel->incoming.may_sleep()) continue;
       BOOST_REQUIRE(is_rung());
-      met.lane->incoming.wake();
+      met.channel->incoming.wake();
     }
     return result;
   }
@@ -74,12 +74,12 @@ class end_by_hand {
   }
 
  private:
-  std::optional<network::lane_door> door_;
+  std::optional<network::channel_door> door_;
 };
 
-/// A connection to a broker whose caller, by hand, has sent `first` by TCP, and has a lane since the broker got `first`.
-struct lane_to_broker {
-  explicit lane_to_broker(caf::io::receive_policy::config wanted, const std::string& first = "first")
+/// A connection to a broker whose caller, by hand, has sent `first` by TCP, and has a channel since the broker got `first`.
+struct channel_to_broker {
+  explicit channel_to_broker(caf::io::receive_policy::config wanted, const std::string& first = "first")
       : to(wanted), end(to.client) {
     std::promise<void> heard;
     std::size_t left = first.size();
@@ -90,7 +90,7 @@ struct lane_to_broker {
     to.send(first);
     BOOST_REQUIRE((heard.get_future().wait_for(long_enough) == std::future_status::ready));
     on_data([](caf::io::broker*, const std::string&) {});
-    end.take_lane();
+    end.take_channel();
   }
 
   void on_data(std::function<void(caf::io::broker*, const std::string&)> handler) {
@@ -108,11 +108,11 @@ struct lane_to_broker {
   end_by_hand end;
 };
 
-/// How many ends of lanes this process has mapped.
-inline int lanes_of_this_process() {
+/// How many ends of channels this process has mapped.
+inline int channels_of_this_process() {
   std::ifstream maps("/proc/self/maps");
   int result = 0;
-  for (std::string line; std::getline(maps, line);) result += line.find("memfd:troupe lane") != std::string::npos ? 1 : 0;
+  for (std::string line; std::getline(maps, line);) result += line.find("memfd:troupe channel") != std::string::npos ? 1 : 0;
   return result;
 }
 

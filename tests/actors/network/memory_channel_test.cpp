@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/memory_lane.hpp>
+#include <troupe/actors/network/memory_channel.hpp>
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -30,12 +30,12 @@ extern "C" int fstat(int descriptor, struct stat* found) noexcept {
 
 namespace {
 
-using troupe::network::lane_door;
-using troupe::network::memory_lane;
+using troupe::network::channel_door;
+using troupe::network::memory_channel;
 using troupe::support::owned_descriptor;
 using troupe::test::loopback_connection;
 
-std::string carried(memory_lane& from, memory_lane& to, const std::string& text) {
+std::string carried(memory_channel& from, memory_channel& to, const std::string& text) {
   from.outgoing.write(text.data(), text.size());
   std::string result(100, '\0');
   result.resize(to.incoming.read(result.data(), result.size()).value());
@@ -43,17 +43,17 @@ std::string carried(memory_lane& from, memory_lane& to, const std::string& text)
 }
 
 void check_meeting(const loopback_connection& over) {
-  auto door = lane_door::open(over.caller.get());
+  auto door = channel_door::open(over.caller.get());
   BOOST_REQUIRE(door.has_value());
-  BOOST_TEST(!door->answer().lane);
-  const auto called = lane_door::knock(over.called.get());
-  BOOST_REQUIRE(called.lane);
-  BOOST_TEST(!called.lane->is_joined());
+  BOOST_TEST(!door->answer().channel);
+  const auto called = channel_door::knock(over.called.get());
+  BOOST_REQUIRE(called.channel);
+  BOOST_TEST(!called.channel->is_joined());
   const auto caller = door->answer();
-  BOOST_REQUIRE(caller.lane);
-  BOOST_TEST(called.lane->is_joined());
-  BOOST_TEST(carried(*called.lane, *caller.lane, "one way") == "one way");
-  BOOST_TEST(carried(*caller.lane, *called.lane, "the other") == "the other");
+  BOOST_REQUIRE(caller.channel);
+  BOOST_TEST(called.channel->is_joined());
+  BOOST_TEST(carried(*called.channel, *caller.channel, "one way") == "one way");
+  BOOST_TEST(carried(*caller.channel, *called.channel, "the other") == "the other");
   char byte = 1;
   BOOST_TEST(::send(caller.bell.get(), &byte, 1, 0) == 1);
   BOOST_TEST(::recv(called.bell.get(), &byte, 1, 0) == 1);
@@ -61,12 +61,12 @@ void check_meeting(const loopback_connection& over) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(memory_lanes)
+BOOST_AUTO_TEST_SUITE(memory_channels)
 
 // LD-1
-BOOST_AUTO_TEST_CASE(the_two_ends_of_a_connection_on_loopback_get_a_lane) { check_meeting(loopback_connection()); }
+BOOST_AUTO_TEST_CASE(the_two_ends_of_a_connection_on_loopback_get_a_channel) { check_meeting(loopback_connection()); }
 
-BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_lane) {
+BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_channel) {
   const owned_descriptor probe(::socket(AF_INET6, SOCK_STREAM, 0));
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -79,14 +79,14 @@ BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_lane) {
 }
 
 // LD-2
-BOOST_AUTO_TEST_CASE(where_there_is_no_door_there_is_no_lane) {
+BOOST_AUTO_TEST_CASE(where_there_is_no_door_there_is_no_channel) {
   const loopback_connection over;
-  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
-  { const auto door = lane_door::open(over.caller.get()); }
-  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
+  { const auto door = channel_door::open(over.caller.get()); }
+  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
   const loopback_connection another;
-  const auto door = lane_door::open(another.caller.get());
-  BOOST_TEST(!lane_door::knock(over.called.get()).lane);
+  const auto door = channel_door::open(another.caller.get());
+  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
 }
 
 // LD-1
@@ -95,21 +95,21 @@ BOOST_AUTO_TEST_CASE(what_is_not_on_loopback_has_no_door) {
   BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0);
   const owned_descriptor one(pair[0]);
   const owned_descriptor other(pair[1]);
-  BOOST_TEST(!lane_door::open(one.get()).has_value());
-  BOOST_TEST(!lane_door::knock(other.get()).lane);
+  BOOST_TEST(!channel_door::open(one.get()).has_value());
+  BOOST_TEST(!channel_door::knock(other.get()).channel);
 }
 
 // ML-1
 BOOST_AUTO_TEST_CASE(memory_of_another_size_or_that_could_shrink_is_not_mapped) {
-  const auto right = memory_lane::make_memory();
-  BOOST_TEST_REQUIRE(memory_lane::map(right, memory_lane::end::joined));
+  const auto right = memory_channel::make_memory();
+  BOOST_TEST_REQUIRE(memory_channel::map(right, memory_channel::end::joined));
   struct stat found {};
   BOOST_REQUIRE(::fstat(right.get(), &found) == 0);
   const auto map = [](off_t size, int seals) {
     const owned_descriptor memory(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     BOOST_REQUIRE(::ftruncate(memory.get(), size) == 0);
     if (seals != 0) BOOST_REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, seals) == 0);
-    return memory_lane::map(memory, memory_lane::end::joined) != nullptr;
+    return memory_channel::map(memory, memory_channel::end::joined) != nullptr;
   };
   const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   BOOST_TEST(map(found.st_size, all));
@@ -118,12 +118,12 @@ BOOST_AUTO_TEST_CASE(memory_of_another_size_or_that_could_shrink_is_not_mapped) 
   BOOST_TEST(!map(found.st_size, 0));
   BOOST_TEST(!map(found.st_size, F_SEAL_GROW));
   BOOST_TEST(!map(found.st_size, F_SEAL_SHRINK));
-  BOOST_TEST(!memory_lane::map(owned_descriptor(), memory_lane::end::joined));
+  BOOST_TEST(!memory_channel::map(owned_descriptor(), memory_channel::end::joined));
 }
 
 // ML-1
 BOOST_AUTO_TEST_CASE(memory_that_shrinks_while_it_is_checked_is_not_mapped) {
-  const auto right = memory_lane::make_memory();
+  const auto right = memory_channel::make_memory();
   struct stat found {};
   BOOST_REQUIRE(::fstat(right.get(), &found) == 0);
   const owned_descriptor memory(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -132,20 +132,20 @@ BOOST_AUTO_TEST_CASE(memory_that_shrinks_while_it_is_checked_is_not_mapped) {
     BOOST_TEST(::ftruncate(descriptor, 4096) == 0);
     BOOST_TEST(::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
   };
-  const bool is_mapped = memory_lane::map(memory, memory_lane::end::joined) != nullptr;
+  const bool is_mapped = memory_channel::map(memory, memory_channel::end::joined) != nullptr;
   after_fstat = nullptr;
   BOOST_TEST(!is_mapped);
 }
 
 BOOST_AUTO_TEST_CASE(an_end_that_joins_leaves_what_the_other_end_has_set) {
-  const auto memory = memory_lane::make_memory();
-  const auto opened = memory_lane::map(memory, memory_lane::end::opened);
+  const auto memory = memory_channel::make_memory();
+  const auto opened = memory_channel::map(memory, memory_channel::end::opened);
   BOOST_REQUIRE(opened);
   BOOST_TEST(!opened->incoming.has_begun_after(0));
   opened->outgoing.begin(7);
   const std::string text = "early";
   BOOST_TEST(opened->outgoing.write(text.data(), text.size()).value() == text.size());
-  const auto joined = memory_lane::map(memory, memory_lane::end::joined);
+  const auto joined = memory_channel::map(memory, memory_channel::end::joined);
   BOOST_REQUIRE(joined);
   BOOST_TEST(opened->is_joined());
   BOOST_TEST(joined->incoming.has_begun_after(7));

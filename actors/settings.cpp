@@ -3,18 +3,17 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <algorithm>
 #include <charconv>
 #include <string_view>
+
+#include <CLI/CLI.hpp>
 
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
 
 namespace {
-
-constexpr const char* known_options =
-  "--name=, --host=, --port=, --join=, --workers=, --deadline-ms=, --heartbeat-ms=, --no-direct-memory, "
-  "--no-shared-memory, --network=, --log-level=, --log-file=, --trace and --profile";
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
@@ -34,6 +33,47 @@ void check_range(const char* what, long long value, long long least, long long m
   if (value < least || value > most)
     refuse("settings: " + std::string(what) + " is " + std::to_string(value) + ", expected " + std::to_string(least) + " to " +
            std::to_string(most));
+}
+
+/// An option with one value, which `read` takes or refuses by an exception.
+template <class F>
+void add(CLI::App& app, const std::string& option, F read) {
+  app.add_option_function<std::string>(option, [=](const std::string& text) {
+    if (text.starts_with("--")) refuse(option + ": expected a value, got the option '" + text + "'");
+    read(text);
+  });
+}
+
+std::string known_options(const CLI::App& app) {
+  std::string list;
+  for (const auto* option : app.get_options())
+    list += (list.empty() ? "" : ", ") + option->get_name() + (option->get_expected_max() > 0 ? "=" : "");
+  return list;
+}
+
+/// CLI11 takes `--no-shared-memory=false` for `--no-shared-memory`.
+void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (const auto& argument : arguments) {
+    const auto equals = std::min(argument.find('='), argument.size());
+    const auto* option = app.get_option_no_throw(argument.substr(0, equals));
+    if (option != nullptr && option->get_expected_max() == 0 && equals != argument.size())
+      refuse(option->get_name() + ": expected no value, got '" + argument.substr(equals + 1) + "'");
+  }
+}
+
+/// CLI11 says what is wrong in words of its own; here is what the arguments show.
+[[noreturn]] void refuse(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& mistake) {
+  if (const auto unknown = app.remaining(); !unknown.empty())
+    refuse("unknown option '" + unknown.front() + "'; a node takes " + known_options(app));
+  for (const auto* option : app.get_options()) {
+    const auto name = option->get_name();
+    if (option->get_expected_max() == 1 && option->count() > 1)
+      refuse(name + ": expected once, got " + std::to_string(option->count()) + " times");
+  }
+  // Options are read from the left, so only the last one can lack its value.
+  const auto name = arguments.back().substr(0, arguments.back().find('='));
+  if (app.get_option_no_throw(name) != nullptr) refuse(name + ": expected a value, as in " + name + "=VALUE");
+  refuse(mistake.what());
 }
 
 }  // namespace
@@ -93,53 +133,34 @@ void check(const settings& options) {
 }
 
 settings::settings(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const auto equals = argument.find('=');
-    const auto option = argument.substr(0, equals);
-    if (argument == "--profile") {
-      profile = true;
-      continue;
-    }
-    if (argument == "--no-direct-memory") {
-      direct_memory = false;
-      continue;
-    }
-    if (argument == "--no-shared-memory") {
-      shared_memory = false;
-      continue;
-    }
-    if (argument == "--trace") {
-      trace = true;
-      continue;
-    }
-    const std::string value(equals == std::string_view::npos ? std::string_view{} : argument.substr(equals + 1));
-    const auto number = [&](std::uint64_t least, std::uint64_t most) { return parse_number(option, value, least, most); };
-    const bool valued = option == "--name" || option == "--host" || option == "--port" || option == "--join" ||
-                        option == "--workers" || option == "--deadline-ms" || option == "--heartbeat-ms" ||
-                        option == "--network" || option == "--log-level" || option == "--log-file";
-    if (!valued) refuse("unknown option '" + std::string(argument) + "'; a node takes " + known_options);
-    if (value.empty()) refuse(std::string(option) + ": expected a value, as in " + std::string(option) + "=VALUE");
-    if (option == "--name")
-      name = value;
-    else if (option == "--host")
-      host = value;
-    else if (option == "--port")
-      port = static_cast<std::uint16_t>(number(0, 65535));
-    else if (option == "--join")
-      join.push_back(value);
-    else if (option == "--network")
-      network = network_named(value);
-    else if (option == "--log-level")
-      log_level = severity_named(value);
-    else if (option == "--log-file")
-      log_file = value;
-    else if (option == "--workers")
-      workers = number(1, most_workers);
-    else if (option == "--deadline-ms")
-      deadline = std::chrono::milliseconds(number(1, most_milliseconds));
-    else
-      heartbeat = std::chrono::milliseconds(number(1, most_milliseconds));
+  CLI::App app;
+  app.set_help_flag();
+  add(app, "--name", [this](const std::string& text) { name = text; });
+  add(app, "--host", [this](const std::string& text) { host = text; });
+  add(app, "--port",
+      [this](const std::string& text) { port = static_cast<std::uint16_t>(parse_number("--port", text, 0, 65535)); });
+  app.add_option("--join", join)->allow_extra_args(false);
+  add(app, "--workers", [this](const std::string& text) { workers = parse_number("--workers", text, 1, most_workers); });
+  add(app, "--deadline-ms", [this](const std::string& text) {
+    deadline = std::chrono::milliseconds(parse_number("--deadline-ms", text, 1, most_milliseconds));
+  });
+  add(app, "--heartbeat-ms", [this](const std::string& text) {
+    heartbeat = std::chrono::milliseconds(parse_number("--heartbeat-ms", text, 1, most_milliseconds));
+  });
+  app.add_flag("!--no-direct-memory", direct_memory);
+  app.add_flag("!--no-shared-memory", shared_memory);
+  add(app, "--network", [this](const std::string& text) { network = network_named(text); });
+  add(app, "--log-level", [this](const std::string& text) { log_level = severity_named(text); });
+  add(app, "--log-file", [this](const std::string& text) { log_file = text; });
+  app.add_flag("--trace", trace);
+  app.add_flag("--profile", profile);
+
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  refuse_values_of_flags(app, arguments);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& mistake) {
+    refuse(app, arguments, mistake);
   }
   check(*this);
 }

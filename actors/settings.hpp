@@ -42,8 +42,8 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info, warn, error or off), `--log-file=`,
-  /// `--trace`, `--profile`; throws troupe::error for anything else.
+  /// `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info, warn, error or off),
+  /// `--log-file=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };
 

@@ -125,11 +125,12 @@ function(_troupe_unity target batch)
 endfunction()
 
 # troupe_add_library(<name> [SHARED] [NO_INSTALL] SOURCES <file>... [PROTOS <file.proto>...]
-#                    [DEPENDS <target>...] [PCH torch|caf|nn|none] [UNITY <sources in a unit>])
+#                    [DEPENDS <target>...] [INSIDE <target>...] [PCH torch|caf|nn|none] [UNITY <sources in a unit>])
 # Makes the target troupe_<name> with the alias troupe::<name>, and installs it. A proto becomes
-# <troupe/<folder>/generated/<file>.pb.h>. The default of PCH is caf.
+# <troupe/<folder>/generated/<file>.pb.h>. INSIDE are libraries of headers that only sources include: users of the installed
+# library do not need them. The default of PCH is caf.
 function(troupe_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED;NO_INSTALL" "PCH;UNITY" "SOURCES;PROTOS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SHARED;NO_INSTALL" "PCH;UNITY" "SOURCES;PROTOS;DEPENDS;INSIDE")
   _troupe_check_arguments(${name})
   set(target troupe_${name})
   if(arg_SHARED)
@@ -144,6 +145,9 @@ function(troupe_add_library name)
     $<BUILD_INTERFACE:${troupe_include_root}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
+  foreach(library IN LISTS arg_INSIDE)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
+  endforeach()
   if(arg_PROTOS)
     _troupe_generate_protobuf(${target} ${arg_PROTOS})
   endif()

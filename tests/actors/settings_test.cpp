@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(every_level_has_a_name_and_others_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_option_is_refused_with_the_list_of_known_ones) {
-  for (const auto* argument : {"--nam=x", "name=x", "file.txt", "--trace=yes", "-p5", ""}) {
+  for (const auto* argument : {"--nam=x", "name=x", "file.txt", "-p5", "--help", ""}) {
     const auto text = refusal([&] { read({argument}); });
     BOOST_TEST(contains(text, "'" + std::string(argument) + "'"));
     BOOST_TEST(contains(text, "--heartbeat-ms="));
@@ -94,8 +94,45 @@ BOOST_AUTO_TEST_CASE(a_bad_value_is_refused_with_the_option_and_the_range) {
     BOOST_TEST(contains(text, "expected a whole number from"), text);
     BOOST_TEST(contains(text, "'" + given.substr(given.find('=') + 1) + "'"), text);
   }
-  BOOST_TEST(contains(refusal([] { read({"--name"}); }), "expected a value"));
-  BOOST_TEST(contains(refusal([] { read({"--host="}); }), "expected a value"));
+}
+
+BOOST_AUTO_TEST_CASE(a_value_may_be_the_next_argument) {
+  const auto options = read({"--name", "stage-1", "--join", "a:1", "--port", "010", "--join", "b:2"});
+  BOOST_TEST(options.name == "stage-1");
+  BOOST_TEST(options.join == (std::vector<std::string>{"a:1", "b:2"}), boost::test_tools::per_element());
+  BOOST_TEST(options.port == 10);
+  BOOST_TEST(contains(refusal([] { read({"--join", "a:1", "b:2"}); }), "unknown option 'b:2'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_value_is_refused) {
+  for (const auto* option : {"--name", "--join", "--workers", "--network"}) {
+    const std::string name = option;
+    for (const auto& argument : {name, name + "="}) {
+      const auto text = refusal([&] { read({"--trace", argument}); });
+      BOOST_TEST(contains(text, name + ": expected a value, as in " + name + "=VALUE"), text);
+    }
+  }
+  for (const auto* argument : {"--host", "--host="}) {
+    const auto text = refusal([&] { read({argument, "--trace"}); });
+    BOOST_TEST(contains(text, "--host: expected a value, got the option '--trace'"), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_value_that_is_not_expected_is_refused) {
+  for (const auto* argument : {"--trace=yes", "--profile=true", "--no-shared-memory=false", "--trace="}) {
+    const std::string given = argument;
+    const auto text = refusal([&] { read({given, "--port=1"}); });
+    const auto equals = given.find('=');
+    BOOST_TEST(contains(text, given.substr(0, equals) + ": expected no value, got '" + given.substr(equals + 1) + "'"), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_option_that_comes_twice_is_refused_but_for_addresses_to_join) {
+  for (const auto* argument : {"--name=a", "--port=1", "--network=caf"}) {
+    const std::string given = argument;
+    const auto text = refusal([&] { read({given, "--trace", given}); });
+    BOOST_TEST(contains(text, given.substr(0, given.find('=')) + ": expected once, got 2 times"), text);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_name_that_is_no_file_name_is_refused) {

@@ -76,10 +76,10 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const objects
       "troupe.optimizer.load",
       [&](const optimizer_parts::group& one) {
         const auto& part = manifest.part(one.where.name());
-        return attributes{{"path", path_of(part)},
-                          {"save", manifest.save},
-                          {"bytes", calls::to_attribute(part.digest.bytes)},
-                          {"sum", calls::to_attribute(part.digest.sum)}};
+        auto values = calls::to_attributes(part.digest);
+        values.emplace("path", path_of(part));
+        values.emplace("save", manifest.save);
+        return values;
       },
       [&] {
         if (own != nullptr) parts.local().stage(path_of(*own), own->digest, manifest.save);
@@ -235,8 +235,7 @@ void optimizer::save(const std::string& folder, const attributes& about) {
       [&] { own.digest = all.local().save(path_of(own), own.node, manifest.save); });
     for (std::size_t g = 0; g < replies.size(); ++g) {
       manifest.parts.push_back(entry_for(all.groups()[g].where.name()));
-      manifest.parts.back().digest = {calls::number_from(replies[g].values, "bytes"),
-                                      calls::number_from(replies[g].values, "sum")};
+      manifest.parts.back().digest = calls::digest_from(replies[g].values);
     }
     manifest.parts.push_back(std::move(own));
     objects::write_manifest(where.string(), manifest);

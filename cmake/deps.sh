@@ -10,7 +10,7 @@ packages="
   clang clang-format clang-tidy codespell lld g++ cmake ninja-build ccache
   libcaf-dev libssl-dev
   libprotobuf-dev protobuf-compiler
-  libcli11-dev nlohmann-json3-dev libspdlog-dev
+  libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev
   libboost-test-dev libbenchmark-dev
   iproute2
   python3-venv python3-clang-14

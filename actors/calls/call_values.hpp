@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include <troupe/actors/support/durable_file.hpp>
 #include <troupe/messages/attributes.hpp>
 
 namespace troupe::calls {
@@ -32,6 +33,16 @@ inline std::string label_of(const std::string& function, const attributes& value
 inline attribute to_attribute(std::uint64_t number) { return std::bit_cast<std::int64_t>(number); }
 inline std::uint64_t number_from(const attributes& values, const std::string& name) {
   return std::bit_cast<std::uint64_t>(get<std::int64_t>(values, name));
+}
+
+/// A file's digest as the values "bytes", "sum" and "sum_kind", and back.
+inline attributes to_attributes(const support::file_digest& digest) {
+  return {
+    {"bytes", to_attribute(digest.bytes)}, {"sum", to_attribute(digest.sum)}, {"sum_kind", support::to_text(digest.kind)}};
+}
+inline support::file_digest digest_from(const attributes& values) {
+  return {number_from(values, "bytes"), number_from(values, "sum"),
+          support::checksum_kind_named(get<std::string>(values, "sum_kind"))};
 }
 
 }  // namespace troupe::calls

@@ -260,14 +260,13 @@ call_reply save(node_parts& here, call_arguments& arguments) {
   const auto& values = arguments.values;
   const auto digest = here.objects.find_optimizer(arguments.target)
                         ->save(get<std::string>(values, "path"), here.objects.node_name(), get<std::string>(values, "save"));
-  return {{}, {{"bytes", calls::to_attribute(digest.bytes)}, {"sum", calls::to_attribute(digest.sum)}}};
+  return {{}, calls::to_attributes(digest)};
 }
 
 call_reply load(node_parts& here, call_arguments& arguments) {
   const auto& values = arguments.values;
   here.objects.find_optimizer(arguments.target)
-    ->stage(get<std::string>(values, "path"), {calls::number_from(values, "bytes"), calls::number_from(values, "sum")},
-            get<std::string>(values, "save"));
+    ->stage(get<std::string>(values, "path"), calls::digest_from(values), get<std::string>(values, "save"));
   return {};
 }
 

@@ -23,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto manifest_name = "checkpoint.json";
-constexpr std::uint32_t manifest_version = 1;
+constexpr std::uint32_t manifest_version = 2;
+constexpr std::uint32_t version_of_one_checksum = 1;  // its parts do not say which
 
 std::string hex16(std::uint64_t number) {
   std::string text(16, '0');
@@ -93,10 +94,19 @@ attribute from_proto(const checkpoint_file::Value& from) {
   throw error(errc::function_failed, "the checkpoint's '" + path.string() + "' is damaged: " + why);
 }
 
+support::checksum_kind kind_of_checksum(const fs::path& path, const checkpoint_file::Part& part) {
+  try {
+    return support::checksum_kind_named(part.checksum_kind());
+  } catch (const error& unknown) {
+    throw error(errc::function_failed, "'" + path.string() + "' names '" + part.file() + "': " + unknown.what());
+  }
+}
+
 checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Manifest& from) {
-  if (from.version() != manifest_version)
+  if (from.version() != manifest_version && from.version() != version_of_one_checksum)
     throw error(errc::function_failed, "'" + path.string() + "' has format " + std::to_string(from.version()) +
-                                         "; this program reads format " + std::to_string(manifest_version));
+                                         "; this program reads formats " + std::to_string(version_of_one_checksum) + " and " +
+                                         std::to_string(manifest_version));
   checkpoint_manifest to;
   to.save = from.save();
   if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
@@ -109,6 +119,8 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
     const auto& digits = part.checksum();
     if (!is_hex16(digits))
       damaged(path, "the checksum of '" + entry.file + "' is '" + digits + "', expected 16 hexadecimal digits");
+    entry.digest.kind =
+      from.version() == version_of_one_checksum ? support::checksum_kind::format_1 : kind_of_checksum(path, part);
     std::from_chars(digits.data(), digits.data() + digits.size(), entry.digest.sum, 16);
     to.parts.push_back(std::move(entry));
   }
@@ -154,6 +166,7 @@ void write_manifest(const std::string& folder, const checkpoint_manifest& manife
     entry.set_file(part.file);
     entry.set_bytes(part.digest.bytes);
     entry.set_checksum(hex16(part.digest.sum));
+    entry.set_checksum_kind(support::to_text(part.digest.kind));
   }
   for (const auto& [name, value] : manifest.about) (*to.mutable_about())[name] = to_proto(value);
   google::protobuf::util::JsonPrintOptions print;

@@ -146,7 +146,7 @@ support::file_digest write_part(const std::string& path, const checkpoint_part& 
 }
 
 checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save) {
-  const auto found = support::file_digest::of(path);
+  const auto found = support::file_digest::of(path, expected.kind);
   if (found != expected)
     throw error(errc::function_failed,
                 "'" + path + "' is damaged or of another save: it has " + std::to_string(found.bytes) + " bytes" +

@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -23,36 +22,12 @@ std::string reason_text(int reason) { return std::generic_category().message(rea
 
 }  // namespace
 
-void checksum::update(const void* data, std::size_t size) noexcept {
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  const auto mix = [this](std::uint64_t word) {
-    state_ = (state_ ^ word) * 0x9fb21c651e98df25ULL;
-    state_ ^= state_ >> 32;
-  };
-  for (; size > 0 && length_ % 8 != 0; --size) {
-    pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
-    if (length_ % 8 == 0) mix(std::exchange(pending_, 0));
-  }
-  for (; size >= 8; size -= 8, bytes += 8, length_ += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, bytes, 8);
-    mix(word);
-  }
-  for (; size > 0; --size) pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
-}
-
-std::uint64_t checksum::value() const noexcept {
-  std::uint64_t result = (state_ ^ pending_) * 0x9fb21c651e98df25ULL;
-  result = (result ^ (result >> 32) ^ length_) * 0xd6e8feb86659fd93ULL;
-  return result ^ (result >> 32);
-}
-
-file_digest file_digest::of(const std::string& path) {
+file_digest file_digest::of(const std::string& path, checksum_kind kind) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
   if (!file) throw error(errc::function_failed, "can't read '" + path + "': " + reason_text(errno));
   std::vector<char> chunk(std::size_t{1} << 20);
-  file_digest result;
-  checksum sum;
+  file_digest result{0, 0, kind};
+  checksum sum(kind);
   while (const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
     sum.update(chunk.data(), got);
     result.bytes += got;

@@ -4,29 +4,20 @@
 #include <cstdint>
 #include <string>
 
+#include <troupe/actors/support/checksum.hpp>
+
 namespace troupe::support {
-
-/// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.
-class checksum {
- public:
-  void update(const void* data, std::size_t size) noexcept;
-  std::uint64_t value() const noexcept;
-
- private:
-  std::uint64_t state_ = 0x9ae16a3b2f90404fULL;
-  std::uint64_t pending_ = 0;  // bytes of a word that is not whole yet, lowest first
-  std::uint64_t length_ = 0;
-};
 
 /// Size and checksum of a file.
 struct file_digest {
   std::uint64_t bytes = 0;
   std::uint64_t sum = 0;
+  checksum_kind kind = checksum_kind::xxh3;
 
   bool operator==(const file_digest&) const = default;
 
   /// Of the file at `path`; throws troupe::error with the path and the reason.
-  static file_digest of(const std::string& path);
+  static file_digest of(const std::string& path, checksum_kind kind = checksum_kind::xxh3);
 };
 
 /// A file that appears under its name whole, or not at all.

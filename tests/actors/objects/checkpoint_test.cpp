@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <filesystem>
+#include <iomanip>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
@@ -223,9 +225,43 @@ BOOST_AUTO_TEST_CASE(a_manifest_can_not_lead_out_of_its_folder) {
 BOOST_AUTO_TEST_CASE(a_manifest_of_another_format_says_which) {
   temporary_folder folder;
   write_sample(folder);
-  replace(folder / "checkpoint.json", "\"version\": 1", "\"version\": 9");
-  BOOST_TEST(
-    contains(text_of<error>([&] { objects::read_manifest(folder.path()); }), "has format 9; this program reads format 1"));
+  replace(folder / "checkpoint.json", "\"version\": 2", "\"version\": 9");
+  BOOST_TEST(contains(text_of<error>([&] { objects::read_manifest(folder.path()); }),
+                      "has format 9; this program reads formats 1 and 2"));
+}
+
+BOOST_AUTO_TEST_CASE(a_manifest_says_of_which_kind_a_checksum_is) {
+  temporary_folder folder;
+  write_sample(folder);
+  replace(folder / "checkpoint.json", "\"xxh3_64\"", "\"crc32\"");
+  BOOST_TEST(contains(
+    text_of<error>([&] { objects::read_manifest(folder.path()); }),
+    "checkpoint.json' names 'stage1." + save_id + ".pt': expected a checksum of kind xxh3_64 or format_1, got 'crc32'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_format_1_is_read_and_its_damage_told) {  // CP-3
+  temporary_folder folder;
+  const auto name = objects::part_file_name("stage1", save_id);
+  objects::write_part(folder / name, sample_part());
+  const auto digest = support::file_digest::of(folder / name, support::checksum_kind::format_1);
+  std::ostringstream digits;
+  digits << std::hex << std::setw(16) << std::setfill('0') << digest.sum;
+  // As the releases before checksums had kinds wrote it.
+  write_text(folder / "checkpoint.json", "{\n \"version\": 1,\n \"save\": \"" + save_id +
+                                           "\",\n \"parts\": [\n  {\n   \"node\": \"stage1\",\n   \"file\": \"" + name +
+                                           "\",\n   \"bytes\": \"" + std::to_string(digest.bytes) + "\",\n   \"checksum\": \"" +
+                                           digits.str() +
+                                           "\"\n  }\n ],\n \"about\": {\n  \"steps\": {\n   \"integer\": \"12\"\n  }\n }\n}\n");
+  const auto manifest = objects::read_manifest(folder.path());
+  const auto& entry = manifest.part("stage1");
+  BOOST_TEST((entry.digest == digest));
+  BOOST_TEST(objects::read_part(folder / entry.file, entry.digest, manifest.save).node == "stage1");
+
+  auto bytes = read_text(folder / name);
+  bytes[bytes.size() / 2] ^= 1;
+  write_text(folder / name, bytes);
+  BOOST_TEST(contains(text_of<error>([&] { objects::read_part(folder / entry.file, entry.digest, manifest.save); }),
+                      "with another checksum"));
 }
 
 BOOST_AUTO_TEST_CASE(the_id_of_a_save_is_drawn_in_both_halves) {

@@ -136,7 +136,7 @@ support::file_digest write_part_of_version_1(const std::string& path, const name
   to.write("slots", c10::IValue(std::vector<at::Tensor>(names.size(), at::empty({0}))));
   to.write("slots_kept", c10::IValue(std::vector<bool>(names.size(), false)));
   to.save_to(path);
-  return support::file_digest::of(path);
+  return support::file_digest::of(path, support::checksum_kind::format_1);
 }
 
 void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {

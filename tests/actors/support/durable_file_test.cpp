@@ -104,37 +104,4 @@ BOOST_AUTO_TEST_CASE(a_place_that_can_not_be_written_to_is_named) {
   BOOST_TEST(contains(text, "can't create '" + (folder / "file/a") + "': Not a directory"));
 }
 
-BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_stream_is_cut) {
-  std::string bytes;
-  for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i * 37 % 251);
-  support::checksum whole;
-  whole.update(bytes.data(), bytes.size());
-  for (std::size_t first = 0; first < 40; ++first)
-    for (const std::size_t step : {1, 3, 7, 8, 9, 64}) {
-      support::checksum cut;
-      cut.update(bytes.data(), first);
-      for (std::size_t at = first; at < bytes.size(); at += step)
-        cut.update(bytes.data() + at, std::min(step, bytes.size() - at));
-      BOOST_REQUIRE_EQUAL(cut.value(), whole.value());
-    }
-}
-
-BOOST_AUTO_TEST_CASE(the_checksum_tells_every_flipped_bit_and_every_cut) {
-  const std::string bytes(43, 'a');
-  const auto sum = [](const std::string& of) {
-    support::checksum result;
-    result.update(of.data(), of.size());
-    return result.value();
-  };
-  std::set<std::uint64_t> sums{sum(bytes)};
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    auto flipped = bytes;
-    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
-    sums.insert(sum(flipped));
-  }
-  for (std::size_t size = 0; size < bytes.size(); ++size) sums.insert(sum(bytes.substr(0, size)));
-  sums.insert(sum(bytes + '\0'));
-  BOOST_TEST(sums.size() == 1 + bytes.size() * 8 + bytes.size() + 1);
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,9 +5,13 @@
 #include <map>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 namespace troupe::tracing {
 
 namespace {
+
+using json = nlohmann::ordered_json;
 
 // One bar of the picture: a span with its node's and row's numbers, on the common clock.
 struct bar {
@@ -26,56 +30,24 @@ bool fits(open_ends& row, const bar& next) {
   return row.empty() || next.end_ns <= row.back();
 }
 
-// Length of the valid UTF-8 sequence at the start of `text`; 0 where there is none.
-std::size_t utf8_length(std::string_view text) noexcept {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto first = at(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((at(i) & 0xc0) != 0x80) return 0;
-  const bool too_long = (first == 0xe0 && at(1) < 0xa0) || (first == 0xf0 && at(1) < 0x90);
-  const bool no_character = (first == 0xed && at(1) > 0x9f) || (first == 0xf4 && at(1) > 0x8f);
-  return length > 2 && (too_long || no_character) ? 0 : length;
-}
-
-void write_text(std::string& to, std::string_view text) {
-  static constexpr char digits[] = "0123456789abcdef";
-  to += '"';
-  while (!text.empty()) {
-    const auto length = utf8_length(text);
-    const auto c = text.front();
-    if (length == 0)
-      to += "\\ufffd";
-    else if (c == '"' || c == '\\')
-      (to += '\\') += c;
-    else if (static_cast<unsigned char>(c) < 0x20)
-      ((to += "\\u00") += digits[c >> 4]) += digits[c & 15];
-    else
-      to += text.substr(0, length);
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  to += '"';
-}
-
-// Nanoseconds as microseconds, exactly.
-void write_microseconds(std::string& to, std::uint64_t ns) {
-  const auto fraction = std::to_string(ns % 1000);
-  to += std::to_string(ns / 1000) + '.' + std::string(3 - fraction.size(), '0') + fraction;
+// One line of the list of events. Each is written at once: a trace as one value would take many times the memory of its text.
+void write(std::string& to, const json& event) {
+  to += event.dump(-1, ' ', false, json::error_handler_t::replace);
+  to += ",\n";
 }
 
 void write_name(std::string& to, const char* what, std::size_t process, std::size_t thread, std::string_view name) {
-  to += std::string("{\"ph\":\"M\",\"name\":\"") + what + "\",\"pid\":" + std::to_string(process) +
-        ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"name\":";
-  write_text(to, name);
-  to += "}},\n";
+  write(to, {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}});
 }
 
 void write_order(std::string& to, const char* what, std::size_t process, std::size_t thread) {
-  to += std::string("{\"ph\":\"M\",\"name\":\"") + what + "\",\"pid\":" + std::to_string(process) +
-        ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"sort_index\":" + std::to_string(thread == 0 ? process : thread) +
-        "}},\n";
+  const auto place = thread == 0 ? process : thread;
+  write(to, {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"sort_index", place}}}});
+}
+
+// A double holds every nanosecond of 104 days.
+double microseconds(std::int64_t later, std::int64_t earlier) {
+  return static_cast<double>(static_cast<std::uint64_t>(time_minus(later, earlier))) / 1000;
 }
 
 std::vector<bar> bars_of(const node_trace& node, std::size_t process) {
@@ -128,19 +100,18 @@ std::string chrome_trace(const std::vector<node_trace>& nodes) {
   }
   std::stable_sort(bars.begin(), bars.end(), [](const bar& a, const bar& b) { return a.begin_ns < b.begin_ns; });
   const auto origin = bars.empty() ? 0 : bars.front().begin_ns;
+  json event{{"ph", "X"}};  // one for all spans: the keys are allocated once
   for (const auto& next : bars) {
-    result += "{\"ph\":\"X\",\"name\":";
-    write_text(result, next.span->name);
-    result += ",\"cat\":";
-    write_text(result, next.span->category);
-    result += ",\"pid\":" + std::to_string(next.process) + ",\"tid\":" + std::to_string(next.thread) + ",\"ts\":";
-    write_microseconds(result, static_cast<std::uint64_t>(time_minus(next.begin_ns, origin)));
-    result += ",\"dur\":";
-    write_microseconds(result, static_cast<std::uint64_t>(time_minus(next.end_ns, next.begin_ns)));
-    result += "},\n";
+    event["name"] = next.span->name;
+    event["cat"] = next.span->category;
+    event["pid"] = next.process;
+    event["tid"] = next.thread;
+    event["ts"] = microseconds(next.begin_ns, origin);
+    event["dur"] = microseconds(next.end_ns, next.begin_ns);
+    write(result, event);
   }
   if (result.ends_with(",\n")) result.erase(result.size() - 2, 1);
-  return result + "],\"otherData\":{\"origin_ns\":" + std::to_string(origin) + "}}\n";
+  return result + "],\"otherData\":" + json{{"origin_ns", origin}}.dump() + "}\n";
 }
 
 }  // namespace troupe::tracing

@@ -1,109 +1,85 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/tracing/trace_span.hpp>
 
+#include <limits>
 #include <unordered_map>
 
+#include <troupe/actors/tracing/generated/trace.pb.h>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::tracing {
 
 namespace {
 
-constexpr std::string_view magic = "troupe-trace-1\n";
 constexpr std::size_t longest_text = 256;
 
-void put(std::string& to, std::uint64_t x) {
-  for (; x >= 0x80; x >>= 7) to.push_back(static_cast<char>(x | 0x80));
-  to.push_back(static_cast<char>(x));
+constexpr std::int64_t time_plus(std::int64_t a, std::int64_t b) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-// Small numbers of either sign become small ones.
-std::uint64_t zigzag(std::uint64_t difference) noexcept { return (difference << 1) ^ (0 - (difference >> 63)); }
-
-std::uint64_t unzigzag(std::uint64_t x) noexcept { return (x >> 1) ^ (0 - (x & 1)); }
-
-[[noreturn]] void refuse(const char* what) {
-  throw error(errc::malformed_message, std::string("trace: expected what pack() wrote, got ") + what);
+[[noreturn]] void refuse(const std::string& what) {
+  throw error(errc::malformed_message, "trace: expected what pack() wrote, got " + what);
 }
 
-struct reader {
-  std::string_view left;
-
-  std::uint64_t number() {
-    std::uint64_t result = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (left.empty()) refuse("bytes that end early");
-      const auto byte = static_cast<unsigned char>(left.front());
-      left.remove_prefix(1);
-      result |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return result;
-    }
-    refuse("a number of more than 64 bits");
-  }
-
-  std::string text() {
-    const auto size = number();
-    if (size > left.size() || size > longest_text) refuse("a text longer than the bytes that are left, or than any is");
-    std::string result(left.substr(0, size));
-    left.remove_prefix(size);
-    return result;
-  }
-};
+void check(const trace_wire::Log& log) {
+  for (const auto& text : log.texts())
+    if (text.size() > longest_text) refuse("a text of " + std::to_string(text.size()) + " bytes");
+  const auto entries = [&](std::size_t count, const char* what) {
+    if (!log.has_spans() || count != log.spans())
+      refuse(std::to_string(count) + ' ' + what + " for " +
+             (log.has_spans() ? std::to_string(log.spans()) : "an unknown number of") + " spans");
+  };
+  entries(static_cast<std::size_t>(log.names_size()), "names");
+  entries(static_cast<std::size_t>(log.categories_size()), "categories");
+  entries(static_cast<std::size_t>(log.tracks_size()), "tracks");
+  entries(static_cast<std::size_t>(log.begins_ns_size()), "begins");
+  entries(static_cast<std::size_t>(log.lengths_ns_size()), "lengths");
+}
 
 }  // namespace
 
 std::string pack(const trace_log& log) {
-  std::unordered_map<std::string_view, std::uint64_t> numbers;
-  std::vector<std::string_view> texts;
+  trace_wire::Log to;
+  to.set_spans(log.spans.size());
+  to.set_dropped(log.dropped);
+  std::unordered_map<std::string_view, std::uint32_t> numbers;
   const auto number_of = [&](std::string_view text) {
     text = text.substr(0, longest_text);
-    const auto [entry, fresh] = numbers.try_emplace(text, texts.size());
-    if (fresh) texts.push_back(text);
+    const auto [entry, fresh] = numbers.try_emplace(text, static_cast<std::uint32_t>(to.texts_size()));
+    if (fresh) to.add_texts(text.data(), text.size());
     return entry->second;
   };
-  std::string spans;
-  std::uint64_t last = 0;
+  std::int64_t last = 0;
   for (const auto& span : log.spans) {
-    for (const auto* text : {&span.name, &span.category, &span.track}) put(spans, number_of(*text));
-    const auto begin = static_cast<std::uint64_t>(span.begin_ns);
-    put(spans, zigzag(begin - last));
-    put(spans, zigzag(static_cast<std::uint64_t>(span.end_ns) - begin));
-    last = begin;
+    to.add_names(number_of(span.name));
+    to.add_categories(number_of(span.category));
+    to.add_tracks(number_of(span.track));
+    to.add_begins_ns(time_minus(span.begin_ns, last));
+    to.add_lengths_ns(time_minus(span.end_ns, span.begin_ns));
+    last = span.begin_ns;
   }
-  std::string result(magic);
-  put(result, log.dropped);
-  put(result, texts.size());
-  for (const auto text : texts) {
-    put(result, text.size());
-    result += text;
-  }
-  put(result, log.spans.size());
-  return result + spans;
+  return to.SerializeAsString();
 }
 
 trace_log unpack(std::string_view bytes) {
-  if (!bytes.starts_with(magic)) refuse("other bytes");
-  reader from{bytes.substr(magic.size())};
-  trace_log result;
-  result.dropped = from.number();
-  std::vector<std::string> texts;
-  for (auto count = from.number(); count > 0; --count) texts.push_back(from.text());
-  const auto text = [&]() -> const std::string& {
-    const auto number = from.number();
-    if (number >= texts.size()) refuse("the number of a text that is not there");
-    return texts[number];
+  trace_wire::Log from;
+  if (bytes.size() > std::numeric_limits<int>::max() || !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    refuse("other bytes");
+  check(from);
+  const auto text = [&](std::uint32_t number) -> const std::string& {
+    if (number >= static_cast<std::uint32_t>(from.texts_size()))
+      refuse("text " + std::to_string(number) + " of " + std::to_string(from.texts_size()));
+    return from.texts(static_cast<int>(number));
   };
-  std::uint64_t last = 0;
-  for (auto count = from.number(); count > 0; --count) {
-    trace_span span;
-    for (auto* part : {&span.name, &span.category, &span.track}) *part = text();
-    const auto begin = last + unzigzag(from.number());
-    span.begin_ns = static_cast<std::int64_t>(begin);
-    span.end_ns = static_cast<std::int64_t>(begin + unzigzag(from.number()));
-    last = begin;
-    result.spans.push_back(std::move(span));
+  trace_log result;
+  result.dropped = from.dropped();
+  result.spans.reserve(from.spans());
+  std::int64_t last = 0;
+  for (int i = 0; i < from.names_size(); ++i) {
+    last = time_plus(last, from.begins_ns(i));
+    result.spans.push_back(
+      {text(from.names(i)), text(from.categories(i)), last, time_plus(last, from.lengths_ns(i)), text(from.tracks(i))});
   }
-  if (!from.left.empty()) refuse("bytes after the last span");
   return result;
 }
 

@@ -27,21 +27,6 @@ constexpr std::size_t kept_header_bytes = 16 * 1024;  // kept by each header obj
 
 thread_local caf::error last_read_error;
 
-// True for messages with tensors. The header has a field of the same name that describes them.
-template <class T>
-constexpr bool has_tensors = one_of<T, autograd_message, call_request, call_result, propagate_gradients>;
-
-template <class T>
-auto& tensors_in(T& x) {
-  if constexpr (requires { x.payload; }) {
-    return x.payload.tensors;
-  } else if constexpr (requires { x.gradients; }) {
-    return x.gradients;
-  } else {
-    return x.tensors;
-  }
-}
-
 template <class T>
 auto& ahead_of(T& x) {
   if constexpr (requires { x.payload; }) {

@@ -38,7 +38,8 @@ caf::error write_message(caf::serializer& sink, const T& x) noexcept;
 template <travelling T>
 caf::error read_message(caf::deserializer& source, T& x) noexcept;
 
-/// The message as text for logs: name, ids, counts and shapes; never the elements of a tensor.
+/// The message as text for logs: the header in protobuf's text form, with long lists and texts cut, and shapes; never the elements of a
+/// tensor.
 template <travelling T>
 std::string to_string(const T& x);
 

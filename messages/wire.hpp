@@ -2,6 +2,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/complaint.hpp>
@@ -68,6 +69,24 @@ struct header_of<tensor_offer> : std::type_identity<wire::TensorOffer> {};
 
 template <class T>
 using header_t = typename header_of<T>::type;
+
+/// True for messages with tensors. The header has a field of the same name that describes them.
+template <class T>
+inline constexpr bool has_tensors = requires {
+  typename header_t<T>;
+  std::declval<header_t<T>>().tensors();
+};
+
+template <class T>
+auto& tensors_in(T& x) {
+  if constexpr (requires { x.payload; }) {
+    return x.payload.tensors;
+  } else if constexpr (requires { x.gradients; }) {
+    return x.gradients;
+  } else {
+    return x.tensors;
+  }
+}
 
 /// Fills a header; the header must be clear.
 void to_wire(const autograd_message& x, wire::Autograd& to);

@@ -21,6 +21,8 @@
 #include <thread>
 #include <utility>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 #include "spawn_process.hpp"
 
 namespace troupe::apps {
@@ -31,31 +33,11 @@ constexpr std::size_t longest_line = 64 * 1024;  // a longer line comes in piece
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
-/// A file descriptor with an owner.
-class descriptor {
- public:
-  explicit descriptor(int number = -1) : number_(number) {}
-  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~descriptor() { reset(); }
-
-  int get() const noexcept { return number_; }
-  void reset() noexcept {
-    if (number_ >= 0) close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
-
 struct child {
   std::string name;
   pid_t pid;
-  descriptor life;    // readable when the child has ended
-  descriptor output;  // what the child writes; unused if it writes to this process's stdout
+  support::owned_descriptor life;    // readable when the child has ended
+  support::owned_descriptor output;  // what the child writes; unused if it writes to this process's stdout
   std::string unfinished;
   bool stopped = false;  // stopped by stop_all
 };
@@ -90,7 +72,7 @@ std::string describe_exit(int status) {
 class process_group::loop {
  public:
   explicit loop(line_sink sink) : sink_(std::move(sink)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (wake_.get() < 0) fail("cannot watch processes (eventfd)");
+    if (!wake_) fail("cannot watch processes (eventfd)");
     thread_ = std::thread([this] { run(); });
   }
 
@@ -166,7 +148,7 @@ class process_group::loop {
     std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}};
     for (auto& c : children_) {
       watched.push_back({c.life.get(), POLLIN, 0});
-      if (c.output.get() >= 0) watched.push_back({c.output.get(), POLLIN, 0});
+      if (c.output) watched.push_back({c.output.get(), POLLIN, 0});
     }
     ::poll(watched.data(), watched.size(), -1);
     std::uint64_t count;
@@ -174,18 +156,15 @@ class process_group::loop {
   }
 
   pid_t start_here(std::string name, const std::vector<std::string>& arguments) {
-    descriptor read_end;
-    descriptor write_end;
+    support::pipe_ends output;
     if (sink_) {
-      int ends[2];
-      if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot read the output of '" + name + "'");
-      read_end = descriptor(ends[0]);
-      write_end = descriptor(ends[1]);
-      fcntl(ends[0], F_SETFL, O_NONBLOCK);
+      output = support::make_pipe();
+      if (!output.read) fail("cannot read the output of '" + name + "'");
+      fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
     }
-    pid_t pid = spawn_process(arguments, write_end.get());
-    descriptor life(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (life.get() < 0) {
+    pid_t pid = spawn_process(arguments, output.write.get());
+    support::owned_descriptor life(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!life) {
       int reason = errno;
       kill(-pid, SIGKILL);
       waitpid(pid, nullptr, 0);
@@ -193,18 +172,18 @@ class process_group::loop {
       fail("cannot watch '" + name + "' (pidfd_open, Linux 5.3)");
     }
     std::lock_guard lock(mutex_);
-    children_.push_back({std::move(name), pid, std::move(life), std::move(read_end), {}});
+    children_.push_back({std::move(name), pid, std::move(life), std::move(output.read), {}});
     return pid;
   }
 
   void read_output(child& c) {
     char buffer[4096];
-    while (c.output.get() >= 0) {
+    while (c.output) {
       auto got = read(c.output.get(), buffer, sizeof buffer);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) return;
       if (got <= 0) {
-        c.output.reset();
+        c.output = {};
         return;
       }
       c.unfinished.append(buffer, static_cast<std::size_t>(got));
@@ -245,7 +224,7 @@ class process_group::loop {
   }
 
   line_sink sink_;
-  descriptor wake_;
+  support::owned_descriptor wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::packaged_task<pid_t()>*> tasks_;

@@ -35,18 +35,16 @@ void block_stop_signals() {
 stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience)
     : on_signal_(std::move(on_signal)), patience_(patience) {
   auto set = stop_signals();
-  signal_file_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  leave_file_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (signal_file_ < 0 || leave_file_ < 0) throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
+  signal_file_ = support::owned_descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  leave_file_ = support::owned_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signal_file_ || !leave_file_) throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
   thread_ = std::thread([this] { listen(); });
 }
 
 stop_signal::~stop_signal() {
   std::uint64_t one = 1;
-  [[maybe_unused]] auto written = write(leave_file_, &one, sizeof one);
+  [[maybe_unused]] auto written = write(leave_file_.get(), &one, sizeof one);
   thread_.join();
-  close(signal_file_);
-  close(leave_file_);
 }
 
 int stop_signal::wait() const {
@@ -64,13 +62,13 @@ std::optional<int> stop_signal::wait_for(std::chrono::milliseconds timeout) cons
 void stop_signal::request() { note(SIGTERM); }
 
 void stop_signal::listen() {
-  pollfd watched[] = {{signal_file_, POLLIN, 0}, {leave_file_, POLLIN, 0}};
+  pollfd watched[] = {{signal_file_.get(), POLLIN, 0}, {leave_file_.get(), POLLIN, 0}};
   std::optional<std::chrono::steady_clock::time_point> first;
   while (true) {
     ::poll(watched, 2, -1);
     if (watched[1].revents != 0) return;
     signalfd_siginfo info;
-    if (read(signal_file_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
+    if (read(signal_file_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
     auto now = std::chrono::steady_clock::now();
     if (first && now - *first >= patience_) _exit(128 + static_cast<int>(info.ssi_signo));
     if (!first) first = now;

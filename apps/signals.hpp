@@ -9,6 +9,8 @@
 #include <optional>
 #include <thread>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::apps {
 
 /// Blocks SIGINT and SIGTERM on the calling thread and on the threads that it starts, and ignores SIGPIPE. To be called first
@@ -54,8 +56,8 @@ class stop_signal {
   std::atomic<int> number_{0};
   mutable std::mutex mutex_;
   mutable std::condition_variable came_;
-  int signal_file_;
-  int leave_file_;
+  support::owned_descriptor signal_file_;
+  support::owned_descriptor leave_file_;
   std::thread thread_;
 };
 

@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::apps {
 
 namespace {
@@ -85,15 +87,14 @@ pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
   for (auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
 
-  int report[2];
-  if (pipe2(report, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot start '" + arguments[0] + "'");
-  pid_t pid = fork_without_signals(newborn(pointers.data(), output, report[1]));
+  auto report = support::make_pipe();
+  if (!report.read) throw std::system_error(errno, std::generic_category(), "cannot start '" + arguments[0] + "'");
+  pid_t pid = fork_without_signals(newborn(pointers.data(), output, report.write.get()));
   int reason = pid < 0 ? errno : 0;
-  close(report[1]);
+  report.write = {};
   if (pid > 0) {
     ssize_t got;
-    while ((got = read(report[0], &reason, sizeof reason)) < 0 && errno == EINTR) {
+    while ((got = read(report.read.get(), &reason, sizeof reason)) < 0 && errno == EINTR) {
     }
     if (got != static_cast<ssize_t>(sizeof reason))
       reason = 0;  // exec has closed the pipe: the program runs
@@ -101,7 +102,6 @@ pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
       while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
       }
   }
-  close(report[0]);
   if (reason != 0) throw std::system_error(reason, std::generic_category(), "cannot start '" + arguments[0] + "'");
   return pid;
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "other_process.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -17,28 +15,26 @@
 namespace troupe::bench {
 
 other_process::other_process(const std::function<void(int, const std::function<void(std::uint16_t)>&)>& run) {
-  std::array<int, 2> stop{};
-  std::array<int, 2> told{};
-  if (::pipe2(stop.data(), O_CLOEXEC) != 0 || ::pipe2(told.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
+  auto stop = support::make_pipe();
+  auto told = support::make_pipe();
+  if (!stop.read || !told.read) throw std::runtime_error("pipe2 failed");
   child_ = ::fork();
   if (child_ < 0) throw std::runtime_error("fork failed");
   if (child_ > 0) {
-    ::close(stop[0]);
-    ::close(told[1]);
-    stop_ = stop[1];
-    told_ = told[0];
+    stop_ = std::move(stop.write);
+    told_ = std::move(told.read);
     return;
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::close(stop[1]);
-  ::close(told[0]);
+  stop.write = {};
+  told.read = {};
   int code = 0;
   try {
     // Called here, while the process has one thread: after a fork, libtorch makes its thread pool anew in the first thread
     // that asks.
     at::set_num_threads(1);
-    run(stop[0], [&](std::uint16_t number) {
-      if (::write(told[1], &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
+    run(stop.read.get(), [&](std::uint16_t number) {
+      if (::write(told.write.get(), &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
     });
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "distributed_bench, other process: %s\n", failed.what());
@@ -59,24 +55,23 @@ void other_process::watch(std::string name, std::function<void()> lost) {
 }
 
 void other_process::stop() {
-  if (stop_ < 0) return;
+  if (!stop_) return;
   may_end_ = true;
   const char word = 0;  // closing alone is not noticed, because later children hold the pipe too
-  [[maybe_unused]] const auto written = ::write(stop_, &word, 1);
-  ::close(stop_);
-  stop_ = -1;
+  [[maybe_unused]] const auto written = ::write(stop_.get(), &word, 1);
+  stop_ = {};
 }
 
 other_process::~other_process() {
   stop();
-  ::close(told_);
+  told_ = {};
   if (watcher_.joinable()) watcher_.join();
   ::waitpid(child_, nullptr, 0);
 }
 
 std::uint16_t other_process::told() const {
   std::uint16_t number = 0;
-  if (::read(told_, &number, sizeof number) != sizeof number)
+  if (::read(told_.get(), &number, sizeof number) != sizeof number)
     throw std::runtime_error("the other process ended before it was ready");
   return number;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::bench {
 
 /// A child process that runs a function, with one OpenMP thread, until the function returns or is told to stop. Create all
@@ -31,8 +33,8 @@ class other_process {
 
  private:
   pid_t child_ = 0;
-  int stop_ = -1;
-  int told_ = -1;
+  support::owned_descriptor stop_;
+  support::owned_descriptor told_;
   std::atomic<bool> may_end_ = false;
   std::thread watcher_;
 };

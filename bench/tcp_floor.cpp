@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <chrono>
 #include <stdexcept>
 #include <vector>
@@ -14,10 +13,10 @@ namespace troupe::bench {
 
 namespace {
 
-int new_socket() {
-  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+support::owned_descriptor new_socket() {
+  support::owned_descriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
-  if (made < 0 || ::setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+  if (!made || ::setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
     throw std::runtime_error("no socket can be made");
   return made;
 }
@@ -53,14 +52,16 @@ bool receive_all(int from, char* data, std::size_t bytes) {
 }  // namespace
 
 void serve_echo(const std::function<void(std::uint16_t)>& tell_port) {
-  const int listening = new_socket();
+  const auto listening = new_socket();
   auto address = loopback(0);
   socklen_t size = sizeof address;
   auto* plain = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listening, plain, size) != 0 || ::listen(listening, 1) != 0 || ::getsockname(listening, plain, &size) != 0)
+  if (::bind(listening.get(), plain, size) != 0 || ::listen(listening.get(), 1) != 0 ||
+      ::getsockname(listening.get(), plain, &size) != 0)
     throw std::runtime_error("no port of loopback is free");
   tell_port(ntohs(address.sin_port));
-  const int other = ::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+  const support::owned_descriptor accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const int other = accepted.get();
   const int on = 1;
   ::setsockopt(other, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::vector<char> data;
@@ -72,26 +73,22 @@ void serve_echo(const std::function<void(std::uint16_t)>& tell_port) {
     for (; trips > 0; --trips)
       if (!receive_all(other, data.data(), bytes) || !send_all(other, data.data(), bytes)) break;
   }
-  ::close(other);
-  ::close(listening);
 }
 
 tcp_floor::tcp_floor(std::uint16_t port) : socket_(new_socket()) {
   const auto address = loopback(port);
-  if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     throw std::runtime_error("the process that echoes does not answer");
 }
-
-tcp_floor::~tcp_floor() { ::close(socket_); }
 
 double tcp_floor::seconds(int trips, std::size_t bytes) {
   std::vector<char> data(bytes, 1);
   const std::uint64_t announced[] = {bytes, static_cast<std::uint64_t>(trips)};
-  if (!send_all(socket_, reinterpret_cast<const char*>(announced), sizeof announced))
+  if (!send_all(socket_.get(), reinterpret_cast<const char*>(announced), sizeof announced))
     throw std::runtime_error("the process that echoes is gone");
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < trips; ++i)
-    if (!send_all(socket_, data.data(), bytes) || !receive_all(socket_, data.data(), bytes))
+    if (!send_all(socket_.get(), data.data(), bytes) || !receive_all(socket_.get(), data.data(), bytes))
       throw std::runtime_error("the process that echoes is gone");
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::bench {
 
 /// The other process of a bare TCP ping-pong on loopback. Tells its port, then sends back everything that comes on one
@@ -15,15 +17,12 @@ void serve_echo(const std::function<void(std::uint16_t)>& tell_port);
 class tcp_floor {
  public:
   explicit tcp_floor(std::uint16_t port);
-  ~tcp_floor();
-  tcp_floor(const tcp_floor&) = delete;
-  tcp_floor& operator=(const tcp_floor&) = delete;
 
   /// The seconds for `trips` round trips, one after another, of `bytes` bytes each way.
   double seconds(int trips, std::size_t bytes);
 
  private:
-  int socket_ = -1;
+  support::owned_descriptor socket_;
 };
 
 }  // namespace troupe::bench

@@ -38,13 +38,13 @@ file_digest file_digest::of(const std::string& path, checksum_kind kind) {
 }
 
 durable_file::durable_file(std::string path) : path_(std::move(path)), partial_(path_ + ".part") {
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw error(errc::function_failed, "can't create '" + path_ + "': " + reason_text(errno));
+  descriptor_ = owned_descriptor(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!descriptor_) throw error(errc::function_failed, "can't create '" + path_ + "': " + reason_text(errno));
 }
 
 durable_file::~durable_file() {
-  if (descriptor_ < 0) return;
-  close();
+  if (!descriptor_) return;
+  descriptor_ = {};
   ::unlink(partial_.c_str());
 }
 
@@ -54,7 +54,7 @@ void durable_file::write(const void* data, std::size_t size) noexcept {
   bytes_ += size;
   const char* next = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
+    const ssize_t written = ::write(descriptor_.get(), next, size);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       failure_ = written < 0 ? errno : ENOSPC;
@@ -66,26 +66,19 @@ void durable_file::write(const void* data, std::size_t size) noexcept {
 }
 
 file_digest durable_file::commit() {
-  if (failure_ == 0 && ::fsync(descriptor_) != 0) failure_ = errno;
+  if (failure_ == 0 && ::fsync(descriptor_.get()) != 0) failure_ = errno;
   if (failure_ != 0) fail("write", failure_);
-  close();
+  descriptor_ = {};
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("rename the finished file to", errno);
   // The new name itself is safe only once its folder is on the disk.
   std::string folder = std::filesystem::path(path_).parent_path().string();
-  const int opened = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened >= 0) {
-    ::fsync(opened);
-    ::close(opened);
-  }
+  const owned_descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened) ::fsync(opened.get());
   return {bytes_, sum_.value()};
 }
 
-void durable_file::close() noexcept {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-}
-
 void durable_file::fail(const char* action, int reason) {
-  close();
+  descriptor_ = {};
   ::unlink(partial_.c_str());
   std::string advice = reason == ENOSPC || reason == EDQUOT ? "; make room on the disk or name another folder" : "";
   throw error(errc::function_failed, std::string("can't ") + action + " '" + path_ + "': " + reason_text(reason) + advice);

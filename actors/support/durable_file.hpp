@@ -5,6 +5,7 @@
 #include <string>
 
 #include <troupe/actors/support/checksum.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::support {
 
@@ -39,12 +40,11 @@ class durable_file {
   file_digest commit();
 
  private:
-  void close() noexcept;
   [[noreturn]] void fail(const char* action, int reason);
 
   std::string path_;
   std::string partial_;
-  int descriptor_ = -1;
+  owned_descriptor descriptor_;
   int failure_ = 0;
   std::uint64_t bytes_ = 0;
   checksum sum_;

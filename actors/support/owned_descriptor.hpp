@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
 namespace troupe::support {
 
-/// A file descriptor with an owner.
+/// A file descriptor with an owner. `x = {}` closes it.
 class owned_descriptor {
  public:
   owned_descriptor() = default;
@@ -27,5 +28,18 @@ class owned_descriptor {
  private:
   int number_ = -1;
 };
+
+/// The two ends of a pipe.
+struct pipe_ends {
+  owned_descriptor read;
+  owned_descriptor write;
+};
+
+/// A pipe that programs started with exec do not inherit. Without ends if there can be none; errno then says why.
+inline pipe_ends make_pipe() noexcept {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  return {owned_descriptor(ends[0]), owned_descriptor(ends[1])};
+}
 
 }  // namespace troupe::support

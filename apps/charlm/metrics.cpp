@@ -34,11 +34,9 @@ metrics::metrics(std::string path, std::int64_t last_step) : path_(std::move(pat
     }
   }
   write_whole_file(path_, kept);
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0) throw std::runtime_error("expected to write to " + path_ + ", but: " + std::strerror(errno));
+  descriptor_ = support::owned_descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!descriptor_) throw std::runtime_error("expected to write to " + path_ + ", but: " + std::strerror(errno));
 }
-
-metrics::~metrics() { ::close(descriptor_); }
 
 void metrics::add(const step_metrics& step) {
   losses_.emplace_back(static_cast<double>(step.step), step.loss);
@@ -59,16 +57,16 @@ void metrics::add_validation(std::int64_t step, double loss, double seconds) {
 void metrics::write(const std::string& line) {
   const auto whole = line + "\n";
   struct stat before {};
-  const auto known = ::fstat(descriptor_, &before) == 0;
+  const auto known = ::fstat(descriptor_.get(), &before) == 0;
   std::size_t done = 0;
   while (done < whole.size()) {  // a second call is made only to learn why the first one wrote less
-    const auto written = ::write(descriptor_, whole.data() + done, whole.size() - done);
+    const auto written = ::write(descriptor_.get(), whole.data() + done, whole.size() - done);
     if (written <= 0) break;
     done += static_cast<std::size_t>(written);
   }
   if (done == whole.size()) return;
   const std::string reason = std::strerror(errno);
-  const auto restored = done == 0 || (known && ::ftruncate(descriptor_, before.st_size) == 0);
+  const auto restored = done == 0 || (known && ::ftruncate(descriptor_.get(), before.st_size) == 0);
   throw std::runtime_error("expected to write a line to " + path_ + ", but: " + reason +
                            (restored ? "; free some space" : "; its last line is not whole; free some space"));
 }

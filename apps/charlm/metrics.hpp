@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::apps::charlm {
 
 /// The figures of one step.
@@ -29,9 +31,6 @@ class metrics {
 
   /// `last_step`: the step that a run continues from; -1 starts a new file.
   metrics(std::string path, std::int64_t last_step);
-  ~metrics();
-  metrics(const metrics&) = delete;
-  metrics& operator=(const metrics&) = delete;
 
   void add(const step_metrics& step);
   void add_validation(std::int64_t step, double loss, double seconds);
@@ -44,7 +43,7 @@ class metrics {
   void write(const std::string& line);
 
   std::string path_;
-  int descriptor_ = -1;
+  support::owned_descriptor descriptor_;
   points losses_;
   points validation_losses_;
 };

@@ -36,15 +36,13 @@ run_folder::run_folder(fs::path path) : path_(std::move(path)) {
 }
 
 void run_folder::lock() {
-  lock_ = ::open(lock_name().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0)
+  lock_ = support::owned_descriptor(::open(lock_name().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
+  if (!lock_)
     throw std::runtime_error("expected to write to the folder " + path_.string() + ", but: " + std::strerror(errno) +
                              "; name another with --out");
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock_);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     throw std::runtime_error("another run is writing to the folder " + path_.string() +
                              "; wait for its end, or name another with --out");
-  }
 }
 
 // True if the locked file is still the one in the folder. An earlier run may have removed the file after this process opened
@@ -52,17 +50,11 @@ void run_folder::lock() {
 bool run_folder::holds() {
   struct stat mine {};
   struct stat there {};
-  if (::fstat(lock_, &mine) == 0 && ::stat(lock_name().c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
-      mine.st_dev == there.st_dev)
-    return true;
-  ::close(lock_);
-  return false;
+  return ::fstat(lock_.get(), &mine) == 0 && ::stat(lock_name().c_str(), &there) == 0 && mine.st_ino == there.st_ino &&
+         mine.st_dev == there.st_dev;
 }
 
-run_folder::~run_folder() {
-  ::unlink(lock_name().c_str());
-  ::close(lock_);
-}
+run_folder::~run_folder() { ::unlink(lock_name().c_str()); }
 
 void run_folder::abandon() const noexcept {
   std::error_code ignored;

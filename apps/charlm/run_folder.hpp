@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::apps::charlm {
 
 /// The folder of a run, and the names of its files.
@@ -51,7 +53,7 @@ class run_folder {
   bool holds();
 
   std::filesystem::path path_;
-  int lock_ = -1;
+  support::owned_descriptor lock_;
 };
 
 /// Writes a file so that either the whole file is there or nothing.

@@ -3,7 +3,6 @@
 // processes. The driver calls "b", which calls "c".
 #include <boost/test/unit_test.hpp>
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/process_cluster.hpp"
@@ -76,26 +76,21 @@ troupe::settings settings_of(const std::string& name) {
 class remote_scissors {
  public:
   remote_scissors() {
-    if (pipe2(ends_, O_CLOEXEC) != 0) throw std::runtime_error("remote_scissors: no pipe");
+    if (!ends_.read) throw std::runtime_error("remote_scissors: no pipe");
   }
-  ~remote_scissors() {
-    for (const int each : ends_) close(each);
-  }
-  remote_scissors(const remote_scissors&) = delete;
-  remote_scissors& operator=(const remote_scissors&) = delete;
 
   /// The connections to whoever listens at `port`; 0: all. Returns when they are cut.
   void cut(std::uint16_t port) {
-    BOOST_REQUIRE(write(ends_[1], &port, sizeof port) == sizeof port);
+    BOOST_REQUIRE(write(ends_.write.get(), &port, sizeof port) == sizeof port);
     BOOST_REQUIRE(done_.take_within(10s));
   }
   void serve() {
-    for (std::uint16_t port = 0; read(ends_[0], &port, sizeof port) == sizeof port; done_.give())
+    for (std::uint16_t port = 0; read(ends_.read.get(), &port, sizeof port) == sizeof port; done_.give())
       port == 0 ? troupe::test::cut_connections() : troupe::test::cut_connections_to(port);
   }
 
  private:
-  int ends_[2] = {-1, -1};
+  troupe::support::pipe_ends ends_ = troupe::support::make_pipe();
   shared_signal done_;
 };
 

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace troupe::test {
@@ -32,20 +33,20 @@ void end_with_parent(pid_t parent) {
   if (getppid() != parent) _exit(0);
 }
 
-[[noreturn]] void serve(int line, const std::function<void(const std::string&, std::uint16_t)>& run) {
+[[noreturn]] void serve(support::owned_descriptor line, const std::function<void(const std::string&, std::uint16_t)>& run) {
   signal(SIGCHLD, SIG_IGN);  // nobody waits for the children
   const pid_t here = getpid();
   order next;
-  while (recv(line, &next, sizeof next, 0) == static_cast<ssize_t>(sizeof next)) {
+  while (recv(line.get(), &next, sizeof next, 0) == static_cast<ssize_t>(sizeof next)) {
     const pid_t child = fork();
     if (child == 0) {
       end_with_parent(here);
-      close(line);
+      line = {};
       signal(SIGCHLD, SIG_DFL);
       run(next.name, next.port);
       _exit(0);
     }
-    if (send(line, &child, sizeof child, MSG_NOSIGNAL) < 0) break;
+    if (send(line.get(), &child, sizeof child, MSG_NOSIGNAL) < 0) break;
   }
   _exit(0);
 }
@@ -55,22 +56,22 @@ void end_with_parent(pid_t parent) {
 nursery::nursery(std::function<void(const std::string& name, std::uint16_t port)> run) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("nursery: no socket pair");
+  support::owned_descriptor ours(ends[0]);
+  support::owned_descriptor theirs(ends[1]);
   const pid_t here = getpid();
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("nursery: can't fork");
   if (pid_ == 0) {
     end_with_parent(here);
-    close(ends[0]);
-    serve(ends[1], run);
+    ours = {};
+    serve(std::move(theirs), run);
   }
-  close(ends[1]);
-  line_ = ends[0];
+  line_ = std::move(ours);
 }
 
 nursery::~nursery() {
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
-  close(line_);
 }
 
 pid_t nursery::start(const std::string& name, std::uint16_t port) {
@@ -78,7 +79,7 @@ pid_t nursery::start(const std::string& name, std::uint16_t port) {
   next.port = port;
   std::strncpy(next.name, name.c_str(), sizeof next.name - 1);
   pid_t child = -1;
-  if (send(line_, &next, sizeof next, MSG_NOSIGNAL) < 0 || recv(line_, &child, sizeof child, 0) < 0 || child < 0)
+  if (send(line_.get(), &next, sizeof next, MSG_NOSIGNAL) < 0 || recv(line_.get(), &child, sizeof child, 0) < 0 || child < 0)
     throw std::runtime_error("nursery: can't start '" + name + "'");
   return child;
 }

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 namespace troupe::test {
 
 /// Forks processes whenever it is asked to: it is forked itself while its parent has a single thread, and never has a second
@@ -18,13 +20,11 @@ class nursery {
   /// `run(name, port)` is what a child does; it ends by being killed.
   explicit nursery(std::function<void(const std::string& name, std::uint16_t port)> run);
   ~nursery();
-  nursery(const nursery&) = delete;
-  nursery& operator=(const nursery&) = delete;
 
   pid_t start(const std::string& name, std::uint16_t port);
 
  private:
-  int line_ = -1;
+  support::owned_descriptor line_;
   pid_t pid_ = 0;
 };
 

@@ -3,13 +3,15 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::test {
 
@@ -21,33 +23,28 @@ class odd_server {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    if (bind(socket_, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(socket_, 128) != 0 ||
-        getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(socket_.get(), 128) != 0 ||
+        getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
       throw std::runtime_error("odd_server: can't listen on loopback");
     port_ = ntohs(address.sin_port);
     if (!banner.empty() || hang_up) thread_ = std::thread([this, banner, hang_up] { serve(banner, hang_up); });
   }
   ~odd_server() {
-    shutdown(socket_, SHUT_RDWR);
+    shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
-    close(socket_);
-    for (int connection : open_) close(connection);
   }
   std::uint16_t port() const { return port_; }
 
  private:
   void serve(const std::string& banner, bool hang_up) {
-    for (int connection; (connection = accept(socket_, nullptr, nullptr)) >= 0;) {
-      if (send(connection, banner.data(), banner.size(), MSG_NOSIGNAL) < 0 || hang_up)
-        close(connection);
-      else
-        open_.push_back(connection);
-    }
+    while (auto connection = support::owned_descriptor(accept(socket_.get(), nullptr, nullptr)))
+      if (send(connection.get(), banner.data(), banner.size(), MSG_NOSIGNAL) >= 0 && !hang_up)
+        open_.push_back(std::move(connection));
   }
 
-  int socket_;
+  support::owned_descriptor socket_;
   std::uint16_t port_ = 0;
-  std::vector<int> open_;
+  std::vector<support::owned_descriptor> open_;
   std::thread thread_;
 };
 

@@ -3,9 +3,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <functional>
 #include <new>
 #include <stdexcept>
@@ -14,6 +11,7 @@
 #include <c10/util/Exception.h>
 
 #include "apps/ready_line.hpp"
+#include "support/captured_stderr.hpp"
 
 using namespace troupe::apps;
 
@@ -40,15 +38,9 @@ outcome run(
   app.add_subcommand("launch");
 
   arguments.insert(arguments.begin(), "troupe");
-  int file = memfd_create("stderr", 0);
-  int before = dup(STDERR_FILENO);
-  dup2(file, STDERR_FILENO);
-  int status = run_command_line(app, static_cast<int>(arguments.size()), arguments.data());
-  dup2(before, STDERR_FILENO);
-  std::string errors(4096, '\0');
-  errors.resize(static_cast<std::size_t>(pread(file, errors.data(), errors.size(), 0)));
-  close(before);
-  close(file);
+  int status = 0;
+  auto errors = troupe::test::captured_stderr(
+    [&] { status = run_command_line(app, static_cast<int>(arguments.size()), arguments.data()); });
   return {status, errors};
 }
 

@@ -18,7 +18,10 @@
 #include <system_error>
 #include <thread>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 using namespace troupe::apps;
+using namespace troupe;
 using namespace std::chrono_literals;
 
 namespace {
@@ -58,12 +61,10 @@ bool is_alive(pid_t pid) { return kill(pid, 0) == 0; }
 
 /// Waits until a process that is no child of ours has ended.
 bool ends(pid_t pid) {
-  int life = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (life < 0) return errno == ESRCH;
-  pollfd watched{life, POLLIN, 0};
-  bool ended = poll(&watched, 1, 20000) > 0;
-  close(life);
-  return ended;
+  const support::owned_descriptor life(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!life) return errno == ESRCH;
+  pollfd watched{life.get(), POLLIN, 0};
+  return poll(&watched, 1, 20000) > 0;
 }
 
 }  // namespace
@@ -180,25 +181,23 @@ BOOST_AUTO_TEST_CASE(the_destructor_leaves_nobody_behind) {
 }
 
 BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {
-  int ends_of_pipe[2];
-  BOOST_REQUIRE(pipe(ends_of_pipe) == 0);
+  const auto pipe = support::make_pipe();
+  BOOST_REQUIRE(bool{pipe.read});
   pid_t parent = fork();
   if (parent == 0) {
     // The thread that asks for the child ends at once. The child must live until the process ends.
     process_group group;
     pid_t child = 0;
     std::thread([&] { child = group.start("a", {"sleep", "1000"}); }).join();
-    if (write(ends_of_pipe[1], &child, sizeof child) != static_cast<ssize_t>(sizeof child)) _exit(1);
+    if (write(pipe.write.get(), &child, sizeof child) != static_cast<ssize_t>(sizeof child)) _exit(1);
     while (true) pause();
   }
   pid_t child = 0;
-  BOOST_REQUIRE(read(ends_of_pipe[0], &child, sizeof child) == static_cast<ssize_t>(sizeof child));
+  BOOST_REQUIRE(read(pipe.read.get(), &child, sizeof child) == static_cast<ssize_t>(sizeof child));
   BOOST_TEST(is_alive(child));
   kill(parent, SIGKILL);
   BOOST_TEST(waitpid(parent, nullptr, 0) == parent);
   BOOST_TEST(ends(child));
-  close(ends_of_pipe[0]);
-  close(ends_of_pipe[1]);
 }
 
 /// Of a line `a: SigIgn: <64 bits in hexadecimal>`; glibc keeps signals 32 and 33 to itself and lets nobody set them.
@@ -237,15 +236,14 @@ BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_
 }
 
 BOOST_AUTO_TEST_CASE(a_child_has_an_empty_stdin_and_none_of_the_parents_files) {
-  int leak = open("/dev/zero", O_RDONLY);
-  BOOST_REQUIRE(leak >= 0);
+  const support::owned_descriptor leak(open("/dev/zero", O_RDONLY));
+  BOOST_REQUIRE(bool{leak});
   lines heard;
   process_group group(heard.sink());
   group.start("a", shell("wc -c; ls /proc/self/fd | wc -l"));
   BOOST_REQUIRE(group.poll_for(patience));
   BOOST_TEST(heard.all() == (std::vector<std::string>{"a: 0", "a: 4"}),
              boost::test_tools::per_element());  // 0, 1, 2 and ls's folder
-  close(leak);
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_start_and_stop_children_at_once) {

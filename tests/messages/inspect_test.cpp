@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <string>
 
 #include <ATen/ATen.h>
@@ -12,28 +9,10 @@
 #include <troupe/messages/message_size.hpp>
 
 #include "samples.hpp"
+#include "support/captured_stderr.hpp"
 
 using namespace troupe;
 using testing::framed;
-
-namespace {
-
-/// What `code` writes to stderr.
-template <class Code>
-std::string errors_of(Code&& code) {
-  const int file = memfd_create("stderr", 0);
-  const int before = dup(STDERR_FILENO);
-  dup2(file, STDERR_FILENO);
-  code();
-  dup2(before, STDERR_FILENO);
-  std::string text(4096, '\0');
-  text.resize(static_cast<std::size_t>(pread(file, text.data(), text.size(), 0)));
-  close(before);
-  close(file);
-  return text;
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_comes_back_as_it_was_sent, T, testing::message_types) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -157,7 +136,7 @@ BOOST_AUTO_TEST_CASE(what_makes_a_message_too_long_for_its_length_is_not_written
   BOOST_REQUIRE(!testing::encode(wire, message));
   const auto first = wire;
   caf::error failed;
-  const auto errors = errors_of([&] { failed = testing::encode(wire, message); });
+  const auto errors = test::captured_stderr([&] { failed = testing::encode(wire, message); });
   const auto bytes = std::to_string(first.size() - 12);  // a struct begins with its two lengths, 12 bytes
   BOOST_TEST(to_exception(failed).what() == "a struct of " + bytes + " bytes does not fit: " + std::to_string(first.size()) +
                                               " bytes of its message are written before it, and a message has at most 10000; "

@@ -5,11 +5,12 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::apps::test {
 
@@ -22,24 +23,22 @@ class loopback_socket {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     auto* plain = reinterpret_cast<sockaddr*>(&address);
-    if (socket_ < 0 || bind(socket_, plain, size) != 0 || listen(socket_, 8) != 0 || getsockname(socket_, plain, &size) != 0)
+    if (!socket_ || bind(socket_.get(), plain, size) != 0 || listen(socket_.get(), 8) != 0 ||
+        getsockname(socket_.get(), plain, &size) != 0)
       throw std::runtime_error("cannot listen on loopback");
     port_ = ntohs(address.sin_port);
   }
-  ~loopback_socket() { close(socket_); }
-  loopback_socket(const loopback_socket&) = delete;
-  loopback_socket& operator=(const loopback_socket&) = delete;
 
   /// Waits until someone has connected.
   bool is_called() const {
-    pollfd watched{socket_, POLLIN, 0};
+    pollfd watched{socket_.get(), POLLIN, 0};
     return poll(&watched, 1, 30'000) > 0;
   }
 
   std::string port() const { return std::to_string(port_); }
 
  private:
-  int socket_;
+  support::owned_descriptor socket_;
   std::uint16_t port_ = 0;
 };
 

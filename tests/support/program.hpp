@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/actors/support/owned_descriptor.hpp>
+
 #include "apps/process_group.hpp"
 
 namespace troupe::apps::test {
@@ -85,12 +87,10 @@ class program {
 
 /// Waits until a process that is no child of ours has ended.
 inline bool is_gone(pid_t pid) {
-  int life = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (life < 0) return errno == ESRCH;
-  pollfd watched{life, POLLIN, 0};
-  bool ended = ::poll(&watched, 1, 20'000) > 0;
-  close(life);
-  return ended;
+  const support::owned_descriptor life(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!life) return errno == ESRCH;
+  pollfd watched{life.get(), POLLIN, 0};
+  return ::poll(&watched, 1, 20'000) > 0;
 }
 
 }  // namespace troupe::apps::test

@@ -11,6 +11,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 #include "actors/membership_fixture.hpp"
 #include "actors/odd_server.hpp"
@@ -101,19 +102,18 @@ class real_node {
 class child_node {
  public:
   child_node(const std::string& name, std::uint64_t id, std::uint16_t port = 0) {
-    int ends[2];
-    BOOST_TEST_REQUIRE(pipe(ends) == 0);
+    auto ends = support::make_pipe();
+    BOOST_TEST_REQUIRE(bool{ends.read});
     pid_ = fork();
     BOOST_TEST_REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
       real_node node(name, id, port);
       const auto bound = node.port();
-      if (write(ends[1], &bound, sizeof bound) != sizeof bound) _exit(1);
+      if (write(ends.write.get(), &bound, sizeof bound) != sizeof bound) _exit(1);
       while (true) pause();
     }
-    close(ends[1]);
-    BOOST_TEST_REQUIRE(read(ends[0], &port_, sizeof port_) == static_cast<ssize_t>(sizeof port_));
-    close(ends[0]);
+    ends.write = {};
+    BOOST_TEST_REQUIRE(read(ends.read.get(), &port_, sizeof port_) == static_cast<ssize_t>(sizeof port_));
   }
   ~child_node() { end(); }
 

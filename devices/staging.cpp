@@ -10,7 +10,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <troupe/devices/lane.hpp>
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 

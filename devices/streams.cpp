@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 #include <ATen/SparseCsrTensorUtils.h>
 
-#include <troupe/devices/lane.hpp>
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/input_buffer.hpp>
 
 namespace troupe::devices {

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/devices/lane.hpp>
+#include <troupe/devices/present_devices.hpp>
 
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
-#include <c10/util/Exception.h>
 
 namespace troupe::devices {
-
-lane lane_of(torch::autograd::Node& function) {
-  const auto stream = function.stream();
-  if (!stream) {
-    return {cpu_lane, std::nullopt};
-  }
-  return {{1 + static_cast<std::uint32_t>(stream->device_index())}, stream};
-}
 
 std::optional<c10::DeviceType> accelerator_type() {
   const auto type = at::accelerator::getAccelerator();
@@ -42,18 +33,6 @@ bool is_present(c10::Device device) {
   }
   const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
   return accelerator_type() == device.type() && index < accelerator_count();
-}
-
-lane_id lane_of(c10::Device device) {
-  TORCH_CHECK(is_present(device), "troupe: expected one of the devices ", names_of_present_devices(), ", got ", device);
-  return device.is_cpu() ? cpu_lane : lane_id{1 + static_cast<std::uint32_t>(device.has_index() ? device.index() : 0)};
-}
-
-c10::Device device_of(lane_id lane) {
-  const auto devices = present_devices();
-  TORCH_CHECK(lane.value < devices.size(), "troupe: expected a lane of the devices ", names_of_present_devices(),
-              ", got number ", lane.value);
-  return devices[lane.value];
 }
 
 std::string names_of_present_devices() {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+namespace troupe::devices {
+
+/// The devices of this process: the CPU, then the accelerators. CUDA devices appear once CUDA's kernels are loaded
+/// (devices/cuda_kernels.hpp).
+std::vector<c10::Device> present_devices();
+
+/// The number of accelerators.
+c10::DeviceIndex accelerator_count();
+
+/// The type of the accelerators; none if there are none.
+std::optional<c10::DeviceType> accelerator_type();
+
+/// True for the CPU and for each accelerator of this process. A device without an index stands for the first one.
+bool is_present(c10::Device device);
+
+/// Like "cpu, cuda:0, cuda:1".
+std::string names_of_present_devices();
+
+}  // namespace troupe::devices

@@ -10,6 +10,8 @@
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/io/network/test_multiplexer.hpp>
 #include <caf/io/system_messages.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
@@ -52,7 +54,15 @@ inline caf::behavior make_face(caf::event_based_actor* self, contracts::membersh
   };
 }
 
-/// Nodes of a cluster in one actor system with the deterministic scheduler: nothing happens until run() or pass().
+/// An actor system with a network on which brokers run when a test says so. No socket is opened.
+struct test_network_config : network::system_config {
+  test_network_config() : network::system_config(for_tests{}) {
+    load<caf::io::middleman, caf::io::network::test_multiplexer>();
+  }
+};
+
+/// Nodes of a cluster in one actor system. Their memberships are brokers, as in a node that has a network. Nothing happens until run()
+/// or pass().
 class fake_cluster {
  public:
   static constexpr std::int64_t ms = 1'000'000;
@@ -146,7 +156,7 @@ class fake_cluster {
   }
 
   void run() {
-    while (scheduler.try_run_once()) continue;
+    while (scheduler.try_run_once() || multiplexer.try_exec_runnable()) continue;
   }
   /// Lets time pass, in small steps.
   void pass(std::int64_t ns) {
@@ -157,9 +167,11 @@ class fake_cluster {
   }
   std::int64_t now() { return std::chrono::nanoseconds(scheduler.clock().now().time_since_epoch()).count(); }
 
-  network::system_config config{network::system_config::for_tests{}};
+  test_network_config config;
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  caf::io::network::test_multiplexer& multiplexer =
+    dynamic_cast<caf::io::network::test_multiplexer&>(system.middleman().backend());
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;
   std::uint16_t mute_port = 9999;
   int dialled = 0;

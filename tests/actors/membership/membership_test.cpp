@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <boost/test/unit_test.hpp>
+#include <caf/io/abstract_broker.hpp>
 
 #include "actors/membership_fixture.hpp"
 #include "support/contains.hpp"
@@ -40,6 +41,24 @@ bool pending(const std::shared_ptr<test::answer<T>>& answer) {
 }  // namespace
 
 #define CHECK_NAMES(left, ...) BOOST_TEST((left) == (names{__VA_ARGS__}), boost::test_tools::per_element())
+
+BOOST_AUTO_TEST_CASE(the_membership_of_these_tests_is_a_broker_that_runs_when_the_test_says_so) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  const auto* actor = caf::actor_cast<caf::abstract_actor*>(a.membership);
+  BOOST_TEST(dynamic_cast<const caf::io::abstract_broker*>(actor) != nullptr);
+  bool answered = false;
+  all.system.spawn([&](caf::event_based_actor* self) {
+    self->request(a.membership, caf::infinite, troupe::support::list_atom::value).then([&](const std::vector<member>&) {
+      answered = true;
+    });
+  });
+  while (all.scheduler.try_run_once()) continue;
+  BOOST_TEST(!answered);
+  BOOST_TEST(all.multiplexer.try_exec_runnable());
+  while (all.scheduler.try_run_once()) continue;
+  BOOST_TEST(answered);
+}
 
 BOOST_AUTO_TEST_SUITE(joining)
 

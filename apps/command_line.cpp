@@ -7,7 +7,6 @@
 #include <iostream>
 #include <new>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include <c10/util/Exception.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <unordered_map>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 

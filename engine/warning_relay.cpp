@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/warning_relay.hpp>
 
-#include <utility>
-
 namespace troupe::engine {
 
 void warning_relay::process(const c10::Warning& warning) {

@@ -2,7 +2,6 @@
 #include <troupe/messages/repeated_elements.hpp>
 
 #include <sstream>
-#include <string>
 
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>

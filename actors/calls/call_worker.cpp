@@ -21,7 +21,6 @@
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
-#include <troupe/messages/tensor_codec.hpp>
 
 namespace troupe::calls {
 

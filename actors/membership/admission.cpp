@@ -6,6 +6,7 @@
 #include <caf/io/system_messages.hpp>
 
 #include <troupe/actors/membership/membership_core.hpp>
+#include <troupe/messages/registration.hpp>
 
 namespace troupe::membership {
 

@@ -12,7 +12,7 @@
 
 #include <troupe/actors/membership/membership_state.hpp>
 #include <troupe/actors/membership/node_connection.hpp>
-#include <troupe/messages/registration.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 /// What the parts of the membership actor share, for any host. Not for other actors.
 namespace troupe::membership {

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include <caf/actor_system.hpp>
 

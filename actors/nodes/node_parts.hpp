@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <caf/actor_control_block.hpp>

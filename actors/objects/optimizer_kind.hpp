@@ -8,8 +8,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <troupe/actors/optimizer_settings.hpp>
-
 namespace torch::optim {
 class Optimizer;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <system_error>
 
 #include <caf/error.hpp>

@@ -2,7 +2,6 @@
 #include "apps/charlm/advice.hpp"
 
 #include <cctype>
-#include <cerrno>
 
 namespace troupe::apps::charlm {
 

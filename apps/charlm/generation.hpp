@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/vocabulary.hpp"

@@ -2,7 +2,6 @@
 /// Reinforcement learning with one agent and two observers. Each observer runs a world of its own and calls the agent back for
 /// every move. The agent's computations in these calls belong to the context in which the agent asked for the episode. So one
 /// backward pass goes through all moves of all observers.
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <map>

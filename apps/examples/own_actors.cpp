@@ -3,7 +3,6 @@
 /// their own. Only the tensors in these messages are troupe's, and gradients flow back through them.
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 

@@ -6,7 +6,6 @@
 #include <exception>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>

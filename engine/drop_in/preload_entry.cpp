@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include <torch/csrc/autograd/engine.h>
 

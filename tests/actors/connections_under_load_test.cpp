@@ -4,7 +4,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <malloc.h>
-#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <troupe/troupe.hpp>

@@ -7,7 +7,6 @@
 #include <ATen/ATen.h>
 #include <caf/scoped_actor.hpp>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include <future>
-#include <string>
 #include <vector>
 
 #include <troupe/actors/passes/context_record.hpp>

@@ -8,7 +8,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <vector>
 

@@ -3,7 +3,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stdexcept>

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 #include <system_error>

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <random>
 #include <set>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 #include "engine/random_program.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 #include <ATen/ATen.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <atomic>
-#include <mutex>
 #include <set>
 
 #include <ATen/ATen.h>

@@ -2,7 +2,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstring>
-#include <limits>
 
 #include <ATen/ATen.h>
 

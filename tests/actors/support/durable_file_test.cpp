@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>

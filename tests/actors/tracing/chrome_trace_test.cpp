@@ -3,7 +3,6 @@
 
 #include <limits>
 #include <map>
-#include <set>
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

@@ -5,8 +5,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
 #include <limits>
 #include <sstream>
 #include <stdexcept>

@@ -2,7 +2,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
 #include "apps/charlm/text.hpp"

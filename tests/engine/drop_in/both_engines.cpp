@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/drop_in/both_engines.hpp"
 
-#include <cstring>
 #include <sstream>
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <string>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -2,8 +2,6 @@
 // With which failure a pass ends, and when. The model of whole passes (pass_model.hpp) does not check this.
 #include <boost/test/unit_test.hpp>
 
-#include <string>
-
 #include <troupe/engine/protocol/initiator.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 

@@ -68,12 +68,11 @@ void say(const std::string& text) noexcept { std::fprintf(stderr, "troupe: %s\n"
 
 std::string flattened(const std::string& text) {
   std::string line;
-  for (char c : text) {
+  for (char c : text)
     if (c != '\n' && c != '\r' && c != '\t')
       line += c;
     else if (!line.empty() && line.back() != ' ')
       line += ' ';
-  }
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
 }

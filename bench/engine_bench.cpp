@@ -34,9 +34,7 @@ class table {
 
   std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const auto& each : definitions_) {
-      all.push_back(each.name);
-    }
+    for (const auto& each : definitions_) all.push_back(each.name);
     return all;
   }
 
@@ -48,15 +46,11 @@ class table {
     try {
       results found = row.memory ? peaks(row.make()) : times(row);
       const auto [best, fresh] = values_.emplace(name, found);
-      for (const runner which : runners) {
-        best->second[which] = std::min(best->second[which], found[which]);
-      }
+      for (const runner which : runners) best->second[which] = std::min(best->second[which], found[which]);
     } catch (const std::exception& failed) {
       throw std::runtime_error(name + ": " + failed.what());
     }
-    if (!row.other.empty() && values_.count(row.other) == 0) {
-      measure_once_more(row.other);
-    }
+    if (!row.other.empty() && values_.count(row.other) == 0) measure_once_more(row.other);
   }
 
   row measured(const std::string& name) const {
@@ -83,17 +77,14 @@ class table {
 
   static results peaks(const workload& work) {
     results found;
-    for (const runner which : {runner::peer, runner::troupe}) {
+    for (const runner which : {runner::peer, runner::troupe})
       found[which] = static_cast<double>(peak_memory(work.before, [&] { work.run(which); })) / 1024;
-    }
     return found;
   }
 
   results times(const row_definition& row) const {
     results found = measure(row.name, row.make(), spend_);
-    for (const runner which : runners) {
-      found[which] *= row.per_second;
-    }
+    for (const runner which : runners) found[which] *= row.per_second;
     return found;
   }
 
@@ -107,9 +98,7 @@ std::vector<std::string> chosen(const std::vector<std::string>& all, const std::
   for (const std::string& name : only) {
     if (std::find(all.begin(), all.end(), name) == all.end()) {
       std::string known;
-      for (const std::string& each : all) {
-        known += " " + each;
-      }
+      for (const std::string& each : all) known += " " + each;
       throw std::runtime_error("--only: there is no row '" + name + "'; there are" + known);
     }
   }
@@ -139,14 +128,10 @@ int main(int argc, char** argv) {
     const int sweeps = quick ? 1 : 4;
     for (int sweep = 1; sweep <= sweeps; ++sweep) {
       std::fprintf(stderr, "-- sweep %d of %d\n", sweep, sweeps);
-      for (const std::string& name : names) {
-        all.measure_once_more(name);
-      }
+      for (const std::string& name : names) all.measure_once_more(name);
     }
     std::vector<row> rows;
-    for (const std::string& name : names) {
-      rows.push_back(all.measured(name));
-    }
+    for (const std::string& name : names) rows.push_back(all.measured(name));
     std::fputs(table_of(rows).c_str(), stdout);
     write_report(folder, "engine", rows);
     std::printf("written to %s/engine.json and .txt\n", folder.c_str());

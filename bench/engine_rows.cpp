@@ -26,26 +26,19 @@ namespace troupe::bench {
 namespace {
 
 bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  if (a.size() != b.size()) {
-    return false;
-  }
+  if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].defined() || !b[i].defined() || a[i].sizes() != b[i].sizes()) {
-      return false;
-    }
+    if (!a[i].defined() || !b[i].defined() || a[i].sizes() != b[i].sizes()) return false;
     const at::Tensor x = a[i].contiguous();
     const at::Tensor y = b[i].contiguous();
-    if (std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) != 0) {
-      return false;
-    }
+    if (std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) != 0) return false;
   }
   return true;
 }
 
 void expect_same(const std::vector<at::Tensor>& peer, const std::vector<at::Tensor>& troupe) {
-  if (peer.empty() || !same_bits(peer, troupe)) {
+  if (peer.empty() || !same_bits(peer, troupe))
     throw std::runtime_error("the gradients of troupe's engine are not those of libtorch's");
-  }
 }
 
 workload over(no_work_graph graph) {
@@ -75,9 +68,7 @@ workload over(no_work_graph graph) {
 
 workload over(model_graph model) {
   const auto clear = [model] {
-    for (const at::Tensor& each : model.parameters) {
-      each.mutable_grad().reset();
-    }
+    for (const at::Tensor& each : model.parameters) each.mutable_grad().reset();
   };
   const auto run = [model](runner which) {
     which == runner::peer ? torch::autograd::backward({model.loss}, {}, true) : troupe::backward({model.loss}, {}, true);
@@ -86,9 +77,7 @@ workload over(model_graph model) {
   for (const runner which : {runner::peer, runner::troupe}) {
     clear();
     run(which);
-    for (const at::Tensor& each : model.parameters) {
-      gradients[static_cast<std::size_t>(which)].push_back(each.grad());
-    }
+    for (const at::Tensor& each : model.parameters) gradients[static_cast<std::size_t>(which)].push_back(each.grad());
   }
   expect_same(gradients[0], gradients[1]);
   return {run, clear, {}, false};

@@ -58,9 +58,8 @@ model_graph make_lstm_64() {
   const at::Tensor hidden_bias = parameters({4 * width}, 0.1);
   at::Tensor hidden = at::zeros({batch, width});
   at::Tensor cell = at::zeros({batch, width});
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = 0; step < steps; ++step)
     std::tie(hidden, cell) = at::lstm_cell(inputs[step], {hidden, cell}, input_weight, hidden_weight, input_bias, hidden_bias);
-  }
   return {hidden.square().mean(), parameters.all};
 }
 

@@ -65,9 +65,7 @@ struct at_work final : Node {
 struct end_of_graph final : Node {
   explicit end_of_graph(std::shared_ptr<listener> to) : to(std::move(to)) {}
   variable_list apply(variable_list&& inputs) override {
-    if (to->listening) {
-      to->heard.push_back(inputs[0].clone());
-    }
+    if (to->listening) to->heard.push_back(inputs[0].clone());
     return {};
   }
   std::shared_ptr<listener> to;
@@ -81,9 +79,7 @@ class builder {
   template <class Function, class... Arguments>
   std::shared_ptr<Node> add(const std::vector<std::shared_ptr<Node>>& next, Arguments&&... arguments) {
     std::shared_ptr<Node> made = engine::make_node<Function>(std::forward<Arguments>(arguments)...);
-    for (const auto& to : next) {
-      made->add_next_edge({to, 0});
-    }
+    for (const auto& to : next) made->add_next_edge({to, 0});
     made->add_input_metadata(like_);
     ++functions_;
     return made;
@@ -113,9 +109,7 @@ class builder {
 std::vector<Node*> pointers(const std::vector<std::shared_ptr<Node>>& functions) {
   std::vector<Node*> all;
   all.reserve(functions.size());
-  for (const auto& each : functions) {
-    all.push_back(each.get());
-  }
+  for (const auto& each : functions) all.push_back(each.get());
   return all;
 }
 
@@ -132,9 +126,7 @@ no_work_graph make_chain(std::size_t length) {
   }
   auto loop = [order = std::move(order), gradient = build.like()] {
     variable_list values{gradient};
-    for (Node* each : order) {
-      values = (*each)(std::move(values));
-    }
+    for (Node* each : order) values = (*each)(std::move(values));
   };
   return build.finish(std::move(head), std::move(loop));
 }
@@ -165,9 +157,7 @@ no_work_graph make_fan_in(std::size_t width) {
   builder build;
   auto last = build.add_end();
   std::vector<std::shared_ptr<Node>> middle;
-  for (std::size_t i = 0; i < width; ++i) {
-    middle.push_back(build.add<pass_on>({last}));
-  }
+  for (std::size_t i = 0; i < width; ++i) middle.push_back(build.add<pass_on>({last}));
   auto root = build.add<spread>(middle);
   auto loop = [root = root.get(), middle = pointers(middle), last = last.get(), gradient = build.like()] {
     variable_list outputs = (*root)({gradient});
@@ -188,24 +178,18 @@ no_work_graph make_wide_at_work(std::size_t width, double microseconds) {
   builder build;
   const std::uint64_t steps = steps_in(microseconds);
   std::vector<std::shared_ptr<Node>> middle;
-  for (std::size_t i = 0; i < width; ++i) {
-    middle.push_back(build.add<at_work>({build.add_end()}, steps));
-  }
+  for (std::size_t i = 0; i < width; ++i) middle.push_back(build.add<at_work>({build.add_end()}, steps));
   return build.finish(build.add<spread>(middle), {});
 }
 
 no_work_graph make_lattice(std::size_t layers, std::size_t width) {
   builder build;
   std::vector<std::shared_ptr<Node>> layer;
-  for (std::size_t i = 0; i < width; ++i) {
-    layer.push_back(build.add_end());
-  }
+  for (std::size_t i = 0; i < width; ++i) layer.push_back(build.add_end());
   std::vector<std::vector<Node*>> order{pointers(layer)};  // from the last layer to the first
   for (std::size_t at = 1; at < layers; ++at) {
     std::vector<std::shared_ptr<Node>> before;
-    for (std::size_t i = 0; i < width; ++i) {
-      before.push_back(build.add<spread>({layer[i], layer[(i + 1) % width]}));
-    }
+    for (std::size_t i = 0; i < width; ++i) before.push_back(build.add<spread>({layer[i], layer[(i + 1) % width]}));
     layer = std::move(before);
     order.push_back(pointers(layer));
   }

@@ -32,21 +32,16 @@ void write(const std::filesystem::path& file, const std::string& text) {
   out << text << std::flush;
   out.close();
   std::error_code failed;
-  if (out) {
-    std::filesystem::rename(fresh, file, failed);
-  }
-  if (!out || failed) {
+  if (out) std::filesystem::rename(fresh, file, failed);
+  if (!out || failed)
     throw std::runtime_error("cannot write '" + file.string() + "'; is its folder writable, and is there room on the disk?");
-  }
 }
 
 }  // namespace
 
 std::string table_of(const std::vector<row>& rows) {
   std::size_t width = 4;
-  for (const row& each : rows) {
-    width = std::max(width, each.name.size());
-  }
+  for (const row& each : rows) width = std::max(width, each.name.size());
   const int name_width = static_cast<int>(width);
   std::string text =
     format("%-*s  %-12s %9s %9s %9s %7s  %8s\n", name_width, "name", "unit", "libtorch", "troupe", "floor", "ratio", "bar");
@@ -61,9 +56,7 @@ std::string table_of(const std::vector<row>& rows) {
 void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) {
-    throw std::runtime_error("cannot make the folder '" + folder.string() + "': " + failed.message());
-  }
+  if (failed) throw std::runtime_error("cannot make the folder '" + folder.string() + "': " + failed.message());
   auto list = nlohmann::json::array();
   for (const row& each : rows) {
     list.push_back({{"name", each.name},

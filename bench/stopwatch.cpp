@@ -27,9 +27,7 @@ class collector final : public benchmark::BenchmarkReporter {
 
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
-      if (run.error_occurred) {
-        throw std::runtime_error(run.benchmark_name() + ": " + run.error_message);
-      }
+      if (run.error_occurred) throw std::runtime_error(run.benchmark_name() + ": " + run.error_message);
       auto& times = series[run.run_name.function_name];
       times.push_back(run.real_accumulated_time / static_cast<double>(run.iterations));
     }
@@ -39,13 +37,9 @@ class collector final : public benchmark::BenchmarkReporter {
 };
 
 void time_runs(benchmark::State& state, const workload& work, runner which) {
-  if (work.enter) {
-    work.enter(which);
-  }
+  if (work.enter) work.enter(which);
   if (!work.before) {
-    for (auto _ : state) {
-      work.run(which);
-    }
+    for (auto _ : state) work.run(which);
     return;
   }
   for (auto _ : state) {
@@ -57,29 +51,22 @@ void time_runs(benchmark::State& state, const workload& work, runner which) {
 }
 
 std::int64_t runs_in_a_series(const workload& work, runner which, double seconds) {
-  if (work.enter) {
-    work.enter(which);
-  }
+  if (work.enter) work.enter(which);
   double taken = 0;
   for (std::int64_t count = 1;; count *= 4) {
     const auto start = clock::now();
     for (std::int64_t i = 0; i < count; ++i) {
-      if (work.before) {
-        work.before();
-      }
+      if (work.before) work.before();
       work.run(which);
     }
     taken = seconds_since(start);
-    if (taken >= seconds / 4) {
+    if (taken >= seconds / 4)
       return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(count) * seconds / std::max(taken, 1e-9)));
-    }
   }
 }
 
 bool agree(std::vector<double> times) {
-  if (times.size() < 3) {
-    return false;
-  }
+  if (times.size() < 3) return false;
   std::partial_sort(times.begin(), times.begin() + 3, times.end());
   return times[2] <= 1.02 * times[0];
 }
@@ -90,9 +77,7 @@ results measure(const std::string& name, const workload& work, const effort& spe
   benchmark::ClearRegisteredBenchmarks();
   const auto start = clock::now();
   for (const runner which : runners) {
-    if (which == runner::floor && !work.has_floor) {
-      continue;
-    }
+    if (which == runner::floor && !work.has_floor) continue;
     const std::string title = name + "/" + name_of(which);
     auto* made =
       benchmark::RegisterBenchmark(title.c_str(), [&work, which](benchmark::State& state) { time_runs(state, work, which); });
@@ -104,20 +89,14 @@ results measure(const std::string& name, const workload& work, const effort& spe
     benchmark::RunSpecifiedBenchmarks(&times, name + "/.*");
     const bool settled =
       std::all_of(times.series.begin(), times.series.end(), [](const auto& each) { return agree(each.second); });
-    if ((round >= spend.fewest_rounds && settled) || seconds_since(start) >= spend.most_seconds) {
-      break;
-    }
+    if ((round >= spend.fewest_rounds && settled) || seconds_since(start) >= spend.most_seconds) break;
   }
   benchmark::ClearRegisteredBenchmarks();
-  if (work.enter) {
-    work.enter(runner::peer);  // back to libtorch's engine, as at the start
-  }
+  if (work.enter) work.enter(runner::peer);  // back to libtorch's engine, as at the start
   results best;
   for (const runner which : runners) {
     const auto found = times.series.find(name + "/" + name_of(which));
-    if (found != times.series.end()) {
-      best[which] = *std::min_element(found->second.begin(), found->second.end());
-    }
+    if (found != times.series.end()) best[which] = *std::min_element(found->second.begin(), found->second.end());
   }
   return best;
 }

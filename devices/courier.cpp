@@ -71,28 +71,20 @@ void courier::finish(std::chrono::steady_clock::time_point until) {
   shared_->finished = true;
   shared_->changed.notify_all();
   std::deque<send> late;
-  for (auto& each : shared_->parcels) {
-    if (auto how = std::exchange(each.how, nullptr)) {
-      late.push_back(std::move(how));
-    }
-  }
+  for (auto& each : shared_->parcels)
+    if (auto how = std::exchange(each.how, nullptr)) late.push_back(std::move(how));
   const bool stuck = shared_->at_device;
   lock.unlock();
-  if (thread_.joinable()) {
+  if (thread_.joinable())
     stuck ? thread_.detach() : thread_.join();  // before the late parcels: the thread may still send one that was in time
-  }
-  for (const auto& how : late) {
-    how(too_late());
-  }
+  for (const auto& how : late) how(too_late());
 }
 
 void courier::shared::run() {
   std::unique_lock lock(mutex);
   for (;;) {
     changed.wait(lock, [this] { return finished || !parcels.empty(); });
-    if (finished) {
-      return;
-    }
+    if (finished) return;
     auto& next = parcels.front();  // stays in its place while other threads post
     const auto failure = wait_for(next.what, lock);
     if (const auto how = std::exchange(next.how, nullptr)) {
@@ -134,9 +126,7 @@ void transfers::finish(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   finished_ = true;
   lock.unlock();
-  for (auto& [device, messenger] : couriers_) {
-    messenger.finish(until);
-  }
+  for (auto& [device, messenger] : couriers_) messenger.finish(until);
 }
 
 }  // namespace troupe::devices

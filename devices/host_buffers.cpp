@@ -28,9 +28,8 @@ struct host_buffers::shelf {
     buffer(buffer&&) = default;
     buffer& operator=(buffer&&) = default;
     ~buffer() {
-      if (memory && !is_over()) {
+      if (memory && !is_over())
         memory.release_context();  // leaks the memory: nobody knows when a late or failed device stops writing to it
-      }
     }
 
     // True if no transfer writes to the buffer any more.
@@ -65,20 +64,14 @@ host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(st
 // Takes the first idle buffer of that size that no transfer fills any more. Precondition: the lock is held.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
-  if (some == idle.end()) {
-    return false;
-  }
+  if (some == idle.end()) return false;
   auto& buffers = some->second;
   const auto first = std::find_if(buffers.begin(), buffers.end(), [](const buffer& each) { return each.is_over(); });
-  if (first == buffers.end()) {
-    return false;
-  }
+  if (first == buffers.end()) return false;
   found = std::move(*first);
   buffers.erase(first);
   used.idle -= bytes;
-  if (buffers.empty()) {
-    idle.erase(some);
-  }
+  if (buffers.empty()) idle.erase(some);
   return true;
 }
 
@@ -88,11 +81,10 @@ std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::siz
   std::vector<buffer> gone;
   for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {
     buffer found;
-    if (find_idle(std::prev(above)->first, found)) {
+    if (find_idle(std::prev(above)->first, found))
       gone.push_back(std::move(found));
-    } else {
+    else
       --above;  // transfers still fill all buffers of that size
-    }
   }
   return gone;
 }
@@ -105,9 +97,7 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
   {
     const std::lock_guard lock(shelf_->mutex);
     if (!shelf_->find_idle(bytes, *own)) {
-      if (shelf_->used.in_use + bytes <= shelf_->budget) {
-        gone = shelf_->make_room(bytes);
-      }
+      if (shelf_->used.in_use + bytes <= shelf_->budget) gone = shelf_->make_room(bytes);
       if (!shelf_->has_room(bytes)) {
         ++shelf_->used.refused;
         return at::empty_strided(like.sizes(), like.strides(), options);
@@ -117,9 +107,7 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
   }
   try {
     gone.clear();
-    if (!own->memory) {
-      own->memory = shelf_->locked_memory->allocate(bytes);
-    }
+    if (!own->memory) own->memory = shelf_->locked_memory->allocate(bytes);
     own->filled = std::move(filled);
     const auto let_go = [shelf = shelf_, own, bytes](void*) {
       const std::lock_guard lock(shelf->mutex);

@@ -8,9 +8,8 @@ namespace troupe::devices {
 
 std::optional<c10::DeviceType> accelerator_type() {
   const auto type = at::accelerator::getAccelerator();
-  if (!type || !c10::impl::hasDeviceGuardImpl(*type)) {
+  if (!type || !c10::impl::hasDeviceGuardImpl(*type))
     return std::nullopt;  // libtorch is built for the accelerator, but its kernels are not loaded
-  }
   return type;
 }
 
@@ -21,25 +20,19 @@ c10::DeviceIndex accelerator_count() {
 
 std::vector<c10::Device> present_devices() {
   std::vector<c10::Device> devices{c10::Device(c10::kCPU)};
-  for (c10::DeviceIndex index = 0; index < accelerator_count(); ++index) {
-    devices.emplace_back(*accelerator_type(), index);
-  }
+  for (c10::DeviceIndex index = 0; index < accelerator_count(); ++index) devices.emplace_back(*accelerator_type(), index);
   return devices;
 }
 
 bool is_present(c10::Device device) {
-  if (device.is_cpu()) {
-    return true;
-  }
+  if (device.is_cpu()) return true;
   const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
   return accelerator_type() == device.type() && index < accelerator_count();
 }
 
 std::string names_of_present_devices() {
   std::string names;
-  for (const auto& device : present_devices()) {
-    names += (names.empty() ? "" : ", ") + device.str();
-  }
+  for (const auto& device : present_devices()) names += (names.empty() ? "" : ", ") + device.str();
   return names;
 }
 

@@ -46,9 +46,7 @@ bool staged::ready() const {
 }
 
 void staged::wait() const {
-  for (const auto& each : events) {
-    each->synchronize();
-  }
+  for (const auto& each : events) each->synchronize();
 }
 
 bool is_stageable(const at::Tensor& tensor) {
@@ -61,9 +59,7 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
   staged result{std::move(tensors), {}, {}};
   for (std::size_t i = 0; i < result.tensors.size(); ++i) {
     at::Tensor& tensor = result.tensors[i];
-    if (!tensor.defined() || tensor.is_cpu() || !is_stageable(tensor)) {
-      continue;
-    }
+    if (!tensor.defined() || tensor.is_cpu() || !is_stageable(tensor)) continue;
     const c10::Device device = tensor.device();
     const c10::DeviceGuard guard(device);
     const c10::AutoGradMode no_grad(false);
@@ -82,9 +78,7 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
 
 host_buffers& staging::buffers(c10::DeviceType type) {
   const std::lock_guard lock(mutex_);
-  if (!buffers_) {
-    buffers_.emplace(type, budget_);
-  }
+  if (!buffers_) buffers_.emplace(type, budget_);
   return *buffers_;
 }
 
@@ -102,23 +96,16 @@ void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::De
     }
   }
   const c10::AutoGradMode no_grad(false);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i].is_cpu() && tensors.at(i).defined()) {
-      tensors[i] = moved(tensors[i], devices[i]);
-    }
-  }
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (!devices[i].is_cpu() && tensors.at(i).defined()) tensors[i] = moved(tensors[i], devices[i]);
 }
 
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges) {
   const c10::AutoGradMode no_grad(false);
   for (std::size_t i = 0; i < std::min(gradients.size(), edges.size()); ++i) {
-    if (!gradients[i].defined() || !edges[i].is_valid()) {
-      continue;
-    }
+    if (!gradients[i].defined() || !edges[i].is_valid()) continue;
     const c10::Device device = edges[i].function->input_metadata(edges[i].input_nr).device();
-    if (gradients[i].device() != device && is_present(device)) {
-      gradients[i] = moved(gradients[i], device);
-    }
+    if (gradients[i].device() != device && is_present(device)) gradients[i] = moved(gradients[i], device);
   }
 }
 

@@ -16,9 +16,8 @@ using engine::plan;
 namespace {
 
 void record_storage(const at::Tensor& tensor, const c10::Stream& stream) {
-  if (tensor.defined() && tensor.device() == stream.device() && tensor.has_storage()) {
+  if (tensor.defined() && tensor.device() == stream.device() && tensor.has_storage())
     c10::impl::VirtualGuardImpl(stream.device_type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
-  }
 }
 
 }  // namespace
@@ -49,9 +48,8 @@ streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), 
 
 void streams::begin() {
   callers_.clear();
-  for (c10::DeviceIndex index = 0; index < accelerator_.deviceCount(); ++index) {
+  for (c10::DeviceIndex index = 0; index < accelerator_.deviceCount(); ++index)
     callers_.push_back(accelerator_.getStream({accelerator_.type(), index}));
-  }
 }
 
 void streams::end() {
@@ -59,9 +57,7 @@ void streams::end() {
   made_.clear();
   for (const c10::Stream& stream : std::exchange(used_, {})) {
     const c10::Stream& callers = callers_.at(static_cast<std::size_t>(stream.device_index()));
-    if (callers != stream) {
-      now(stream)->block(callers);
-    }
+    if (callers != stream) now(stream)->block(callers);
   }
   made_.clear();
 }
@@ -69,23 +65,18 @@ void streams::end() {
 void streams::enter(const plan::vertex& function) {
   made_.clear();
   if (const auto stream = function.function->stream()) {
-    if (std::find(used_.begin(), used_.end(), *stream) == used_.end()) {
-      used_.push_back(*stream);
-    }
+    if (std::find(used_.begin(), used_.end(), *stream) == used_.end()) used_.push_back(*stream);
     entered_.emplace(*stream);
   }
-  for (std::uint32_t slot = function.first_slot; slot < function.first_slot + function.slot_count; ++slot) {
+  for (std::uint32_t slot = function.first_slot; slot < function.first_slot + function.slot_count; ++slot)
     await(arrivals_[slot]);
-  }
 }
 
 void streams::leave() noexcept { entered_.reset(); }
 
 // The stream on which a function reads and writes its tensors of a device.
 std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c10::Device device) const {
-  if (device.type() != accelerator_.type()) {
-    return std::nullopt;
-  }
+  if (device.type() != accelerator_.type()) return std::nullopt;
   const auto own = function.stream();
   return own && own->device() == device ? own : callers_.at(static_cast<std::size_t>(device.index()));
 }
@@ -93,9 +84,7 @@ std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c
 // An event behind everything that the entered function has queued. One event per stream serves all outputs of the function.
 streams::event streams::now(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
-  if (known != made_.end()) {
-    return known->second;
-  }
+  if (known != made_.end()) return known->second;
   auto made = std::make_shared<c10::Event>(accelerator_.type());
   made->record(stream);
   made_.emplace_back(stream, made);
@@ -114,17 +103,11 @@ bool streams::may_be_read_elsewhere(const at::Tensor& value) const {
 }
 
 void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) {
-  if (!value.defined()) {
-    return;
-  }
+  if (!value.defined()) return;
   const auto use = in_effect(*consumer.function, value.device());
-  if (!use) {
-    return engine::accumulate(buffer, std::move(value));
-  }
+  if (!use) return engine::accumulate(buffer, std::move(value));
   const c10::Stream making = accelerator_.getStream(value.device());
-  if (making != *use) {
-    record_use(value, *use);
-  }
+  if (making != *use) record_use(value, *use);
   arrival& input = arrivals_[slot];
   if (!buffer.defined()) {
     input.shared = may_be_read_elsewhere(value);
@@ -135,9 +118,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
     return engine::accumulate(buffer, std::move(value));
   }
   await(input);
-  if (making != *use) {
-    now(making)->block(*use);
-  }
+  if (making != *use) now(making)->block(*use);
   const c10::StreamGuard there(*use);
   const at::Tensor held =
     input.shared ? buffer : at::Tensor();  // a second reference, so that accumulate() does not add in place
@@ -147,9 +128,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
 
 void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) {
   const auto use = value.defined() ? in_effect(*consumer.function, value.device()) : std::nullopt;
-  if (!use) {
-    return sum();
-  }
+  if (!use) return sum();
   const c10::Stream making = accelerator_.getStream(value.device());
   if (may_be_read_elsewhere(value)) {
     value = value.clone();
@@ -167,9 +146,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
 void streams::give_to_caller(const at::Tensor& result) {
   if (result.defined() && result.device().type() == accelerator_.type()) {
     const c10::Stream& callers = callers_.at(static_cast<std::size_t>(result.device().index()));
-    if (callers != accelerator_.getStream(result.device())) {
-      record_use(result, callers);
-    }
+    if (callers != accelerator_.getStream(result.device())) record_use(result, callers);
   }
 }
 
@@ -183,9 +160,7 @@ std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
                        [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
   };
   constexpr std::size_t few = 16;  // this many functions are checked faster than the list of accelerators
-  if (graph.vertices.size() <= few && !any()) {
-    return nullptr;
-  }
+  if (graph.vertices.size() <= few && !any()) return nullptr;
   const auto type = devices::accelerator_type();
   return type && any() ? std::make_unique<devices::streams>(graph, *type) : nullptr;
 }

@@ -56,9 +56,7 @@ class made_by {
 void check_for_nan(Node& function, const variable_list& outputs) {
   c10::AutoGradMode no_grad(false);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].defined()) {
-      continue;
-    }
+    if (!outputs[i].defined()) continue;
     const c10::OptionalDeviceGuard device(outputs[i].device());
     TORCH_CHECK(!at::isnan(outputs[i])._is_any_true().item<bool>(), "Function '", function.name(),
                 "' returned nan values in its ", i, "th output.");
@@ -75,27 +73,19 @@ void adopt_outputs(Node& parent, std::uint64_t made_from, const variable_list& o
       open.push_back(function);
     }
   };
-  for (const at::Tensor& output : outputs) {
-    if (output.defined()) {
-      visit(output.grad_fn().get());
-    }
-  }
+  for (const at::Tensor& output : outputs)
+    if (output.defined()) visit(output.grad_fn().get());
   while (!open.empty()) {
     const Node& at = *open.back();
     open.pop_back();
-    for (const auto& edge : at.next_edges()) {
-      visit(edge.function.get());
-    }
+    for (const auto& edge : at.next_edges()) visit(edge.function.get());
   }
 }
 
 void adopt_functions(Node& parent, std::uint64_t made_from, const plan& graph) {
   const made_by made(parent, made_from);
-  for (const plan::vertex& each : graph.vertices) {
-    if (made(*each.function)) {
-      each.function->metadata()->assign_parent(parent.getptr());
-    }
-  }
+  for (const plan::vertex& each : graph.vertices)
+    if (made(*each.function)) each.function->metadata()->assign_parent(parent.getptr());
 }
 
 std::string print_trace(Node& function) {

@@ -22,13 +22,9 @@ torch::autograd::edge_list input_edges(const std::vector<at::Tensor>& inputs, bo
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& input = inputs[i];
     TORCH_CHECK(input.defined() && input.requires_grad(), "troupe: input ", i, " of the pass does not require grad");
-    if (retain) {
-      input.retain_grad();
-    }
+    if (retain) input.retain_grad();
     auto function = input.grad_fn();
-    if (!function) {
-      function = torch::autograd::impl::try_get_grad_accumulator(input);
-    }
+    if (!function) function = torch::autograd::impl::try_get_grad_accumulator(input);
     if (!function) {
       // No graph uses this leaf, so no path leads to it. A function that nothing reaches stands for it.
       function = engine::make_node<torch::autograd::Identity>();

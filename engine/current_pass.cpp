@@ -26,16 +26,12 @@ void queue_callback(std::function<void()> callback) {
 std::int64_t current_pass_id() {
   static std::atomic<std::int64_t> next{0};
   running_pass* const pass = running_pass::innermost();
-  if (pass == nullptr) {
-    return -1;
-  }
+  if (pass == nullptr) return -1;
   std::atomic<std::int64_t>& known = pass->notes().id;
   std::int64_t id = known.load(std::memory_order_relaxed);
   if (id < 0) {
     const std::int64_t drawn = next.fetch_add(1, std::memory_order_relaxed);
-    if (known.compare_exchange_strong(id, drawn, std::memory_order_relaxed)) {
-      id = drawn;
-    }
+    if (known.compare_exchange_strong(id, drawn, std::memory_order_relaxed)) id = drawn;
   }
   return id;
 }
@@ -49,9 +45,7 @@ std::vector<Node*> current_pass_functions() {
   std::vector<Node*> functions;
   if (const running_pass* const pass = running_pass::innermost()) {
     functions.reserve(pass->graph().vertices.size());
-    for (const plan::vertex& each : pass->graph().vertices) {
-      functions.push_back(each.function);
-    }
+    for (const plan::vertex& each : pass->graph().vertices) functions.push_back(each.function);
   }
   return functions;
 }
@@ -60,18 +54,14 @@ std::vector<Node*> current_pass_order() {
   std::vector<Node*> functions;
   if (const running_pass* const pass = running_pass::innermost()) {
     const plan& graph = pass->graph();
-    for (const std::uint32_t index : engine::serial_order(graph)) {
-      functions.push_back(graph.vertices[index].function);
-    }
+    for (const std::uint32_t index : engine::serial_order(graph)) functions.push_back(graph.vertices[index].function);
   }
   return functions;
 }
 
 bool current_pass_executes(const Node& function) {
   const running_pass* const pass = running_pass::innermost();
-  if (pass == nullptr) {
-    return true;
-  }
+  if (pass == nullptr) return true;
   const std::uint32_t index = pass->graph().find(function);
   return index != plan::none && pass->graph().vertices[index].executes();
 }

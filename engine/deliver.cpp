@@ -29,9 +29,7 @@ std::string shapes_of(const variable_list& gradients) {
 
 void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients) {
   auto& self = *implementation_;
-  if (self.abandoned) {
-    return;
-  }
+  if (self.abandoned) return;
   const send_backward& send = *self.settings.sends.at(index).function;
   TORCH_CHECK(self.deliveries[index] == implementation::delivery::waiting, "troupe::send_backward of message ",
               describe(send.message), ": its gradients were delivered or dropped before");
@@ -52,9 +50,7 @@ program_place graph_task::place_of_delivery(std::size_t index) const {
 
 void graph_task::drop(std::size_t index) {
   auto& self = *implementation_;
-  if (self.abandoned) {
-    return;
-  }
+  if (self.abandoned) return;
   TORCH_CHECK(self.deliveries.at(index) == implementation::delivery::waiting, "troupe::send_backward of message ",
               describe(self.settings.sends[index].function->message), ": its gradients were delivered or dropped before");
   self.deliveries[index] = implementation::delivery::dropped;
@@ -71,31 +67,23 @@ void graph_task::implementation::skip_outputs(std::uint32_t source) {
     never.pop_back();
     for (std::uint32_t i = from.first_edge; i < from.first_edge + from.edge_count; ++i) {
       const std::uint32_t to = graph.edges[i].vertex;
-      if (to == plan::none) {
-        continue;
-      }
+      if (to == plan::none) continue;
       sums->skip(i);
       plan::vertex& next = graph.vertices[to];
-      if (--next.missing == 0) {
-        next.reached ? push(to) : never.push_back(to);
-      }
+      if (--next.missing == 0) next.reached ? push(to) : never.push_back(to);
     }
   }
 }
 
 std::vector<message_id> graph_task::reach_from_roots() {
   std::vector<std::uint32_t> start;
-  for (const plan::edge& root : implementation_->graph.roots) {
-    start.push_back(root.vertex);
-  }
+  for (const plan::edge& root : implementation_->graph.roots) start.push_back(root.vertex);
   return implementation_->reach(implementation_->graph, std::move(start));
 }
 
 std::vector<message_id> graph_task::reach_from_sends(const std::vector<std::size_t>& sends) {
   std::vector<std::uint32_t> start;
-  for (const std::size_t send : sends) {
-    start.push_back(implementation_->graph.sends.at(send));
-  }
+  for (const std::size_t send : sends) start.push_back(implementation_->graph.sends.at(send));
   return implementation_->reach(implementation_->graph, std::move(start));
 }
 

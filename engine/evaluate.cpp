@@ -28,24 +28,18 @@ namespace {
 // handles.
 bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradient) {
   if (wanted.was_default_constructed() || wanted.is_nested_tensor() || wanted.is_tensor_subclass() ||
-      wanted.layout() != at::kStrided || wanted.dtype() != gradient.dtype() || wanted.grad_dtype() != gradient.scalar_type()) {
+      wanted.layout() != at::kStrided || wanted.dtype() != gradient.dtype() || wanted.grad_dtype() != gradient.scalar_type())
     return false;
-  }
   const at::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
   if (impl.is_python_dispatch() || impl.has_symbolic_sizes_strides() || gradient.is_nested() || impl.layout() != at::kStrided ||
-      impl.device() != wanted.device()) {
+      impl.device() != wanted.device())
     return false;
-  }
   const c10::SymIntArrayRef shape = wanted.shape_as_dim_vector();
   const at::IntArrayRef sizes = gradient.sizes();
-  if (shape.size() != sizes.size()) {
-    return false;
-  }
+  if (shape.size() != sizes.size()) return false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto length = shape[i].maybe_as_int();
-    if (!length || *length != sizes[i]) {
-      return false;
-    }
+    if (!length || *length != sizes[i]) return false;
   }
   return true;
 }
@@ -53,27 +47,18 @@ bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradie
 // libtorch's functions ask which outputs a pass uses and compute no others. The unused outputs of all other functions are
 // dropped here.
 void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* next) {
-  for (std::size_t i = 0; i < std::min(outputs.size(), edges); ++i) {
-    if (next[i].vertex == plan::none) {
-      outputs[i].reset();
-    }
-  }
+  for (std::size_t i = 0; i < std::min(outputs.size(), edges); ++i)
+    if (next[i].vertex == plan::none) outputs[i].reset();
 }
 
 void accumulate_in(gradient_table& leaves, AccumulateGrad& function, variable_list& inputs) {
-  if (!inputs[0].defined()) {
-    return;
-  }
+  if (!inputs[0].defined()) return;
   TORCH_CHECK(function.variable.grad_fn() == nullptr, "leaf variable has been moved into the graph interior");
-  if (function.variable.requires_grad()) {
-    leaves.accumulate(function.variable, std::move(inputs[0]));
-  }
+  if (function.variable.requires_grad()) leaves.accumulate(function.variable, std::move(inputs[0]));
 }
 
 void inspect(const pass_notes& notes, Node& function, const variable_list& outputs) {
-  if (AnomalyMode::should_check_nan()) {
-    check_for_nan(function, outputs);
-  }
+  if (AnomalyMode::should_check_nan()) check_for_nan(function, outputs);
   adopt_outputs(function, notes.made_from, outputs);
 }
 
@@ -96,21 +81,13 @@ void validate(const edge_list& edges, variable_list& gradients,
     const auto& edge = edges[i];
     all_fit = !edge.is_valid() || !gradients[i].defined() || fits(edge.function->input_metadata(edge.input_nr), gradients[i]);
   }
-  if (!all_fit) {
-    torch::autograd::validate_outputs(edges, gradients, describe);
-  }
+  if (!all_fit) torch::autograd::validate_outputs(edges, gradients, describe);
 }
 
 variable_list evaluation::operator()(Node& function, variable_list& inputs, const plan::edge* next) const {
-  if (has_tensor_hooks(function)) {
-    call_tensor_hooks(function, inputs);
-  }
-  if (!function.pre_hooks().empty()) {
-    call_pre_hooks(function, inputs);
-  }
-  if (!keep_graph) {
-    function.will_release_variables();
-  }
+  if (has_tensor_hooks(function)) call_tensor_hooks(function, inputs);
+  if (!function.pre_hooks().empty()) call_pre_hooks(function, inputs);
+  if (!keep_graph) function.will_release_variables();
   variable_list outputs;
   if (!function.post_hooks().empty()) {
     // The post-hooks need the inputs afterwards, so two lists hold them. libtorch's accumulation function expects this second
@@ -122,21 +99,13 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
     inputs.clear();  // If the function adds a post-hook while it runs, the hook gets no inputs, as in libtorch.
   }
   const bool has_post_hooks = !function.post_hooks().empty();
-  if (pruned && !has_post_hooks) {
-    drop_unwanted(outputs, function.num_outputs(), next);
-  }
+  if (pruned && !has_post_hooks) drop_unwanted(outputs, function.num_outputs(), next);
   validate(function.next_edges(), outputs,
            [&](const std::string& reason) { return "Function " + function.name() + " returned an " + reason; });
-  if (has_post_hooks) {
-    call_post_hooks(function, outputs, inputs);
-  }
+  if (has_post_hooks) call_post_hooks(function, outputs, inputs);
   inputs.clear();
-  if (!keep_graph) {
-    function.release_variables();
-  }
-  if (anomaly != nullptr) {
-    inspect(*anomaly, function, outputs);
-  }
+  if (!keep_graph) function.release_variables();
+  if (anomaly != nullptr) inspect(*anomaly, function, outputs);
   return outputs;
 }
 

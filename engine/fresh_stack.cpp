@@ -22,25 +22,16 @@ class current_streams {
   current_streams() {
     for (const auto& entry : c10::impl::device_guard_impl_registry) {
       const c10::impl::DeviceGuardImplInterface* const device = entry.load();
-      if (device == nullptr || device->type() == c10::DeviceType::CPU || device->type() == c10::DeviceType::Meta) {
-        continue;
-      }
-      for (c10::DeviceIndex i = 0; i < device->deviceCount(); ++i) {
+      if (device == nullptr || device->type() == c10::DeviceType::CPU || device->type() == c10::DeviceType::Meta) continue;
+      for (c10::DeviceIndex i = 0; i < device->deviceCount(); ++i)
         streams_.push_back({device, device->getStream({device->type(), i})});
-      }
-      if (device->deviceCount() > 0) {
-        devices_.push_back({device, device->getDevice()});
-      }
+      if (device->deviceCount() > 0) devices_.push_back({device, device->getDevice()});
     }
   }
 
   void set() const {
-    for (const auto& [device, stream] : streams_) {
-      device->exchangeStream(stream);
-    }
-    for (const auto& [device, current] : devices_) {
-      device->setDevice(current);
-    }
+    for (const auto& [device, stream] : streams_) device->exchangeStream(stream);
+    for (const auto& [device, current] : devices_) device->setDevice(current);
   }
 
  private:

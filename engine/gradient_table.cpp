@@ -18,9 +18,7 @@ bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() 
 // True if nothing else refers to the gradient or its storage. A reader on another thread may have dropped its reference just
 // now: dropping the two references made here orders later writes after that reader's reads.
 bool is_ours_alone(const at::Tensor& gradient) {
-  if (!gradient.has_storage()) {
-    return false;  // the parts of sparse and opaque tensors have owners of their own
-  }
+  if (!gradient.has_storage()) return false;  // the parts of sparse and opaque tensors have owners of their own
   const at::Tensor handle = gradient;
   const c10::Storage memory = gradient.storage();
   return handle.use_count() == 2 && memory.use_count() == 2;
@@ -35,9 +33,7 @@ at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
 }  // namespace
 
 void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
-  if (!gradient.defined()) {
-    return;
-  }
+  if (!gradient.defined()) return;
   entry& found = entries_.try_emplace(leaf.unsafeGetTensorImpl(), entry{leaf, {}}).first->second;
   if (!found.gradient.defined() && shares_storage(gradient) && gradient.layout() == at::kStrided && !gradient.is_nested()) {
     found.gradient = torch::autograd::utils::clone_obey_contract(gradient, leaf);
@@ -55,9 +51,7 @@ void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
 void gradient_table::merge(gradient_table&& other) {
   for (auto& [key, theirs] : other.entries_) {
     const auto [entry, fresh] = entries_.try_emplace(key, std::move(theirs));
-    if (!fresh) {
-      accumulate(entry->second.leaf, std::move(theirs.gradient));
-    }
+    if (!fresh) accumulate(entry->second.leaf, std::move(theirs.gradient));
   }
   other.entries_.clear();
 }

@@ -49,15 +49,12 @@ void graph_task::implementation::seed() {
     }
     plan::vertex& root = graph.vertices[to.vertex];
     at::Tensor& slot = slots.at(root.first_slot + to.input);
-    if (streams) {
+    if (streams)
       streams->add(root, root.first_slot + to.input, slot, std::move(settings.root_gradients[i]));
-    } else {
+    else
       accumulate(slot, std::move(settings.root_gradients[i]));
-    }
     root.reached = true;
-    if (--root.missing == 0) {
-      push(to.vertex);
-    }
+    if (--root.missing == 0) push(to.vertex);
   }
 }
 
@@ -81,9 +78,7 @@ bool graph_task::implementation::prepare(std::uint32_t index) {
     return false;
   }
   take_inputs(vertex);
-  if ((vertex.marks & plan::captured) != 0) {
-    capture(index);
-  }
+  if ((vertex.marks & plan::captured) != 0) capture(index);
   if ((vertex.marks & plan::needed) == 0) {
     inputs.clear();
     return false;
@@ -92,9 +87,7 @@ bool graph_task::implementation::prepare(std::uint32_t index) {
 }
 
 void graph_task::implementation::step(std::uint32_t index) {
-  if (!prepare(index)) {
-    return;
-  }
+  if (!prepare(index)) return;
   const plan::vertex& vertex = graph.vertices[index];
   variable_list outputs = evaluate(*vertex.function, inputs, graph.edges.data() + vertex.first_edge);
   sums ? distribute<true>(vertex, outputs) : distribute<false>(vertex, outputs);
@@ -103,9 +96,7 @@ void graph_task::implementation::step(std::uint32_t index) {
 void graph_task::implementation::take_inputs(const plan::vertex& vertex) {
   inputs.clear();
   for (std::uint32_t slot = vertex.first_slot; slot < vertex.first_slot + vertex.slot_count; ++slot) {
-    if (sums) {
-      sums->settle(slot, slots[slot]);
-    }
+    if (sums) sums->settle(slot, slots[slot]);
     inputs.push_back(std::move(slots[slot]));
   }
 }
@@ -119,21 +110,14 @@ void graph_task::implementation::capture(std::uint32_t index) {
                                [](const plan::capture& a, std::uint32_t b) { return a.vertex < b; });
   for (; each != graph.captures.end() && each->vertex == index; ++each) {
     captures[each->output] = inputs.at(each->input);
-    if (!settings.capture_hooks.empty()) {
-      call_capture_hooks(each->output);
-    }
-    if (streams) {
-      streams->give_to_caller(captures[each->output]);
-    }
+    if (!settings.capture_hooks.empty()) call_capture_hooks(each->output);
+    if (streams) streams->give_to_caller(captures[each->output]);
   }
 }
 
 void graph_task::implementation::call_capture_hooks(std::size_t output) {
-  for (const capture_hook& hook : settings.capture_hooks) {
-    if (hook.input == output) {
-      captures[output] = hook.call(captures[output]);
-    }
-  }
+  for (const capture_hook& hook : settings.capture_hooks)
+    if (hook.input == output) captures[output] = hook.call(captures[output]);
 }
 
 template <bool Ordered>
@@ -144,9 +128,7 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
   }
   for (std::uint32_t i = 0; i < from.edge_count; ++i) {
     const plan::edge to = graph.edges[from.first_edge + i];
-    if (to.vertex == plan::none) {
-      continue;
-    }
+    if (to.vertex == plan::none) continue;
     plan::vertex& next = graph.vertices[to.vertex];
     TORCH_CHECK(to.input < next.slot_count, "troupe: an edge of ", from.function->name(), " leads to input ", to.input, " of ",
                 next.function->name(), ", which has ", next.slot_count);
@@ -159,9 +141,7 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
     } else {
       accumulate(slots[slot], std::move(outputs[i]));
     }
-    if (--next.missing == 0) {
-      push(to.vertex);
-    }
+    if (--next.missing == 0) push(to.vertex);
   }
 }
 
@@ -182,9 +162,7 @@ void graph_task::implementation::step_on_stream(std::uint32_t index) {
   const plan::vertex& vertex = graph.vertices[index];
   const entered_stream entered(*streams, vertex);
   step(index);
-  if (vertex.edge_count == 0) {
-    give_leaf_to_caller(*vertex.function);
-  }
+  if (vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
 }
 
 // For a pass that creates a graph over several nodes: finds, for each vertex, the function that gives it its last gradient.
@@ -221,9 +199,7 @@ void graph_task::implementation::note_producers() {
 // The program place of everything that is recorded while the function runs.
 program_place graph_task::implementation::place_while_running(std::uint32_t index) const {
   const torch::autograd::Node& function = *graph.vertices[index].function;
-  if (function.sequence_nr() != recording_order::last) {
-    return settings.recorder->place_of(order->key(function));
-  }
+  if (function.sequence_nr() != recording_order::last) return settings.recorder->place_of(order->key(function));
   // In one process, the accumulation function of a leaf runs right after the last function that gives it a gradient.
   const std::uint32_t before = last_producer[index];
   program_place place =
@@ -235,15 +211,12 @@ program_place graph_task::implementation::place_while_running(std::uint32_t inde
 void graph_task::implementation::step_recorded(std::uint32_t index, bool watched) {
   const std::uint64_t from = at::sequence_number::peek();
   watched ? step_watched(index) : streams ? step_on_stream(index) : step(index);
-  if (at::sequence_number::peek() > from) {
-    settings.recorder->note(from, place_while_running(index));
-  }
+  if (at::sequence_number::peek() > from) settings.recorder->note(from, place_while_running(index));
 }
 
 void graph_task::implementation::give_leaf_to_caller(torch::autograd::Node& function) {
-  if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(&function)) {
+  if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(&function))
     streams->give_to_caller(settings.leaves != nullptr ? settings.leaves->find(leaf->variable) : leaf->variable.grad());
-  }
 }
 
 template <bool Ordered>
@@ -265,9 +238,7 @@ void graph_task::implementation::abandon() noexcept {
   slots.clear();
   delivered.clear();
   settings.root_gradients.clear();
-  if (sums) {
-    sums->clear();
-  }
+  if (sums) sums->clear();
 }
 
 void graph_task::implementation::fail(std::uint32_t index) {
@@ -277,9 +248,7 @@ void graph_task::implementation::fail(std::uint32_t index) {
     failed = function.name();
     if (torch::autograd::AnomalyMode::is_enabled()) {
       trace = print_trace(function);
-      if (const auto* made = order ? order->find(function) : nullptr) {
-        calls = made->calls;
-      }
+      if (const auto* made = order ? order->find(function) : nullptr) calls = made->calls;
     }
   }
 }
@@ -291,19 +260,15 @@ graph_task& graph_task::operator=(graph_task&&) noexcept = default;
 
 void graph_task::run(const std::atomic<bool>* stop) {
   auto& self = *implementation_;
-  if (self.abandoned) {
-    return;
-  }
+  if (self.abandoned) return;
   if (torch::autograd::AnomalyMode::is_enabled()) {
-    if (auto* outer = running_pass::innermost(); outer != nullptr && outer->current_function() != nullptr) {
+    if (auto* outer = running_pass::innermost(); outer != nullptr && outer->current_function() != nullptr)
       adopt_functions(*outer->current_function(), outer->notes().made_from, self.graph);
-    }
   }
-  if (!self.settings.in_libtorch_task && running_pass::depth_of_stack() >= most_passes_on_a_stack) {
+  if (!self.settings.in_libtorch_task && running_pass::depth_of_stack() >= most_passes_on_a_stack)
     on_fresh_stack([&] { self.run_here(stop); });
-  } else {
+  else
     self.run_here(stop);
-  }
 }
 
 void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
@@ -311,18 +276,14 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
   std::optional<c10::WarningUtils::WarningHandlerGuard> relayed;
   if (home_state && home != std::this_thread::get_id()) {
     as_at_home.emplace(*home_state);
-    if (settings.warnings != nullptr) {
-      relayed.emplace(settings.warnings);
-    }
+    if (settings.warnings != nullptr) relayed.emplace(settings.warnings);
   }
   if (needs_libtorch_task()) {
     auto later = inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] {
       run_shown(stop);
       return !abandoned && waiting == 0;
     });
-    for (auto& each : later) {
-      notes.queue(std::move(each));
-    }
+    for (auto& each : later) notes.queue(std::move(each));
   } else {
     run_shown(stop);
   }
@@ -332,9 +293,7 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
 // such a task. A pass that uses all outputs needs one only inside another pass, because its functions would otherwise get the
 // answers for that outer pass.
 bool graph_task::implementation::needs_libtorch_task() const {
-  if (settings.in_libtorch_task || graph.leaves_out_outputs) {
-    return !settings.in_libtorch_task;
-  }
+  if (settings.in_libtorch_task || graph.leaves_out_outputs) return !settings.in_libtorch_task;
   const auto* around = torch::autograd::get_current_graph_task_exec_info();
   return around != nullptr && !around->empty();
 }
@@ -354,9 +313,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
     }
   } catch (c10::Error& error) {
     fail(running);
-    if (!trace.empty()) {
-      error.add_context(trace);
-    }
+    if (!trace.empty()) error.add_context(trace);
     throw;
   } catch (...) {
     fail(running);
@@ -366,9 +323,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
 
 void graph_task::implementation::run_in_order(const std::atomic<bool>* stop) {
   const pass_streams in_order(streams.get());
-  if (!seeded) {
-    seed();
-  }
+  if (!seeded) seed();
   run_ready(stop);
   running = plan::none;
 }
@@ -387,44 +342,35 @@ void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
 
 void graph_task::implementation::run_serially(const std::atomic<bool>* stop, bool watched) {
   while (!ready.empty()) {
-    if (stopped(stop)) {
-      return;
-    }
+    if (stopped(stop)) return;
     running = ready.pop();
     ++begun;
-    if (!producers.empty()) {
+    if (!producers.empty())
       step_recorded(running, watched);
-    } else if (watched) {
+    else if (watched)
       step_watched(running);
-    } else if (streams) {
+    else if (streams)
       step_on_stream(running);
-    } else {
+    else
       step(running);
-    }
     thread_state->restore();
   }
 }
 
 bool graph_task::implementation::stopped(const std::atomic<bool>* stop) {
-  if (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
-    return false;
-  }
+  if (stop == nullptr || !stop->load(std::memory_order_relaxed)) return false;
   abandon();
   return true;
 }
 
 // A function in a cycle waits for itself. The error text begins with the words of libtorch's.
 void graph_task::implementation::check_all_ran() {
-  if (begun == graph.vertices.size()) {
-    return;
-  }
+  if (begun == graph.vertices.size()) return;
   const auto waits = [this](const plan::vertex& each) {
     return each.missing > 0 && each.executes() && (each.reached || settings.sends.empty());
   };
   const auto found = std::find_if(graph.vertices.begin(), graph.vertices.end(), waits);
-  if (found == graph.vertices.end()) {
-    return;
-  }
+  if (found == graph.vertices.end()) return;
   running = static_cast<std::uint32_t>(found - graph.vertices.begin());
   TORCH_CHECK(false, "could not compute gradients for some functions: '", found->function->name(), "' still waits for ",
               found->missing, found->missing == 1 ? " gradient" : " gradients",

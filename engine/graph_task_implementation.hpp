@@ -39,20 +39,14 @@ struct graph_task::implementation {
         evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
-    if (!settings.recordings.empty()) {
-      order.emplace(std::move(settings.recordings));
-    }
+    if (!settings.recordings.empty()) order.emplace(std::move(settings.recordings));
     graph.build(settings.roots, settings.sends, settings.inputs, settings.capture, order ? &*order : nullptr);
     slots.resize(graph.slot_count);
     streams = make_stream_order(graph);
     validate(settings.roots, settings.root_gradients,
              [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
-    if (!settings.sends.empty()) {
-      sums.emplace(graph);
-    }
-    if (settings.recorder != nullptr && settings.create_graph && order) {
-      note_producers();
-    }
+    if (!settings.sends.empty()) sums.emplace(graph);
+    if (settings.recorder != nullptr && settings.create_graph && order) note_producers();
     if (!settings.one_thread) {
       home = std::this_thread::get_id();
       home_state = std::make_unique<at::ThreadLocalState>();

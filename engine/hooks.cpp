@@ -20,17 +20,12 @@ namespace {
 template <class Hooks, class Call>
 void call_each(const Hooks& hooks, Call call) {
   c10::SmallVector<typename Hooks::value_type::pointer, 8> at_first;
-  for (const auto& hook : hooks) {
-    if (hook) {
-      at_first.push_back(hook.get());
-    }
-  }
+  for (const auto& hook : hooks)
+    if (hook) at_first.push_back(hook.get());
   for (std::size_t i = 0; i < at_first.size(); ++i) {
     const auto is_this = [&](const auto& hook) { return hook.get() == at_first[i]; };
     // The hook is usually still at its index.
-    if ((i < hooks.size() && is_this(hooks[i])) || std::any_of(hooks.begin(), hooks.end(), is_this)) {
-      call(*at_first[i]);
-    }
+    if ((i < hooks.size() && is_this(hooks[i])) || std::any_of(hooks.begin(), hooks.end(), is_this)) call(*at_first[i]);
   }
 }
 
@@ -39,23 +34,16 @@ void call_retained(Node& function, variable_list& inputs) {
   const auto& hooks = function.retains_grad_hooks();
   std::vector<std::size_t> indices;
   indices.reserve(hooks.size());
-  for (const auto& [index, hook] : hooks) {
-    indices.push_back(index);
-  }
-  for (const std::size_t index : indices) {
-    if (const auto found = hooks.find(index); found != hooks.end() && found->second) {
-      inputs = (*found->second)(inputs);
-    }
-  }
+  for (const auto& [index, hook] : hooks) indices.push_back(index);
+  for (const std::size_t index : indices)
+    if (const auto found = hooks.find(index); found != hooks.end() && found->second) inputs = (*found->second)(inputs);
 }
 
 }  // namespace
 
 void call_tensor_hooks(Node& function, variable_list& inputs) {
   call_each(function.tensor_pre_hooks(), [&](auto& hook) { inputs = hook(inputs); });
-  if (!function.retains_grad_hooks().empty()) {
-    call_retained(function, inputs);
-  }
+  if (!function.retains_grad_hooks().empty()) call_retained(function, inputs);
 }
 
 void call_pre_hooks(Node& function, variable_list& inputs) {

@@ -13,9 +13,7 @@ namespace troupe::engine {
 namespace {
 
 bool is_ours_to_change(const at::Tensor& tensor) {
-  if (at::isTensorSubclassLike(tensor) || tensor._is_zerotensor() || tensor.is_nested() || !tensor.has_storage()) {
-    return false;
-  }
+  if (at::isTensorSubclassLike(tensor) || tensor._is_zerotensor() || tensor.is_nested() || !tensor.has_storage()) return false;
   const std::size_t cached = at::caching::is_cached_tensor(tensor) ? 1 : 0;
   return tensor.is_non_overlapping_and_dense() && tensor.use_count() <= 1 + cached && tensor.storage().use_count() == 1;
 }
@@ -23,9 +21,7 @@ bool is_ours_to_change(const at::Tensor& tensor) {
 }  // namespace
 
 void accumulate(at::Tensor& buffer, at::Tensor&& value) {
-  if (!value.defined()) {
-    return;
-  }
+  if (!value.defined()) return;
   if (!buffer.defined()) {
     buffer = std::move(value);
     return;
@@ -34,11 +30,10 @@ void accumulate(at::Tensor& buffer, at::Tensor&& value) {
     buffer = buffer.is_sparse() && !value.is_sparse() ? value + buffer : buffer + value;
   } else if (buffer.is_sparse() || buffer.is_sparse_csr()) {
     // The dense operand has to come first.
-    if (is_ours_to_change(value)) {
+    if (is_ours_to_change(value))
       buffer = value.add_(buffer);
-    } else {
+    else
       buffer = value + buffer;
-    }
   } else if (is_ours_to_change(buffer) && !at::isTensorSubclassLike(value)) {
     buffer.add_(value);
   } else {

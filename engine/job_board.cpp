@@ -41,9 +41,7 @@ struct job_board::state {
 };
 
 std::unique_ptr<job> job_board::state::begin() {
-  if (waiting.empty()) {
-    return nullptr;
-  }
+  if (waiting.empty()) return nullptr;
   std::unique_ptr<job> next = std::move(waiting.front());
   waiting.pop_front();
   waiting_count.store(waiting.size(), std::memory_order_relaxed);
@@ -66,12 +64,8 @@ bool job_board::state::more_soon() {
   constexpr std::chrono::microseconds patience{50};
   const auto until = clock::now() + patience;
   while (!closed.load(std::memory_order_relaxed)) {
-    if (waiting_count.load(std::memory_order_relaxed) > 0) {
-      return true;
-    }
-    if (clock::now() > until) {
-      return false;
-    }
+    if (waiting_count.load(std::memory_order_relaxed) > 0) return true;
+    if (clock::now() > until) return false;
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
@@ -90,18 +84,14 @@ void job_board::state::work() {
       lock.unlock();
       const bool more = more_soon();
       lock.lock();
-      if (!more && waiting.empty()) {
-        break;
-      }
+      if (!more && waiting.empty()) break;
       continue;
     }
     ++running;
     lock.unlock();
     {
       const at::ThreadLocalStateGuard as_in_the_pass(thread_state);
-      if (at::get_num_threads() != threads) {
-        at::set_num_threads(threads);
-      }
+      if (at::get_num_threads() != threads) at::set_num_threads(threads);
       std::fesetenv(&rounding);
       perform(*next);
       std::fesetenv(&rounding_here);
@@ -135,15 +125,11 @@ void job_board::add(std::unique_ptr<job> next) {
     call = state_->visits < workers_.count();
     state_->visits += call ? 1 : 0;
   }
-  if (call) {
-    workers_.post([board = state_] { board->work(); });
-  }
+  if (call) workers_.post([board = state_] { board->work(); });
 }
 
 std::vector<std::unique_ptr<job>> job_board::collect() {
-  if (state_->done_count.load(std::memory_order_acquire) == 0) {
-    return {};
-  }
+  if (state_->done_count.load(std::memory_order_acquire) == 0) return {};
   const std::lock_guard lock(state_->mutex);
   state_->done_count.store(0, std::memory_order_relaxed);
   return std::exchange(state_->done, {});
@@ -156,9 +142,7 @@ std::unique_ptr<job> job_board::take() {
 
 bool job_board::wait() {
   std::unique_lock lock(state_->mutex);
-  if (state_->running == 0 && state_->done.empty()) {
-    return false;
-  }
+  if (state_->running == 0 && state_->done.empty()) return false;
   state_->changed.wait(lock, [this] { return !state_->done.empty(); });
   return true;
 }

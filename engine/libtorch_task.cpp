@@ -37,9 +37,7 @@ struct enclosed_pass final : torch::autograd::Node {
     } catch (...) {
       thrown = std::current_exception();
     }
-    if (!is_over) {
-      callbacks = take_callbacks();
-    }
+    if (!is_over) callbacks = take_callbacks();
     return {};
   }
 
@@ -72,13 +70,12 @@ std::vector<std::function<void()>> inside_libtorch_task(const plan& graph, bool 
   } catch (...) {
     failure = std::current_exception();
   }
-  if (!function->called) {
+  if (!function->called)
     what();  // libtorch's engine cannot run here
-  } else if (function->thrown) {
+  else if (function->thrown)
     std::rethrow_exception(function->thrown);
-  } else if (failure) {
+  else if (failure)
     std::rethrow_exception(failure);
-  }
   return std::move(function->callbacks);
 }
 

@@ -23,9 +23,7 @@ class node_map {
 
   /// The number of the function. If the function is new (`fresh`), the caller sets the number.
   insertion insert(const torch::autograd::Node* function) {
-    if (2 * (size_ + 1) > slots_.size()) {
-      grow();
-    }
+    if (2 * (size_ + 1) > slots_.size()) grow();
     slot& found = probe(function);
     const bool fresh = found.function == nullptr;
     if (fresh) {
@@ -49,9 +47,7 @@ class node_map {
 
   /// The number of the function; `otherwise` if the map does not have the function.
   std::uint32_t find(const torch::autograd::Node* function, std::uint32_t otherwise) const {
-    if (slots_.empty()) {
-      return otherwise;
-    }
+    if (slots_.empty()) return otherwise;
     const slot& found = const_cast<node_map*>(this)->probe(function);
     return found.function == nullptr ? otherwise : found.index;
   }
@@ -65,9 +61,7 @@ class node_map {
   slot& probe(const torch::autograd::Node* function) {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15ULL) >> shift_;
-    while (slots_[at].function != nullptr && slots_[at].function != function) {
-      at = (at + 1) & mask;
-    }
+    while (slots_[at].function != nullptr && slots_[at].function != function) at = (at + 1) & mask;
     return slots_[at];
   }
 
@@ -75,11 +69,8 @@ class node_map {
     const std::vector<slot> old = std::move(slots_);
     slots_ = std::vector<slot>(old.empty() ? 16 : 4 * old.size());
     shift_ = old.empty() ? 60 : shift_ - 2;
-    for (const slot& s : old) {
-      if (s.function != nullptr) {
-        probe(s.function) = s;
-      }
-    }
+    for (const slot& s : old)
+      if (s.function != nullptr) probe(s.function) = s;
   }
 
   std::vector<slot> slots_;

@@ -22,9 +22,7 @@ constexpr std::size_t offset_of_inputs = 256;
 // of all inputs leads to no input.
 std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs) {
   std::uint64_t lowest = inputs.empty() ? 0 : std::numeric_limits<std::uint64_t>::max();
-  for (const auto& input : inputs) {
-    lowest = std::min(lowest, input.function->topological_nr());
-  }
+  for (const auto& input : inputs) lowest = std::min(lowest, input.function->topological_nr());
   return lowest;
 }
 
@@ -50,17 +48,10 @@ void plan::build(const torch::autograd::edge_list& root_edges, const std::vector
     roots.push_back({index, root.input_nr});
   }
   walk(0, lowest);
-  if (!send_sources.empty()) {
-    add_sends(send_sources, lowest);
-  }
-  if (order != nullptr) {
-    for (vertex& each : vertices) {
-      each.rank = order->rank(*each.function);
-    }
-  }
-  if (!inputs.empty()) {
-    prune(inputs, capturing);
-  }
+  if (!send_sources.empty()) add_sends(send_sources, lowest);
+  if (order != nullptr)
+    for (vertex& each : vertices) each.rank = order->rank(*each.function);
+  if (!inputs.empty()) prune(inputs, capturing);
 }
 
 void plan::add_sends(const std::vector<send_source>& sources, std::uint64_t lowest) {
@@ -108,9 +99,7 @@ inline void plan::load_ahead(std::size_t at) const {
     __builtin_prefetch(function + 64);
     __builtin_prefetch(function + offset_of_inputs);
   }
-  if (at + near < vertices.size()) {
-    __builtin_prefetch(vertices[at + near].function->next_edges().data());
-  }
+  if (at + near < vertices.size()) __builtin_prefetch(vertices[at + near].function->next_edges().data());
 }
 
 void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
@@ -118,9 +107,7 @@ void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
     load_ahead(walked_);
     vertex& here = vertices[walked_];
     const torch::autograd::Node& function = *here.function;
-    if (lowest > 0 && function.topological_nr() < lowest && (here.marks & source) == 0) {
-      continue;
-    }
+    if (lowest > 0 && function.topological_nr() < lowest && (here.marks & source) == 0) continue;
     const auto& next = function.next_edges();
     here.sequence = function.sequence_nr();
     here.first_edge = static_cast<std::uint32_t>(edges.size());
@@ -141,22 +128,14 @@ void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
 }
 
 void plan::prune(const torch::autograd::edge_list& inputs, bool capturing) {
-  for (vertex& each : vertices) {
-    each.marks = static_cast<std::uint16_t>(each.marks & ~needed);
-  }
+  for (vertex& each : vertices) each.marks = static_cast<std::uint16_t>(each.marks & ~needed);
   std::vector<std::uint32_t> marked;
   for (std::uint32_t i = 0; i < inputs.size(); ++i) {
     const std::uint32_t index = numbers_.find(inputs[i].function.get(), none);
-    if (index == none) {
-      continue;
-    }
-    if (!vertices[index].executes()) {
-      marked.push_back(index);
-    }
+    if (index == none) continue;
+    if (!vertices[index].executes()) marked.push_back(index);
     vertices[index].marks |= capturing ? captured : needed;
-    if (capturing) {
-      captures.push_back({index, inputs[i].input_nr, i});
-    }
+    if (capturing) captures.push_back({index, inputs[i].input_nr, i});
   }
   std::stable_sort(captures.begin(), captures.end(), [](auto& a, auto& b) { return a.vertex < b.vertex; });
 
@@ -178,20 +157,15 @@ void plan::prune(const torch::autograd::edge_list& inputs, bool capturing) {
 void plan::mark_ancestors(std::vector<std::uint32_t> marked) {
   // The predecessors of all vertices, in one flat array.
   std::vector<std::uint32_t> begin(vertices.size() + 1, 0);
-  for (const edge& to : edges) {
-    if (to.vertex != none) {
-      ++begin[to.vertex + 1];
-    }
-  }
+  for (const edge& to : edges)
+    if (to.vertex != none) ++begin[to.vertex + 1];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<std::uint32_t> predecessors(begin.back());
   std::vector<std::uint32_t> fill(begin.begin(), begin.end() - 1);
   for (std::uint32_t from = 0; from < vertices.size(); ++from) {
     for (std::uint32_t i = 0; i < vertices[from].edge_count; ++i) {
       const std::uint32_t to = edges[vertices[from].first_edge + i].vertex;
-      if (to != none) {
-        predecessors[fill[to]++] = from;
-      }
+      if (to != none) predecessors[fill[to]++] = from;
     }
   }
   while (!marked.empty()) {
@@ -199,9 +173,7 @@ void plan::mark_ancestors(std::vector<std::uint32_t> marked) {
     marked.pop_back();
     for (std::uint32_t i = begin[at]; i < begin[at + 1]; ++i) {
       vertex& before = vertices[predecessors[i]];
-      if (!before.executes()) {
-        marked.push_back(predecessors[i]);
-      }
+      if (!before.executes()) marked.push_back(predecessors[i]);
       before.marks |= needed;
     }
   }

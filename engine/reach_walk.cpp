@@ -11,19 +11,13 @@ std::vector<message_id> reach_walk::operator()(const plan& graph, std::vector<st
   while (!from.empty()) {
     const std::uint32_t at = from.back();
     from.pop_back();
-    if (at == plan::none || visited_[at]) {
-      continue;
-    }
+    if (at == plan::none || visited_[at]) continue;
     visited_[at] = true;
     const plan::vertex& vertex = graph.vertices[at];
     if (vertex.edge_count == 0) {
-      if (const auto* recv = dynamic_cast<const recv_backward*>(vertex.function)) {
-        recvs.push_back(recv->message);
-      }
+      if (const auto* recv = dynamic_cast<const recv_backward*>(vertex.function)) recvs.push_back(recv->message);
     }
-    for (std::uint32_t i = 0; i < vertex.edge_count; ++i) {
-      from.push_back(graph.edges[vertex.first_edge + i].vertex);
-    }
+    for (std::uint32_t i = 0; i < vertex.edge_count; ++i) from.push_back(graph.edges[vertex.first_edge + i].vertex);
   }
   return recvs;
 }

@@ -46,18 +46,14 @@ void recording_order::give_ranks() {
   for (const std::uint32_t at : order) {
     const recording& here = recordings_[at];
     if (before == nullptr || before->place != here.place) {
-      while (!open.empty() && !begins_with(here.place, recordings_[open.back()].place)) {
-        close();
-      }
+      while (!open.empty() && !begins_with(here.place, recordings_[open.back()].place)) close();
       open.push_back(at);
       strands_.push_back({{0}, {++rank}});
     }
     strand_[at] = static_cast<std::uint32_t>(strands_.size() - 1);
     before = &here;
   }
-  while (!open.empty()) {
-    close();
-  }
+  while (!open.empty()) close();
 }
 
 const recording* recording_order::find(const torch::autograd::Node& function) const {
@@ -66,22 +62,15 @@ const recording* recording_order::find(const torch::autograd::Node& function) co
   auto after = std::upper_bound(
     recordings_.begin(), recordings_.end(), sequence,
     [thread](std::uint64_t x, const recording& r) { return thread != r.thread ? thread < r.thread : x < r.from; });
-  while (after != recordings_.begin() && (--after)->thread == thread) {
-    if (sequence < after->to) {
-      return &*after;
-    }
-  }
+  while (after != recordings_.begin() && (--after)->thread == thread)
+    if (sequence < after->to) return &*after;
   return nullptr;
 }
 
 std::uint32_t recording_order::rank(const torch::autograd::Node& function) const {
-  if (function.sequence_nr() == last) {
-    return highest;
-  }
+  if (function.sequence_nr() == last) return highest;
   const recording* found = find(function);
-  if (found == nullptr) {
-    return 0;
-  }
+  if (found == nullptr) return 0;
   const strand& parts = strands_[strand_[static_cast<std::size_t>(found - recordings_.data())]];
   const auto after = std::upper_bound(parts.cuts.begin(), parts.cuts.end(), function.sequence_nr());
   return parts.ranks[static_cast<std::size_t>(after - parts.cuts.begin()) - 1];
@@ -97,9 +86,7 @@ program_place recording_order::key(const torch::autograd::Node& function) const 
 
 program_place pass_recorder::place_of(const program_place& key) const {
   program_place result = pass;
-  for (const std::uint64_t x : key) {
-    result.push_back(~x);
-  }
+  for (const std::uint64_t x : key) result.push_back(~x);
   return result;
 }
 
@@ -108,9 +95,7 @@ void pass_recorder::note(std::uint64_t from, program_place place) {
   const std::uint64_t thread = at::RecordFunction::currentThreadId();
   // If a step has recorded only a sum, the sum has been noted already, at a place of its own.
   const bool known = !made.empty() && made.back().thread == thread && made.back().from == from && made.back().to == to;
-  if (to > from && !known) {
-    made.push_back({thread, from, to, std::move(place), {}});
-  }
+  if (to > from && !known) made.push_back({thread, from, to, std::move(place), {}});
 }
 
 recording recording_from_now(program_place place) {

@@ -30,15 +30,11 @@ std::vector<at::Tensor> attach_recv(context_id context, message_id message, cons
   std::vector<at::Tensor> attached = tensors;
   std::shared_ptr<recv_backward> function;
   for (std::size_t i = 0; i < requires_grad.size(); ++i) {
-    if (!requires_grad[i] || !tensors[i].defined()) {
-      continue;
-    }
+    if (!requires_grad[i] || !tensors[i].defined()) continue;
     TORCH_CHECK(torch::autograd::isDifferentiableType(tensors[i].scalar_type()), "troupe: tensor ", i, " of message ",
                 describe(message), " should require grad, but its dtype is ", tensors[i].scalar_type(),
                 "; only floating point and complex tensors can");
-    if (!function) {
-      function = make_node<recv_backward>(context, message);
-    }
+    if (!function) function = make_node<recv_backward>(context, message);
     attached[i] = tensors[i].detach();
     torch::autograd::create_gradient_edge(attached[i], function);
   }

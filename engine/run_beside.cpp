@@ -33,9 +33,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
   auto start = clock::now();
   for (int at_once = 1; !ready.empty(); at_once = std::min(2 * at_once, most_at_once)) {
     for (int left = at_once; left > 0 && !ready.empty(); --left) {
-      if (stopped(stop)) {
-        return functions;
-      }
+      if (stopped(stop)) return functions;
       running = ready.pop();
       ++begun;
       step(running);
@@ -43,9 +41,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
       ++functions;
     }
     const auto now = clock::now();
-    if (std::chrono::nanoseconds(now - start).count() >= settings.workers->grain() && std::exchange(long_before, true)) {
-      break;
-    }
+    if (std::chrono::nanoseconds(now - start).count() >= settings.workers->grain() && std::exchange(long_before, true)) break;
     start = now;
   }
   return functions;
@@ -57,13 +53,9 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   std::size_t functions = 0;
   if (workers.grain() > 0 && !workers.busy().load(std::memory_order_relaxed)) {
     functions = run_until_large(stop);
-    if (abandoned || ready.empty()) {
-      return;
-    }
+    if (abandoned || ready.empty()) return;
   }
-  if (!sums) {
-    sums.emplace(graph, functions);
-  }
+  if (!sums) sums.emplace(graph, functions);
   current_pass_id();  // draws the id now: all threads of the pass see the same id
   large_functions = 0;
   auto* const here = running_pass::innermost();
@@ -107,9 +99,7 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
 }
 
 void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_t index) {
-  if (!prepare(index)) {
-    return;
-  }
+  if (!prepare(index)) return;
   const plan::vertex& vertex = graph.vertices[index];
   auto next = std::make_unique<job>();
   next->index = index;
@@ -139,9 +129,7 @@ void graph_task::implementation::run_here_and_finish(job& next) {
 
 void graph_task::implementation::finish(job& done) {
   running = done.index;
-  if (done.failure) {
-    std::rethrow_exception(done.failure);
-  }
+  if (done.failure) std::rethrow_exception(done.failure);
   large_functions += done.cost >= settings.workers->grain() ? 1 : 0;
   distribute_in_order(graph.vertices[done.index], done.outputs);
 }

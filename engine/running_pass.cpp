@@ -44,11 +44,8 @@ running_pass* running_pass::innermost() noexcept { return here.innermost; }
 std::uint32_t running_pass::depth_of_stack() noexcept { return here.depth; }
 
 bool running_pass::all_of_each_graph_runs() const noexcept {
-  for (const running_pass* each = this; each != nullptr; each = each->outer_) {
-    if (!each->settings_.inputs.empty()) {
-      return false;
-    }
-  }
+  for (const running_pass* each = this; each != nullptr; each = each->outer_)
+    if (!each->settings_.inputs.empty()) return false;
   return true;
 }
 
@@ -58,9 +55,7 @@ running_pass::way_out running_pass::leaves_by() noexcept {
 }
 
 same_passes::same_passes(running_pass* outer) noexcept : innermost_(here.innermost), depth_(here.depth) {
-  if (outer != here.innermost) {
-    here = {outer, 0};
-  }
+  if (outer != here.innermost) here = {outer, 0};
 }
 
 same_passes::~same_passes() { here = {innermost_, depth_}; }

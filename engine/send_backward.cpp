@@ -13,11 +13,8 @@ torch::autograd::variable_list send_backward::apply(torch::autograd::variable_li
 
 std::shared_ptr<send_backward> attach_send(message_id message, const std::vector<at::Tensor>& tensors) {
   torch::autograd::edge_list edges;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined() && tensor.requires_grad()) {
-      edges.push_back(torch::autograd::impl::gradient_edge(tensor));
-    }
-  }
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.defined() && tensor.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(tensor));
   return edges.empty() ? nullptr : make_node<send_backward>(message, std::move(edges));
 }
 

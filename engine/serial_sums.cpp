@@ -21,9 +21,7 @@ serial_sums::serial_sums(const plan& graph, std::size_t done)
       const plan::vertex& vertex = graph.vertices[at];
       for (std::uint32_t i = vertex.first_edge; i < vertex.first_edge + vertex.edge_count; ++i) {
         const plan::edge& to = graph.edges[i];
-        if (to.vertex != plan::none) {
-          visit(i, graph.vertices[to.vertex].first_slot + to.input);
-        }
+        if (to.vertex != plan::none) visit(i, graph.vertices[to.vertex].first_slot + to.input);
       }
     }
   };
@@ -43,9 +41,7 @@ void serial_sums::add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer
   const std::uint32_t position = position_[edge];
   state_[position] = held;
   held_[position] = std::move(value);
-  if (after_sum_) {
-    edge_[position] = edge;
-  }
+  if (after_sum_) edge_[position] = edge;
   settle(slot, buffer);
 }
 
@@ -59,9 +55,7 @@ void serial_sums::settle(std::uint32_t slot, at::Tensor& buffer) {
     const std::uint64_t from = after_sum_ ? at::sequence_number::peek() : 0;
     accumulate(buffer, std::move(held_[next]));
     held_[next].reset();
-    if (after_sum_ && state_[next] == held) {
-      after_sum_(edge_[next], from);
-    }
+    if (after_sum_ && state_[next] == held) after_sum_(edge_[next], from);
   }
 }
 

@@ -41,20 +41,15 @@ class stream_order {
 class pass_streams {
  public:
   explicit pass_streams(stream_order* order) : order_(order), thrown_(std::uncaught_exceptions()) {
-    if (order_ != nullptr) {
-      order_->begin();
-    }
+    if (order_ != nullptr) order_->begin();
   }
   ~pass_streams() noexcept(false) {
-    if (order_ == nullptr) {
-      return;
-    }
+    if (order_ == nullptr) return;
     try {
       order_->end();
     } catch (...) {
-      if (std::uncaught_exceptions() == thrown_) {  // an error of a function takes precedence
+      if (std::uncaught_exceptions() == thrown_)  // an error of a function takes precedence
         throw;
-      }
     }
   }
   pass_streams(const pass_streams&) = delete;

@@ -85,9 +85,7 @@ void thread_state_keeper::state::set_back() const {
 // keeper. `spare` is a plain pointer: a thread-local object with a destructor would be checked at each use for whether it
 // exists.
 thread_state_keeper::state& thread_state_keeper::claim_state() {
-  if (state* const kept = std::exchange(spare, nullptr)) {
-    return *kept;
-  }
+  if (state* const kept = std::exchange(spare, nullptr)) return *kept;
   static thread_local const struct at_threads_end {
     ~at_threads_end() { delete std::exchange(spare, nullptr); }
   } owner;
@@ -98,9 +96,7 @@ thread_state_keeper::state& thread_state_keeper::claim_state() {
 void thread_state_keeper::give_back(state& used) noexcept { delete std::exchange(spare, &used); }
 
 thread_state_keeper::thread_state_keeper() : state_(claim_state()), types_(types_now()) {
-  if (state_.is_changed()) {
-    state_.note();
-  }
+  if (state_.is_changed()) state_.note();
   if (!state_.has_empty_containers) {
     whole_ = std::make_unique<at::ThreadLocalState>();
     contents_ = contents();
@@ -108,9 +104,7 @@ thread_state_keeper::thread_state_keeper() : state_(claim_state()), types_(types
 }
 
 thread_state_keeper::~thread_state_keeper() {
-  if (is_changed() || types_now() != types_) {
-    set_back();
-  }
+  if (is_changed() || types_now() != types_) set_back();
   give_back(state_);
 }
 
@@ -125,25 +119,18 @@ c10::SmallVector<std::uintptr_t, 16> thread_state_keeper::contents() const {
     all.push_back(observer.handle_);
     all.push_back(observer.enabled_ ? 1 : 0);
   }
-  if (*state_.functorch) {
-    for (const auto& layer : at::functorch::getDynamicLayerStack()) {
-      all.push_back(static_cast<std::uintptr_t>(layer.layerId()));
-    }
-  }
-  for (std::int64_t i = 0; i < TorchDispatchModeTLS::stack_len(); ++i) {
+  if (*state_.functorch)
+    for (const auto& layer : at::functorch::getDynamicLayerStack()) all.push_back(static_cast<std::uintptr_t>(layer.layerId()));
+  for (std::int64_t i = 0; i < TorchDispatchModeTLS::stack_len(); ++i)
     all.push_back(identity(TorchDispatchModeTLS::get_stack_at(i).get()));
-  }
-  for (std::int64_t i = 0; i < PythonTorchFunctionTLS::stack_len(); ++i) {
+  for (std::int64_t i = 0; i < PythonTorchFunctionTLS::stack_len(); ++i)
     all.push_back(identity(PythonTorchFunctionTLS::get_stack_at(i).get()));
-  }
   if (!state_.saved_tensors->stack.empty()) {
     const auto& [pack, unpack] = state_.saved_tensors->stack.top();
     all.push_back(identity(pack));
     all.push_back(identity(unpack));
   }
-  if (const auto& reason = state_.saved_tensors->disabled_error_message) {
-    all.push_back(std::hash<std::string>{}(*reason));
-  }
+  if (const auto& reason = state_.saved_tensors->disabled_error_message) all.push_back(std::hash<std::string>{}(*reason));
   all.push_back(identity(PythonDispatcherTLS::get_state()));
   all.push_back(getFunctionalizationReapplyViewsTLS() ? 1 : 0);
   return all;

@@ -43,9 +43,7 @@ class thread_state_keeper {
 
   /// To be called on the thread that constructed the keeper.
   void restore() {
-    if (is_changed()) {
-      set_back();
-    }
+    if (is_changed()) set_back();
   }
 
  private:

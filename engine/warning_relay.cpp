@@ -14,9 +14,7 @@ void warning_relay::replay() {
     const std::scoped_lock lock(mutex_);
     warnings.swap(held_);
   }
-  for (const c10::Warning& each : warnings) {
-    c10::warn(each);
-  }
+  for (const c10::Warning& each : warnings) c10::warn(each);
 }
 
 void warning_relay::replay_and_rethrow(std::exception_ptr failure) {
@@ -25,9 +23,7 @@ void warning_relay::replay_and_rethrow(std::exception_ptr failure) {
   } catch (...) {
     failure = failure ? failure : std::current_exception();
   }
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace troupe::engine

@@ -18,9 +18,7 @@ void workspace::give_back(std::unique_ptr<workspace> used) noexcept {
   used->slots.clear();
   used->inputs.clear();
   used->ready.clear();
-  if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) {
-    spare = std::move(used);
-  }
+  if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) spare = std::move(used);
 }
 
 }  // namespace troupe::engine

@@ -22,9 +22,7 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
     return elements.size() == 0 ? nullptr : "a piece that calls a transfer off brings elements";
   }
   arrival* found = nullptr;
-  if (const char* why = find_target(which, {about.total, about.offset, elements.size()}, found)) {
-    return why;
-  }
+  if (const char* why = find_target(which, {about.total, about.offset, elements.size()}, found)) return why;
   std::memcpy(static_cast<char*>(found->elements.mutable_data()) + about.offset, elements.data(), elements.size());
   found->came += elements.size();
   return nullptr;
@@ -38,9 +36,7 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const mem
     arrival* found = nullptr;
     const char* why = offer.bytes <= most_offered ? find_target(which, {offer.total, offer.offset, offer.bytes}, found)
                                                   : refuse(which, "a piece that is offered is too large");
-    if (why != nullptr) {
-      return error(errc::malformed_message, why);
-    }
+    if (why != nullptr) return error(errc::malformed_message, why);
     elements = found->elements;
   }
   const foreign_memory memory{offer.process, offer.mark};
@@ -49,14 +45,11 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const mem
   const auto found = arrivals_.find(which);
   const bool same =
     found != arrivals_.end() && found->second.elements.is_alias_of(elements) && found->second.came == offer.offset;
-  if (!same && !failed) {
-    return error(errc::malformed_message, "a transfer ended while it was read");
-  }
-  if (same && failed) {
+  if (!same && !failed) return error(errc::malformed_message, "a transfer ended while it was read");
+  if (same && failed)
     arrivals_.erase(found);
-  } else if (same) {
+  else if (same)
     found->second.came += offer.bytes;
-  }
   return failed;
 }
 
@@ -66,23 +59,19 @@ const char* arriving_tensors::refuse(const key& which, const char* why) {
 }
 
 const char* arriving_tensors::find_target(const key& which, const extent& piece, arrival*& target) {
-  if (piece.total < least_bytes || piece.total > max_payload_bytes) {
+  if (piece.total < least_bytes || piece.total > max_payload_bytes)
     return refuse(which, "a piece is of a tensor that is too small to come in pieces, or too large to travel");
-  }
-  if (piece.offset > piece.total || piece.bytes > piece.total - piece.offset) {
+  if (piece.offset > piece.total || piece.bytes > piece.total - piece.offset)
     return refuse(which, "a piece lies beyond the end of its tensor");
-  }
-  if (piece.bytes < least_bytes && piece.bytes != piece.total - piece.offset) {
+  if (piece.bytes < least_bytes && piece.bytes != piece.total - piece.offset)
     return refuse(which, "a piece is smaller than a page, and not the last one");
-  }
   if (piece.offset == 0) {
     arrivals_.erase(which);
     arrivals_[which] = {memory_.make(piece.total), piece.total, 0};
   }
   const auto found = arrivals_.find(which);
-  if (found == arrivals_.end() || found->second.total != piece.total || found->second.came != piece.offset) {
+  if (found == arrivals_.end() || found->second.total != piece.total || found->second.came != piece.offset)
     return refuse(which, "a piece does not go on where the one before it ended");
-  }
   target = &found->second;
   return nullptr;
 }
@@ -90,9 +79,7 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
 c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const auto found = arrivals_.find({from.value, transfer});
-  if (found == arrivals_.end()) {
-    return {};
-  }
+  if (found == arrivals_.end()) return {};
   const arrival taken = std::move(found->second);
   arrivals_.erase(found);
   return taken.came == taken.total && taken.total == bytes ? taken.elements : c10::Storage{};
@@ -106,17 +93,13 @@ void arriving_tensors::drop(node_id from) {
 std::uint64_t arriving_tensors::bytes() const {
   std::lock_guard lock(mutex_);
   std::uint64_t result = 0;
-  for (const auto& [key, arrival] : arrivals_) {
-    result += arrival.came;
-  }
+  for (const auto& [key, arrival] : arrivals_) result += arrival.came;
   return result;
 }
 
 arriving_tensors* arriving_at(caf::deserializer& source) noexcept {
   auto* unit = source.context();
-  if (unit == nullptr) {
-    return nullptr;
-  }
+  if (unit == nullptr) return nullptr;
   const auto* taker = dynamic_cast<const tensor_receiver*>(&unit->system().config());
   return taker != nullptr ? &taker->arriving() : nullptr;
 }

@@ -24,21 +24,15 @@ const char* type_of(const attribute& x) {
 
 std::string names_in(const attributes& from) {
   std::string names;
-  for (const auto& entry : from) {
-    names += (names.empty() ? "" : ", ") + entry.first;
-  }
+  for (const auto& entry : from) names += (names.empty() ? "" : ", ") + entry.first;
   return names.empty() ? "none" : names;
 }
 
 template <class T>
 T value_of(const attribute& x, const std::string& name) {
-  if (const T* value = std::get_if<T>(&x.value)) {
-    return *value;
-  }
+  if (const T* value = std::get_if<T>(&x.value)) return *value;
   if constexpr (std::is_same_v<T, double>) {
-    if (const auto* value = std::get_if<std::int64_t>(&x.value)) {
-      return static_cast<double>(*value);
-    }
+    if (const auto* value = std::get_if<std::int64_t>(&x.value)) return static_cast<double>(*value);
   }
   throw error(errc::misuse, "attribute '" + name + "' is " + type_of(x) + ", expected " + type_name<T>);
 }

@@ -16,7 +16,7 @@ struct attribute {
   attribute(int x) : value(std::int64_t{x}) {}
   attribute(std::int64_t x) : value(x) {}
   attribute(double x) : value(x) {}
-  attribute(const char* x) : value(std::string{x}) {}
+  attribute(const char* x) : value(std::string(x)) {}
   attribute(std::string x) : value(std::move(x)) {}
   attribute() : value(false) {}
 

@@ -49,13 +49,11 @@ errc meaning_of(caf::sec code) {
 
 std::string text_of(const caf::error& from) {
   const caf::message& context = from.context();
-  if (context.size() == 1 && context.match_element<std::string>(0)) {
-    return context.get_as<std::string>(0);
-  }
+  if (context.size() == 1 && context.match_element<std::string>(0)) return context.get_as<std::string>(0);
   return {};
 }
 
-std::string placed(std::string_view where, std::string text) { return where.empty() ? text : std::string{where} + ": " + text; }
+std::string placed(std::string_view where, std::string text) { return where.empty() ? text : std::string(where) + ": " + text; }
 
 }  // namespace
 
@@ -67,9 +65,7 @@ caf::error make_error(const std::exception& caught, std::string_view where) {
 }
 
 error to_exception(const caf::error& from, std::string_view where) {
-  if (!from) {
-    return {errc::none, placed(where, to_text(errc::none))};
-  }
+  if (!from) return {errc::none, placed(where, to_text(errc::none))};
   std::string text = text_of(from);
   if (from.category() == caf::detail::error_factory<errc>::category) {
     auto code = static_cast<errc>(from.code());
@@ -80,7 +76,7 @@ error to_exception(const caf::error& from, std::string_view where) {
   if (from.category() == caf::atom("system")) {
     auto system_code = static_cast<caf::sec>(from.code());
     code = meaning_of(system_code);
-    reason = std::string{to_text(code)} + " (" + to_string(system_code) + ")";
+    reason = std::string(to_text(code)) + " (" + to_string(system_code) + ")";
     if (system_code == caf::sec::unexpected_message) {
       reason +=
         ": its receiver has no handler for it, or its sender could not write it, perhaps because its payloads have more than "

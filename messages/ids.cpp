@@ -6,9 +6,7 @@ namespace troupe {
 std::string to_string(node_id id) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) {
-    text[15 - i] = digits[(id.value >> (4 * i)) & 15];
-  }
+  for (std::size_t i = 0; i < 16; ++i) text[15 - i] = digits[(id.value >> (4 * i)) & 15];
   return text;
 }
 

@@ -29,11 +29,10 @@ thread_local caf::error last_read_error;
 
 template <class T>
 auto& ahead_of(T& x) {
-  if constexpr (requires { x.payload; }) {
+  if constexpr (requires { x.payload; })
     return x.payload.ahead;
-  } else {
+  else
     return x.ahead;
-  }
 }
 
 // One header object per thread and type, so that a small message allocates nothing. After a large message the object frees its
@@ -43,9 +42,7 @@ class scratch {
  public:
   scratch() : header_(object()) {}
   ~scratch() {
-    if (bytes_ > kept_header_bytes) {
-      header_ = Header{};
-    }
+    if (bytes_ > kept_header_bytes) header_ = Header{};
   }
   scratch(const scratch&) = delete;
   scratch& operator=(const scratch&) = delete;
@@ -74,9 +71,7 @@ std::uint64_t bytes_before(caf::serializer& sink) {
 // Grows the buffer by at least half. If it grew by one message at a time, every message would move all messages before it.
 void make_room(std::vector<char>& buffer, std::size_t bytes) {
   const auto needed = buffer.size() + bytes;
-  if (needed > buffer.capacity()) {
-    buffer.reserve(std::max(needed, buffer.capacity() + buffer.capacity() / 2));
-  }
+  if (needed > buffer.capacity()) buffer.reserve(std::max(needed, buffer.capacity() + buffer.capacity() / 2));
 }
 
 template <class Header>
@@ -95,9 +90,7 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   header.SerializeWithCachedSizesToArray(buffer + prefix_bytes);
   if (payload > 4096) {
     // otherwise the buffer would grow in steps and copy the elements each time
-    if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) {
-      make_room(binary->buf(), bytes + payload + 64);
-    }
+    if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) make_room(binary->buf(), bytes + payload + 64);
   }
   return sink.apply_raw(bytes, buffer);
 }
@@ -123,9 +116,7 @@ caf::error write(caf::serializer& sink, const T& x) {
       payload -= leave_out(ahead_of(x), *header->mutable_tensors(), forms);
     }
   } else if constexpr (std::same_as<T, tensor_piece>) {
-    if (x.elements.defined()) {
-      payload = forms.emplace_back(x.elements).nbytes();
-    }
+    if (x.elements.defined()) payload = forms.emplace_back(x.elements).nbytes();
   }
   std::size_t bytes = header->ByteSizeLong();
   header.was(bytes);
@@ -141,9 +132,7 @@ caf::error write(caf::serializer& sink, const T& x) {
                                                   " bytes of its message are written before it, and a message has at most " +
                                                   std::to_string(longest_message()) + "; send the tensors in several messages");
   }
-  if (auto failed = write_header(sink, *header, bytes, payload)) {
-    return failed;
-  }
+  if (auto failed = write_header(sink, *header, bytes, payload)) return failed;
   return write_tensors(forms, sink);
 }
 
@@ -156,16 +145,11 @@ caf::error malformed(const std::string& why) {
 template <class T>
 caf::error read(caf::deserializer& any_source, T& x) {
   auto* source = dynamic_cast<caf::binary_deserializer*>(&any_source);
-  if (source == nullptr) {
-    return malformed<T>("only CAF's binary format can be read");
-  }
+  if (source == nullptr) return malformed<T>("only CAF's binary format can be read");
   std::size_t remaining = source->remaining();
-  if (remaining == 0) {
+  if (remaining == 0)
     return malformed<T>("nothing came; the sender could not write it, perhaps because of a tensor that can't travel");
-  }
-  if (remaining < prefix_bytes) {
-    return malformed<T>("cut off after " + std::to_string(remaining) + " bytes");
-  }
+  if (remaining < prefix_bytes) return malformed<T>("cut off after " + std::to_string(remaining) + " bytes");
   std::uint32_t header_bytes = 0;
   std::uint64_t payload = 0;
   const auto* bytes = source->remainder().data();
@@ -176,35 +160,26 @@ caf::error read(caf::deserializer& any_source, T& x) {
     return malformed<T>("claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) + " bytes, has " +
                         std::to_string(remaining));
   }
-  if (!fields_are_within({bytes + prefix_bytes, header_bytes})) {
+  if (!fields_are_within({bytes + prefix_bytes, header_bytes}))
     return malformed<T>("the header is not a protobuf message of this type");
-  }
   scratch<header_t<T>> header;
   header.was(header_bytes);
-  if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes))) {
+  if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes)))
     return malformed<T>("the header is not a protobuf message of this type");
-  }
-  if (complaint bad = from_wire(*header, x)) {
-    return malformed<T>(bad);
-  }
+  if (complaint bad = from_wire(*header, x)) return malformed<T>(bad);
   std::uint64_t claimed = 0;
   source->skip(prefix_bytes + header_bytes);
   if constexpr (has_tensors<T>) {
     const wire::Tensors& described = header->tensors();
-    if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) {
-      return malformed<T>(bad);
-    }
+    if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) return malformed<T>(bad);
     ahead_of(x) = {};
-    if (auto failed = read_tensors(described, *source, tensors_in(x))) {
-      return failed;
-    }
+    if (auto failed = read_tensors(described, *source, tensors_in(x))) return failed;
   } else if constexpr (std::same_as<T, tensor_piece>) {
     x.elements.reset();
     auto* arriving = arriving_at(*source);
     if (complaint bad = arriving != nullptr ? arriving->add(x, source->remainder().first(payload))
-                                            : "this actor system takes no tensors in pieces") {
+                                            : "this actor system takes no tensors in pieces")
       return malformed<T>(bad);
-    }
   }
   source->skip(payload - claimed);
   return caf::none;
@@ -222,9 +197,7 @@ caf::error write_message(caf::serializer& sink, const T& x) noexcept {
   } catch (...) {
     failed = make_error(errc::function_failed, "an exception of unknown type");
   }
-  if (failed) {
-    report_unwritten(failed);
-  }
+  if (failed) report_unwritten(failed);
   return failed;
 }
 
@@ -238,9 +211,7 @@ caf::error read_message(caf::deserializer& source, T& x) noexcept {
   } catch (...) {
     failed = make_error(errc::malformed_message, "a message could not be read");
   }
-  if (failed) {
-    last_read_error = failed;
-  }
+  if (failed) last_read_error = failed;
   return failed;
 }
 

@@ -11,9 +11,7 @@ namespace {
 
 std::string render(std::uint8_t code, caf::atom_value, const caf::message& context) {
   std::string text = to_text(static_cast<errc>(code));
-  if (context.size() == 1 && context.match_element<std::string>(0)) {
-    text += ": " + context.get_as<std::string>(0);
-  }
+  if (context.size() == 1 && context.match_element<std::string>(0)) text += ": " + context.get_as<std::string>(0);
   return text;
 }
 

@@ -44,9 +44,7 @@ bool has_contiguous_strides(const at::Tensor& tensor) {
   auto sizes = tensor.sizes();
   auto strides = tensor.strides();
   for (std::size_t d = sizes.size(); d-- > 0;) {
-    if (strides[d] != expected) {
-      return false;
-    }
+    if (strides[d] != expected) return false;
     expected *= std::max<std::int64_t>(sizes[d], 1);
   }
   return true;
@@ -60,19 +58,13 @@ bool strides_travel(at::IntArrayRef strides) {
 bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
   c10::SmallVector<std::pair<std::int64_t, std::int64_t>, 8> order;  // stride, size
   for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 0) {
-      return true;
-    }
-    if (sizes[d] != 1) {
-      order.emplace_back(strides[d], sizes[d]);
-    }
+    if (sizes[d] == 0) return true;
+    if (sizes[d] != 1) order.emplace_back(strides[d], sizes[d]);
   }
   std::sort(order.begin(), order.end());
   std::int64_t expected = 1;
   for (const auto& [stride, size] : order) {
-    if (stride != expected) {
-      return false;
-    }
+    if (stride != expected) return false;
     expected *= size;  // at most the number of elements, which did not overflow
   }
   return true;
@@ -116,39 +108,29 @@ std::string at_tensor(int index, const std::string& text) { return "tensor " + s
 // tensor's index, for the error text.
 std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   auto dtype = dtype_of(header.dtypes(at.part));
-  if (!dtype) {
-    return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.part)) + ", which is not known");
-  }
+  if (!dtype) return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.part)) + ", which is not known");
   std::uint32_t shape = header.shapes(at.part);
   auto ndim = static_cast<int>(shape & dimensions_mask);
   bool strided = (shape & strides_flag) != 0;
   if (static_cast<std::size_t>(ndim) > max_tensor_dimensions || (shape & ~(dimensions_mask | strides_flag)) != 0 ||
-      ndim > header.sizes_size() - at.size || (strided && ndim > header.strides_size() - at.stride)) {
+      ndim > header.sizes_size() - at.size || (strided && ndim > header.strides_size() - at.stride))
     return at_tensor(index, "has more dimensions than the header describes");
-  }
   auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
-  if (!shape_travels(sizes)) {
-    return at_tensor(index, "has negative sizes, or more elements than a tensor can have");
-  }
+  if (!shape_travels(sizes)) return at_tensor(index, "has negative sizes, or more elements than a tensor can have");
   bytes = c10::elementSize(*dtype);
-  for (std::int64_t size : sizes) {
-    bytes *= static_cast<std::uint64_t>(size);  // at most 2^59 elements of at most 16 bytes
-  }
+  for (std::int64_t size : sizes) bytes *= static_cast<std::uint64_t>(size);  // at most 2^59 elements of at most 16 bytes
   if (bytes != header.payloads(at.part)) {
     return at_tensor(index, "has elements of " + std::to_string(bytes) + " bytes by its shape, " +
                               std::to_string(header.payloads(at.part)) + " by the header");
   }
   if (strided) {
     auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
-    if (!strides_travel(strides) || !is_dense(sizes, strides)) {
+    if (!strides_travel(strides) || !is_dense(sizes, strides))
       return at_tensor(index, "has strides that leave gaps or overlap");
-    }
     at.stride += ndim;
   }
   at.size += ndim;
-  if (transfer_of(header, at.part++) != 0) {
-    bytes = 0;
-  }
+  if (transfer_of(header, at.part++) != 0) bytes = 0;
   return {};
 }
 
@@ -163,26 +145,19 @@ sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
 std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   const cursor first = at;
   std::uint64_t more = 0;
-  if (std::string bad = check_part(header, index, at, bytes); !bad.empty()) {
-    return bad;
-  }
+  if (std::string bad = check_part(header, index, at, bytes); !bad.empty()) return bad;
   const cursor second = at;
-  if (std::string bad = check_part(header, index, at, more); !bad.empty()) {
-    return bad;
-  }
+  if (std::string bad = check_part(header, index, at, more); !bad.empty()) return bad;
   bytes += more;
   auto indices = dimensions(header.sizes(), first.size, static_cast<std::size_t>(second.size - first.size));
   auto values = dimensions(header.sizes(), second.size, static_cast<std::size_t>(at.size - second.size));
-  if (*dtype_of(header.dtypes(first.part)) != at::kLong || indices.size() != 2 || values.empty() || values[0] != indices[1]) {
+  if (*dtype_of(header.dtypes(first.part)) != at::kLong || indices.size() != 2 || values.empty() || values[0] != indices[1])
     return at_tensor(index, "is sparse, but its indices are not one int64 for each dimension and value");
-  }
-  if (indices[0] > header.sparse_sizes_size() - at.sparse_size || at.sparse == header.coalesced_size()) {
+  if (indices[0] > header.sparse_sizes_size() - at.sparse_size || at.sparse == header.coalesced_size())
     return at_tensor(index, "is sparse, and has more dimensions than the header describes");
-  }
   auto sparse = dimensions(header.sparse_sizes(), at.sparse_size, static_cast<std::size_t>(indices[0]));
-  if (sparse.size() + values.size() - 1 > max_tensor_dimensions || !shape_travels(sparse_shape(sparse, values))) {
+  if (sparse.size() + values.size() - 1 > max_tensor_dimensions || !shape_travels(sparse_shape(sparse, values)))
     return at_tensor(index, "has negative sizes, or more elements than a tensor can have");
-  }
   at.sparse_size += static_cast<int>(indices[0]);
   ++at.sparse;
   return {};
@@ -195,14 +170,10 @@ bool indices_fit(const at::Tensor& indices, at::IntArrayRef sizes, bool ascendin
     bool above = i == 0 || !ascending;
     for (std::int64_t d = 0; d < at.size(0); ++d) {
       const std::int64_t x = at[d][i];
-      if (x < 0 || x >= sizes[static_cast<std::size_t>(d)] || (!above && x < at[d][i - 1])) {
-        return false;
-      }
+      if (x < 0 || x >= sizes[static_cast<std::size_t>(d)] || (!above && x < at[d][i - 1])) return false;
       above = above || x > at[d][i - 1];
     }
-    if (!above) {
-      return false;
-    }
+    if (!above) return false;
   }
   return true;
 }
@@ -211,9 +182,7 @@ bool indices_fit(const at::Tensor& indices, at::IntArrayRef sizes, bool ascendin
 bool holds_only_bools(const at::Tensor& tensor) {
   const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
   unsigned char seen = 0;
-  for (std::size_t i = 0, n = tensor.nbytes(); i < n; ++i) {
-    seen |= bytes[i];
-  }
+  for (std::size_t i = 0, n = tensor.nbytes(); i < n; ++i) seen |= bytes[i];
   return seen <= 1;
 }
 
@@ -232,18 +201,11 @@ at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cu
   const auto transfer = header.ahead(at.part);
   const auto bytes = header.payloads(at.part);
   c10::Storage storage;
-  for (const auto& [number, elements] : at.came) {
-    if (number == transfer && elements.nbytes() == bytes) {
-      storage = twin_of(elements);
-    }
-  }
+  for (const auto& [number, elements] : at.came)
+    if (number == transfer && elements.nbytes() == bytes) storage = twin_of(elements);
   if (!storage) {
-    if (auto* arriving = arriving_at(source)) {
-      storage = arriving->take({header.ahead_from()}, transfer, bytes);
-    }
-    if (storage) {
-      at.came.emplace_back(transfer, storage);
-    }
+    if (auto* arriving = arriving_at(source)) storage = arriving->take({header.ahead_from()}, transfer, bytes);
+    if (storage) at.came.emplace_back(transfer, storage);
   }
   return storage ? tensor_over(std::move(storage), dtype) : at::Tensor{};
 }
@@ -254,9 +216,8 @@ caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int
   const bool ahead = transfer_of(header, at.part) != 0;
   if (ahead) {
     to = take_ahead(header, source, at, dtype);
-    if (!to.defined()) {
+    if (!to.defined())
       return make_error(errc::malformed_message, at_tensor(index, "should have come ahead of the message, and did not"));
-    }
   }
   std::uint32_t shape = header.shapes(at.part++);
   auto ndim = static_cast<int>(shape & dimensions_mask);
@@ -265,33 +226,25 @@ caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int
   const bool strided = (shape & strides_flag) != 0;
   auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(strided ? ndim : 0));
   at.stride += static_cast<int>(strides.size());
-  if (!ahead) {
+  if (!ahead)
     to = strided ? at::detail::empty_strided_cpu(sizes, strides, dtype) : at::detail::empty_cpu(sizes, dtype);
-  } else if (strided) {
+  else if (strided)
     to.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
-  } else {
+  else
     to.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
-  }
   if (!ahead && to.nbytes() != 0) {
-    if (auto failed = source.apply_raw(to.nbytes(), to.mutable_data_ptr())) {
-      return failed;
-    }
+    if (auto failed = source.apply_raw(to.nbytes(), to.mutable_data_ptr())) return failed;
   }
-  if (dtype == at::ScalarType::Bool && !holds_only_bools(to)) {
+  if (dtype == at::ScalarType::Bool && !holds_only_bools(to))
     return make_error(errc::malformed_message, at_tensor(index, "of bool holds bytes other than 0 and 1"));
-  }
   return caf::none;
 }
 
 caf::error read_sparse(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
   at::Tensor indices;
   at::Tensor values;
-  if (auto failed = read_part(header, source, index, at, indices)) {
-    return failed;
-  }
-  if (auto failed = read_part(header, source, index, at, values)) {
-    return failed;
-  }
+  if (auto failed = read_part(header, source, index, at, indices)) return failed;
+  if (auto failed = read_part(header, source, index, at, values)) return failed;
   auto sparse = dimensions(header.sparse_sizes(), at.sparse_size, static_cast<std::size_t>(indices.size(0)));
   bool coalesced = header.coalesced(at.sparse++) != 0;
   at.sparse_size += static_cast<int>(sparse.size());
@@ -309,14 +262,9 @@ std::uint64_t describe_part(const at::Tensor& part, wire::Tensors& to, travellin
   bool strided = !has_contiguous_strides(tensor);
   to.add_dtypes(*wire_number(tensor.scalar_type()));
   to.add_shapes(static_cast<std::uint32_t>(tensor.dim()) | (strided ? strides_flag : 0));
-  for (std::int64_t size : tensor.sizes()) {
-    to.add_sizes(static_cast<std::uint64_t>(size));
-  }
-  if (strided) {
-    for (std::int64_t stride : tensor.strides()) {
-      to.add_strides(static_cast<std::uint64_t>(stride));
-    }
-  }
+  for (std::int64_t size : tensor.sizes()) to.add_sizes(static_cast<std::uint64_t>(size));
+  if (strided)
+    for (std::int64_t stride : tensor.strides()) to.add_strides(static_cast<std::uint64_t>(stride));
   to.add_payloads(tensor.nbytes());
   return tensor.nbytes();
 }
@@ -324,17 +272,11 @@ std::uint64_t describe_part(const at::Tensor& part, wire::Tensors& to, travellin
 }  // namespace
 
 at::Tensor travelling_form(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.is_sparse()) {
-    return tensor;
-  }
+  if (!tensor.defined() || tensor.is_sparse()) return tensor;
   bool lazy = tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor();
-  if (!lazy && tensor.is_non_overlapping_and_dense() && strides_travel(tensor.strides())) {
-    return tensor;
-  }
+  if (!lazy && tensor.is_non_overlapping_and_dense() && strides_travel(tensor.strides())) return tensor;
   at::NoGradGuard no_grad;
-  if (tensor._is_zerotensor()) {
-    return at::zeros(tensor.sizes(), tensor.options());
-  }
+  if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options());
   if (lazy) {
     // resolving copies the tensor and keeps the strides of a dense one
     return travelling_form(tensor.resolve_conj().resolve_neg());
@@ -348,11 +290,10 @@ std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors)
   for (const at::Tensor& tensor : tensors) {
     const auto seen = tensors.begin() + static_cast<std::ptrdiff_t>(forms.size());
     const auto twin = std::find_if(tensors.begin(), seen, [&](const at::Tensor& other) { return other.is_same(tensor); });
-    if (twin != seen) {
+    if (twin != seen)
       forms.push_back(forms[static_cast<std::size_t>(twin - tensors.begin())]);
-    } else {
+    else
       forms.push_back(tensor.defined() ? travelling_form(tensor.detach()) : tensor);
-    }
   }
   return forms;
 }
@@ -375,18 +316,15 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
     to.add_kinds(kind_sparse);
     total += describe_part(tensor._indices(), to, forms);
     total += describe_part(tensor._values(), to, forms);
-    for (std::int64_t size : tensor.sizes().slice(0, static_cast<std::size_t>(tensor.sparse_dim()))) {
+    for (std::int64_t size : tensor.sizes().slice(0, static_cast<std::size_t>(tensor.sparse_dim())))
       to.add_sparse_sizes(static_cast<std::uint64_t>(size));
-    }
     to.add_coalesced(tensor.is_coalesced());
   }
   return total;
 }
 
 std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_tensors& forms) {
-  if (ahead.transfers.empty()) {
-    return 0;
-  }
+  if (ahead.transfers.empty()) return 0;
   if (ahead.transfers.size() != forms.size()) {
     throw error(errc::misuse, "a message has " + std::to_string(forms.size()) + " parts of tensors, but " +
                                 std::to_string(ahead.transfers.size()) + " entries that say which parts left ahead of it");
@@ -395,9 +333,7 @@ std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_t
   to.set_ahead_from(ahead.from.value);
   for (std::size_t i = 0; i < forms.size(); ++i) {
     to.add_ahead(ahead.transfers[i]);
-    if (ahead.transfers[i] != 0) {
-      bytes += std::exchange(forms[i], at::Tensor{}).nbytes();
-    }
+    if (ahead.transfers[i] != 0) bytes += std::exchange(forms[i], at::Tensor{}).nbytes();
   }
   return bytes;
 }
@@ -433,13 +369,9 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
   cursor at;
   for (int i = 0; i < header.kinds_size(); ++i) {
     std::uint64_t bytes = 0;
-    if (header.kinds(i) == kind_undefined) {
-      continue;
-    }
+    if (header.kinds(i) == kind_undefined) continue;
     auto check = header.kinds(i) == kind_sparse ? check_sparse : check_part;
-    if (std::string bad = check(header, i, at, bytes); !bad.empty()) {
-      return bad;
-    }
+    if (std::string bad = check(header, i, at, bytes); !bad.empty()) return bad;
     if (bytes > available - claimed) {
       return at_tensor(
         i, "has " + std::to_string(bytes) + " bytes, the message has only " + std::to_string(available - claimed) + " left");
@@ -447,9 +379,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
     claimed += bytes;
   }
   if (at.size != header.sizes_size() || at.stride != header.strides_size() || at.sparse != header.coalesced_size() ||
-      at.sparse_size != header.sparse_sizes_size()) {
+      at.sparse_size != header.sparse_sizes_size())
     return "the header has more sizes or strides than its tensors";
-  }
   return {};
 }
 
@@ -459,13 +390,9 @@ caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, 
   cursor at;
   for (int i = 0; i < header.kinds_size(); ++i) {
     at::Tensor& tensor = to.emplace_back();
-    if (header.kinds(i) == kind_undefined) {
-      continue;
-    }
+    if (header.kinds(i) == kind_undefined) continue;
     auto read = header.kinds(i) == kind_sparse ? read_sparse : read_part;
-    if (auto failed = read(header, source, i, at, tensor)) {
-      return failed;
-    }
+    if (auto failed = read(header, source, i, at, tensor)) return failed;
   }
   return caf::none;
 }
@@ -474,9 +401,7 @@ caf::error write_tensors(const travelling_tensors& forms, caf::serializer& sink)
   for (const at::Tensor& tensor : forms) {
     if (tensor.defined() && tensor.nbytes() != 0) {
       // apply_raw takes a pointer to non-const, but the serializer only reads
-      if (auto failed = sink.apply_raw(tensor.nbytes(), const_cast<void*>(tensor.const_data_ptr()))) {
-        return failed;
-      }
+      if (auto failed = sink.apply_raw(tensor.nbytes(), const_cast<void*>(tensor.const_data_ptr()))) return failed;
     }
   }
   return caf::none;

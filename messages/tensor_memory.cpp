@@ -24,9 +24,7 @@ struct tensor_memory::block {
 
   static block* map(std::size_t bytes) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      throw std::bad_alloc{};
-    }
+    if (memory == MAP_FAILED) throw std::bad_alloc{};
     return new (memory) block{bytes, nullptr};
   }
 
@@ -38,9 +36,7 @@ struct tensor_memory::block {
 };
 
 tensor_memory::free_list::~free_list() {
-  for (block* each : blocks_) {
-    each->unmap();
-  }
+  for (block* each : blocks_) each->unmap();
 }
 
 tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept {
@@ -72,9 +68,7 @@ void tensor_memory::free_list::give(block* freed) noexcept {
       blocks_.pop_front();
     }
   }
-  for (block* each : dropped) {
-    each->unmap();
-  }
+  for (block* each : dropped) each->unmap();
 }
 
 std::size_t tensor_memory::free_list::bytes() const {
@@ -93,13 +87,9 @@ void tensor_memory::release(void* elements) noexcept {
 c10::Storage tensor_memory::make(std::uint64_t bytes) {
   static_assert(sizeof(block) <= front_bytes);
   const std::size_t all = (bytes + front_bytes + page_bytes - 1) / page_bytes * page_bytes;
-  if (all < bytes) {
-    throw std::bad_alloc{};
-  }
+  if (all < bytes) throw std::bad_alloc{};
   block* from = free_->take(all);
-  if (from == nullptr) {
-    from = block::map(all);
-  }
+  if (from == nullptr) from = block::map(all);
   from->home = free_;
   void* elements = reinterpret_cast<char*>(from) + front_bytes;
   return c10::Storage(c10::Storage::use_byte_size_t(), static_cast<std::int64_t>(bytes),

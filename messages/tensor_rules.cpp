@@ -48,9 +48,7 @@ constexpr std::size_t dtype_count = static_cast<std::size_t>(at::ScalarType::Num
 constexpr auto numbers = [] {
   std::array<std::int16_t, dtype_count> table{};
   table.fill(-1);
-  for (std::size_t i = 0; i < dtypes.size(); ++i) {
-    table[static_cast<std::size_t>(dtypes[i])] = static_cast<std::int16_t>(i);
-  }
+  for (std::size_t i = 0; i < dtypes.size(); ++i) table[static_cast<std::size_t>(dtypes[i])] = static_cast<std::int16_t>(i);
   return table;
 }();
 
@@ -68,22 +66,17 @@ std::string layout_name(at::Layout layout) {
 
 // The bytes from the start of the storage to the end of the last element of a strided tensor.
 std::uint64_t bytes_spanned(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) {
-    return 0;
-  }
+  if (tensor.numel() == 0) return 0;
   auto last = static_cast<std::uint64_t>(tensor.storage_offset());
-  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+  for (std::int64_t d = 0; d < tensor.dim(); ++d)
     last += static_cast<std::uint64_t>(tensor.size(d) - 1) * static_cast<std::uint64_t>(tensor.stride(d));
-  }
   return (last + 1) * tensor.element_size();
 }
 
 }  // namespace
 
 std::uint64_t payload_bytes(const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    return 0;
-  }
+  if (!tensor.defined()) return 0;
   return tensor.is_sparse() ? tensor._indices().nbytes() + tensor._values().nbytes() : tensor.nbytes();
 }
 
@@ -93,12 +86,9 @@ std::string refusal(const at::Tensor& tensor);
 
 // Why a sparse tensor can't travel. Its indices and values are what travels.
 std::string refusal_of_sparse(const at::Tensor& tensor) {
-  if (!tensor.device().is_cpu()) {
-    return "is on device " + tensor.device().str() + "; send its cpu()";
-  }
-  if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions || !shape_travels(tensor.sizes())) {
+  if (!tensor.device().is_cpu()) return "is on device " + tensor.device().str() + "; send its cpu()";
+  if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions || !shape_travels(tensor.sizes()))
     return "has more dimensions, or a greater product of sizes, than travels; reshape it";
-  }
   if (payload_bytes(tensor) > max_payload_bytes) {
     return "has " + std::to_string(payload_bytes(tensor)) + " bytes, at most " + std::to_string(max_payload_bytes) +
            " travel in one message; send it in parts";
@@ -107,37 +97,21 @@ std::string refusal_of_sparse(const at::Tensor& tensor) {
 }
 
 std::string refusal(const at::Tensor& tensor) {
-  if (tensor.is_nested()) {
-    return "is nested; send its parts (unbind)";
-  }
-  if (tensor.is_quantized()) {
-    return "is quantised; send its dequantize()";
-  }
-  if (tensor.is_sparse()) {
-    return refusal_of_sparse(tensor);
-  }
-  if (tensor.layout() != at::kStrided) {
-    return "has layout " + layout_name(tensor.layout()) + "; send its to_dense()";
-  }
-  if (!tensor.device().is_cpu()) {
-    return "is on device " + tensor.device().str() + "; send its cpu()";
-  }
-  if (at::isTensorSubclassLike(tensor) || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+  if (tensor.is_nested()) return "is nested; send its parts (unbind)";
+  if (tensor.is_quantized()) return "is quantised; send its dequantize()";
+  if (tensor.is_sparse()) return refusal_of_sparse(tensor);
+  if (tensor.layout() != at::kStrided) return "has layout " + layout_name(tensor.layout()) + "; send its to_dense()";
+  if (!tensor.device().is_cpu()) return "is on device " + tensor.device().str() + "; send its cpu()";
+  if (at::isTensorSubclassLike(tensor) || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
     return "is a wrapper or subclass without elements of its own; send the tensor in it";
-  }
-  if (!wire_number(tensor.scalar_type())) {
-    return "has a dtype that does not travel; convert it with to(dtype)";
-  }
+  if (!wire_number(tensor.scalar_type())) return "has a dtype that does not travel; convert it with to(dtype)";
   if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions) {
     return "has " + std::to_string(tensor.dim()) + " dimensions, at most " + std::to_string(max_tensor_dimensions) +
            " travel; reshape it";
   }
-  if (!shape_travels(tensor.sizes())) {
-    return "has sizes whose product overflows; reshape it";
-  }
-  if (!tensor._is_zerotensor() && (!tensor.has_storage() || bytes_spanned(tensor) > tensor.storage().nbytes())) {
+  if (!shape_travels(tensor.sizes())) return "has sizes whose product overflows; reshape it";
+  if (!tensor._is_zerotensor() && (!tensor.has_storage() || bytes_spanned(tensor) > tensor.storage().nbytes()))
     return "has less storage than its shape says; it was resized or freed";
-  }
   if (tensor.nbytes() > max_payload_bytes) {
     return "has " + std::to_string(tensor.nbytes()) + " bytes, at most " + std::to_string(max_payload_bytes) +
            " travel in one message; send it in parts";
@@ -149,34 +123,25 @@ std::string refusal(const at::Tensor& tensor) {
 
 bool shape_travels(at::IntArrayRef sizes) noexcept {
   std::int64_t product = 1;
-  for (std::int64_t size : sizes) {
-    if (size < 0 || __builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product)) {
-      return false;
-    }
-  }
+  for (std::int64_t size : sizes)
+    if (size < 0 || __builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product)) return false;
   return product < std::int64_t{1} << 59;
 }
 
 std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept {
   auto index = static_cast<std::size_t>(dtype);
-  if (index >= dtype_count || numbers[index] < 0) {
-    return std::nullopt;
-  }
+  if (index >= dtype_count || numbers[index] < 0) return std::nullopt;
   return static_cast<std::uint32_t>(numbers[index]);
 }
 
 std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept {
-  if (wire_number >= dtypes.size()) {
-    return std::nullopt;
-  }
+  if (wire_number >= dtypes.size()) return std::nullopt;
   return dtypes[wire_number];
 }
 
 std::optional<std::uint32_t> wire_number(c10::Device device) noexcept {
   const auto found = std::find(device_types.begin(), device_types.end(), device.type());
-  if (found == device_types.end()) {
-    return std::nullopt;
-  }
+  if (found == device_types.end()) return std::nullopt;
   const auto kind = static_cast<std::uint32_t>(found - device_types.begin());
   return kind << 16 | static_cast<std::uint32_t>(device.has_index() ? device.index() : 0);
 }
@@ -185,40 +150,29 @@ std::optional<c10::Device> wire_device(std::uint32_t number) noexcept {
   const std::uint32_t kind = number >> 16;
   const std::uint32_t index = number & 0xffff;
   if (kind >= device_types.size() || index > static_cast<std::uint32_t>(std::numeric_limits<c10::DeviceIndex>::max()) ||
-      (kind == 0 && index != 0)) {
+      (kind == 0 && index != 0))
     return std::nullopt;
-  }
   return kind == 0 ? c10::Device(c10::DeviceType::CPU) : c10::Device(device_types[kind], static_cast<c10::DeviceIndex>(index));
 }
 
 std::string describe(const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    return "undefined";
-  }
+  if (!tensor.defined()) return "undefined";
   std::string text = c10::toString(tensor.scalar_type());
-  if (tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-    return text + "[?]";
-  }
+  if (tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return text + "[?]";
   text += '[';
-  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
-    text += (d == 0 ? "" : ", ") + std::to_string(tensor.size(d));
-  }
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(tensor.size(d));
   return text + ']';
 }
 
 std::string why_it_cannot_travel(const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    return {};
-  }
+  if (!tensor.defined()) return {};
   std::string why = refusal(tensor);
   return why.empty() ? why : "the tensor " + describe(tensor) + " can't travel between nodes: it " + why;
 }
 
 void check_can_travel(const at::Tensor& tensor, std::string_view what) {
   std::string why = why_it_cannot_travel(tensor);
-  if (!why.empty()) {
-    throw error{errc::unsupported_tensor, std::string{what} + ": " + why};
-  }
+  if (!why.empty()) throw error(errc::unsupported_tensor, std::string(what) + ": " + why);
 }
 
 void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view what) {
@@ -228,18 +182,16 @@ void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view 
     bytes += counts ? payload_bytes(tensor) : 0;  // all other tensors are refused one by one
   }
   if (bytes > max_payload_bytes) {
-    throw error{errc::unsupported_tensor, std::string{what} + ": the tensors have " + std::to_string(bytes) +
+    throw error(errc::unsupported_tensor, std::string(what) + ": the tensors have " + std::to_string(bytes) +
                                             " bytes together, at most " + std::to_string(max_payload_bytes) +
-                                            " travel in one message; send them in several"};
+                                            " travel in one message; send them in several");
   }
 }
 
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::string why = why_it_cannot_travel(tensors[i]);
-    if (!why.empty()) {
-      throw error{errc::unsupported_tensor, std::string{what} + '[' + std::to_string(i) + "]: " + why};
-    }
+    if (!why.empty()) throw error(errc::unsupported_tensor, std::string(what) + '[' + std::to_string(i) + "]: " + why);
   }
   check_sum_travels(tensors, what);
 }

@@ -25,13 +25,11 @@ void hide(wire::TensorOffer& header) {
 template <class T>
 std::string notes_on(const T& x) {
   if constexpr (std::same_as<T, participant_failed>) {
-    return std::string{"# "} + to_text(static_cast<errc>(x.code)) + ' ';
+    return std::string("# ") + to_text(static_cast<errc>(x.code)) + ' ';
   } else if constexpr (has_tensors<T>) {
     const auto& tensors = tensors_in(x);
     std::string text = "# tensors: [";
-    for (std::size_t i = 0; i < tensors.size() && i < max_shown; ++i) {
-      text += (i == 0 ? "" : ", ") + describe(tensors[i]);
-    }
+    for (std::size_t i = 0; i < tensors.size() && i < max_shown; ++i) text += (i == 0 ? "" : ", ") + describe(tensors[i]);
     return text + (tensors.size() > max_shown ? ", ...], " + std::to_string(tensors.size()) + " in all " : "] ");
   } else {
     return {};
@@ -46,21 +44,14 @@ void cut_lists(google::protobuf::Message& header, std::string& notes) {
   for (const auto* field : fields) {
     const bool nested = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE;
     if (!field->is_repeated()) {
-      if (nested) {
-        cut_lists(*reflection->MutableMessage(&header, field), notes);
-      }
+      if (nested) cut_lists(*reflection->MutableMessage(&header, field), notes);
       continue;
     }
     const int entries = reflection->FieldSize(header, field);
-    for (int left = entries; left > max_shown; --left) {
-      reflection->RemoveLast(&header, field);
-    }
-    if (entries > max_shown) {
-      notes += "# " + field->name() + ": " + std::to_string(entries) + " in all ";
-    }
-    for (int i = 0; nested && i < reflection->FieldSize(header, field); ++i) {
+    for (int left = entries; left > max_shown; --left) reflection->RemoveLast(&header, field);
+    if (entries > max_shown) notes += "# " + field->name() + ": " + std::to_string(entries) + " in all ";
+    for (int i = 0; nested && i < reflection->FieldSize(header, field); ++i)
       cut_lists(*reflection->MutableRepeatedMessage(&header, field, i), notes);
-    }
   }
 }
 

@@ -21,9 +21,7 @@ void to_wire(const hello& x, wire::Hello& to) {
 
 complaint from_wire(const wire::Hello& from, hello& x) {
   x.protocol = from.protocol();
-  if (complaint bad = parse_address(from, x)) {
-    return bad;
-  }
+  if (complaint bad = parse_address(from, x)) return bad;
   return parse_members(from, x.members);
 }
 
@@ -41,9 +39,7 @@ void to_wire(const welcome& x, wire::Welcome& to) {
 }
 
 complaint from_wire(const wire::Welcome& from, welcome& x) {
-  if (complaint bad = parse_address(from.self(), x.self)) {
-    return bad;
-  }
+  if (complaint bad = parse_address(from.self(), x.self)) return bad;
   return parse_members(from, x.members);
 }
 
@@ -103,9 +99,7 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   x.completed.value = from.completed();
   parse(from.failed(), x.failed);
   x.calls = from.calls();
-  if (complaint bad = parse_values(from, x.values)) {
-    return bad;
-  }
+  if (complaint bad = parse_values(from, x.values)) return bad;
   return parse_joint(from, x.payload);
 }
 
@@ -119,9 +113,7 @@ void to_wire(const call_result& x, wire::CallResult& to) {
 complaint from_wire(const wire::CallResult& from, call_result& x) {
   parse(from.participants(), x.participants);
   x.spans = from.spans();
-  if (complaint bad = parse_values(from, x.values)) {
-    return bad;
-  }
+  if (complaint bad = parse_values(from, x.values)) return bad;
   return parse_joint(from, x.payload);
 }
 
@@ -136,18 +128,14 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
   to.set_joint_number(x.joint.number);
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
   to.mutable_place()->Add(x.place.begin(), x.place.end());
-  for (const auto& shape : x.shapes) {
-    to.add_shapes()->mutable_sizes()->Add(shape.begin(), shape.end());
-  }
+  for (const auto& shape : x.shapes) to.add_shapes()->mutable_sizes()->Add(shape.begin(), shape.end());
 }
 
 complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x) {
-  if (from.shapes_size() != 0 && from.shapes_size() != from.tensors().kinds_size()) {
+  if (from.shapes_size() != 0 && from.shapes_size() != from.tensors().kinds_size())
     return "shapes has not as many entries as there are gradients";
-  }
-  if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size()) {
+  if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size())
     return "requires_grad has not as many entries as there are gradients";
-  }
   parse_pass(from, x);
   x.message = parse_message(from);
   x.keep_graph = from.keep_graph();
@@ -157,9 +145,7 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
   x.place.assign(from.place().begin(), from.place().end());
   x.shapes.clear();
-  for (const auto& shape : from.shapes()) {
-    x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
-  }
+  for (const auto& shape : from.shapes()) x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
   return parse(from.carried(), x.carried);
 }
 
@@ -183,9 +169,7 @@ void to_wire(const participant_failed& x, wire::ParticipantFailed& to) {
 }
 
 complaint from_wire(const wire::ParticipantFailed& from, participant_failed& x) {
-  if (from.code() > std::numeric_limits<std::uint8_t>::max()) {
-    return "an error code is above 255";
-  }
+  if (from.code() > std::numeric_limits<std::uint8_t>::max()) return "an error code is above 255";
   parse_pass(from, x);
   x.from.value = from.from();
   x.code = static_cast<std::uint8_t>(from.code());
@@ -229,9 +213,7 @@ complaint from_wire(const wire::Prune& from, prune& x) {
   parse_pass(from, x);
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
-  if (complaint bad = parse(from.carried(), x.carried)) {
-    return bad;
-  }
+  if (complaint bad = parse(from.carried(), x.carried)) return bad;
   return parse(from.live_nodes(), from.live_numbers(), x.live);
 }
 
@@ -313,9 +295,7 @@ complaint from_wire(const wire::RequestMark& from, request_mark& x) {
 void to_wire(const memory_mark& x, wire::MemoryMark& to) { to.mutable_words()->Add(x.words.begin(), x.words.end()); }
 
 complaint from_wire(const wire::MemoryMark& from, memory_mark& x) {
-  if (from.words_size() != static_cast<int>(x.words.size())) {
-    return "expected a mark of four words";
-  }
+  if (from.words_size() != static_cast<int>(x.words.size())) return "expected a mark of four words";
   std::copy(from.words().begin(), from.words().end(), x.words.begin());
   return nullptr;
 }

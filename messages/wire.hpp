@@ -79,13 +79,12 @@ inline constexpr bool has_tensors = requires {
 
 template <class T>
 auto& tensors_in(T& x) {
-  if constexpr (requires { x.payload; }) {
+  if constexpr (requires { x.payload; })
     return x.payload.tensors;
-  } else if constexpr (requires { x.gradients; }) {
+  else if constexpr (requires { x.gradients; })
     return x.gradients;
-  } else {
+  else
     return x.tensors;
-  }
 }
 
 /// Fills a header; the header must be clear.

@@ -55,17 +55,13 @@ void parse_pass(const Header& from, Message& x) {
 template <class Id>
 requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void put(fixed64_list& to, const std::vector<Id>& xs) {
   to.Reserve(static_cast<int>(xs.size()));
-  for (const Id& x : xs) {
-    to.AddAlreadyReserved(x.value);
-  }
+  for (const Id& x : xs) to.AddAlreadyReserved(x.value);
 }
 
 template <class Id>
 requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void parse(const fixed64_list& from, std::vector<Id>& xs) {
   xs.resize(static_cast<std::size_t>(from.size()));
-  for (int i = 0; i < from.size(); ++i) {
-    xs[static_cast<std::size_t>(i)].value = from[i];
-  }
+  for (int i = 0; i < from.size(); ++i) xs[static_cast<std::size_t>(i)].value = from[i];
 }
 
 inline void put(fixed64_list& nodes, fixed64_list& numbers, const std::vector<message_id>& xs) {
@@ -78,13 +74,9 @@ inline void put(fixed64_list& nodes, fixed64_list& numbers, const std::vector<me
 }
 
 inline complaint parse(const fixed64_list& nodes, const fixed64_list& numbers, std::vector<message_id>& xs) {
-  if (nodes.size() != numbers.size()) {
-    return "a list of message ids has not as many nodes as numbers";
-  }
+  if (nodes.size() != numbers.size()) return "a list of message ids has not as many nodes as numbers";
   xs.resize(static_cast<std::size_t>(nodes.size()));
-  for (int i = 0; i < nodes.size(); ++i) {
-    xs[static_cast<std::size_t>(i)] = {numbers[i], {nodes[i]}};
-  }
+  for (int i = 0; i < nodes.size(); ++i) xs[static_cast<std::size_t>(i)] = {numbers[i], {nodes[i]}};
   return nullptr;
 }
 
@@ -96,14 +88,10 @@ inline void put(wire::Purse& to, const purse& x) {
 
 inline complaint parse(const wire::Purse& from, purse& x) {
   constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // no weight is halved this often
-  if (from.weight().empty()) {
-    return "a purse without weight";
-  }
-  for (int i = 0; i < from.weight_size(); ++i) {
-    if (from.weight(i) > deepest || (i > 0 && from.weight(i) <= from.weight(i - 1))) {
+  if (from.weight().empty()) return "a purse without weight";
+  for (int i = 0; i < from.weight_size(); ++i)
+    if (from.weight(i) > deepest || (i > 0 && from.weight(i) <= from.weight(i - 1)))
       return "the weight of a purse is not in ascending order, or too small";
-    }
-  }
   x.weight.assign(from.weight().begin(), from.weight().end());
   parse(from.begun(), x.begun);
   parse(from.settled(), x.settled);
@@ -115,15 +103,14 @@ void put_values(Header& to, const attributes& xs) {
   for (const auto& [name, x] : xs) {
     wire::Attribute& entry = *to.add_values();
     entry.set_name(name);
-    if (const auto* truth = std::get_if<bool>(&x.value)) {
+    if (const auto* truth = std::get_if<bool>(&x.value))
       entry.set_truth(*truth);
-    } else if (const auto* integer = std::get_if<std::int64_t>(&x.value)) {
+    else if (const auto* integer = std::get_if<std::int64_t>(&x.value))
       entry.set_integer(*integer);
-    } else if (const auto* real = std::get_if<double>(&x.value)) {
+    else if (const auto* real = std::get_if<double>(&x.value))
       entry.set_real(*real);
-    } else {
+    else
       entry.set_text(std::get<std::string>(x.value));
-    }
   }
 }
 
@@ -148,9 +135,7 @@ complaint parse_values(const Header& from, attributes& xs) {
       default:
         return "an attribute has no value of a type that is known here";
     }
-    if (!xs.emplace(entry.name(), std::move(x)).second) {
-      return "an attribute is given twice";
-    }
+    if (!xs.emplace(entry.name(), std::move(x)).second) return "an attribute is given twice";
   }
   return nullptr;
 }
@@ -160,9 +145,7 @@ inline void put_joint(wire::Joint& to, const autograd_message& x) {
   put_message(to, x.message);
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
   to.mutable_place()->Add(x.place.begin(), x.place.end());
-  for (const c10::Device& device : x.devices) {
-    to.add_devices(wire_number(device).value_or(~std::uint32_t{0}));
-  }
+  for (const c10::Device& device : x.devices) to.add_devices(wire_number(device).value_or(~std::uint32_t{0}));
 }
 
 template <class Header>
@@ -170,19 +153,15 @@ complaint parse_joint(const Header& from, autograd_message& x) {
   const wire::Joint& joint = from.joint();
   x.context = parse_context(joint);
   x.message = parse_message(joint);
-  if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size()) {
+  if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size())
     return "requires_grad has not as many entries as there are tensors";
-  }
-  if (joint.devices_size() != 0 && joint.devices_size() != from.tensors().kinds_size()) {
+  if (joint.devices_size() != 0 && joint.devices_size() != from.tensors().kinds_size())
     return "devices has not as many entries as there are tensors";
-  }
   x.devices.clear();
   x.devices.reserve(static_cast<std::size_t>(joint.devices_size()));
   for (const std::uint32_t number : joint.devices()) {
     const auto device = wire_device(number);
-    if (!device) {
-      return "a tensor is for a kind of device that this version does not know; update this node";
-    }
+    if (!device) return "a tensor is for a kind of device that this version does not know; update this node";
     x.devices.push_back(*device);
   }
   x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
@@ -200,9 +179,7 @@ void put_address(Header& to, const Message& x) {
 
 template <class Header, class Message>
 complaint parse_address(const Header& from, Message& x) {
-  if (from.port() > std::numeric_limits<std::uint16_t>::max()) {
-    return "a port is above 65535";
-  }
+  if (from.port() > std::numeric_limits<std::uint16_t>::max()) return "a port is above 65535";
   x.name = from.name();
   x.id.value = from.id();
   x.host = from.host();
@@ -213,25 +190,18 @@ complaint parse_address(const Header& from, Message& x) {
 // Hello, Members and Welcome hold a list of members.
 template <class Header>
 void put_members(Header& to, const std::vector<member>& xs) {
-  for (const member& x : xs) {
-    put_address(*to.add_members(), x);
-  }
+  for (const member& x : xs) put_address(*to.add_members(), x);
 }
 
 template <class Header>
 complaint parse_members(const Header& from, std::vector<member>& xs) {
-  for (const wire::Member& entry : from.members()) {
-    if (entry.id() == 0) {  // checked before memory is allocated: entries without fields are the cheapest to send
+  for (const wire::Member& entry : from.members())
+    if (entry.id() == 0)  // checked before memory is allocated: entries without fields are the cheapest to send
       return "a member of a list has no id";
-    }
-  }
   xs.clear();
   xs.reserve(static_cast<std::size_t>(from.members_size()));
-  for (const wire::Member& entry : from.members()) {
-    if (complaint bad = parse_address(entry, xs.emplace_back())) {
-      return bad;
-    }
-  }
+  for (const wire::Member& entry : from.members())
+    if (complaint bad = parse_address(entry, xs.emplace_back())) return bad;
   return nullptr;
 }
 

@@ -30,9 +30,7 @@ bool has_all_of(const wire::NodeStatus& from, int peers) {
 }
 
 complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
-  if (from.peer_ports(i) > std::numeric_limits<std::uint16_t>::max()) {
-    return "a port is above 65535";
-  }
+  if (from.peer_ports(i) > std::numeric_limits<std::uint16_t>::max()) return "a port is above 65535";
   x.who = {from.peer_names(i), {from.peer_ids(i)}, from.peer_hosts(i), static_cast<std::uint16_t>(from.peer_ports(i))};
   x.up = from.peer_up(i);
   x.contexts = from.peer_contexts(i);
@@ -63,15 +61,11 @@ void to_wire(const node_status& x, wire::NodeStatus& to) {
   to.set_calls_queued(x.calls_queued);
   to.set_functions_run(x.functions_run);
   to.set_objects(x.objects);
-  for (const peer_status& each : x.peers) {
-    put_peer(to, each);
-  }
+  for (const peer_status& each : x.peers) put_peer(to, each);
 }
 
 complaint from_wire(const wire::NodeStatus& from, node_status& x) {
-  if (complaint bad = parse_address(from.self(), x.self)) {
-    return bad;
-  }
+  if (complaint bad = parse_address(from.self(), x.self)) return bad;
   x.uptime_ns = from.uptime_ns();
   x.contexts = from.contexts();
   x.contexts_opened = from.contexts_opened();
@@ -88,16 +82,11 @@ complaint from_wire(const wire::NodeStatus& from, node_status& x) {
   x.functions_run = from.functions_run();
   x.objects = from.objects();
   const int peers = from.peer_names_size();
-  if (!has_all_of(from, peers)) {
-    return "a list of peers has not as many of all entries";
-  }
+  if (!has_all_of(from, peers)) return "a list of peers has not as many of all entries";
   x.peers.clear();
   x.peers.resize(static_cast<std::size_t>(peers));
-  for (int i = 0; i < peers; ++i) {
-    if (complaint bad = parse_peer(from, i, x.peers[static_cast<std::size_t>(i)])) {
-      return bad;
-    }
-  }
+  for (int i = 0; i < peers; ++i)
+    if (complaint bad = parse_peer(from, i, x.peers[static_cast<std::size_t>(i)])) return bad;
   return nullptr;
 }
 

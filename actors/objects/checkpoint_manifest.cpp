@@ -147,12 +147,11 @@ std::string new_save_id() {
 
 std::string part_file_name(const std::string& node, const std::string& save) {
   std::string name;
-  for (const unsigned char c : node) {
+  for (const unsigned char c : node)
     if (c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-'))
       name += static_cast<char>(c);
     else
       name += {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
-  }
   return name + "." + save + ".pt";
 }
 

@@ -70,14 +70,13 @@ void send_pieces(Self self, node_id to) {
   const auto found = leaving.find(to);
   const auto gateway = self->state.here->directory().gateway(to);
   if (found == leaving.end() || !gateway) return;
-  while (auto step = found->second.next(self->state.direct.reads_here(to))) {
+  while (auto step = found->second.next(self->state.direct.reads_here(to)))
     if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
       (*send)();
     else if (auto* offer = std::get_if<tensor_offer>(&*step))
       send_offer(self, to, gateway, *offer);
     else
       send_piece(self, to, gateway, std::move(std::get<tensor_piece>(*step)));
-  }
   if (found->second.empty()) leaving.erase(found);
 }
 

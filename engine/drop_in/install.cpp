@@ -37,16 +37,14 @@ class installed_engine final : public Engine {
     const std::scoped_lock lock(sharing_);
     auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);
     auto& their_queues = libtorch_.*(&installed_engine::device_ready_queues_);
-    if (thread_pool_shared_ == nullptr) {
+    if (thread_pool_shared_ == nullptr)
       thread_pool_shared_ = theirs;
-    } else if (theirs == nullptr) {
+    else if (theirs == nullptr)
       theirs = thread_pool_shared_;
-    }
-    if (device_ready_queues_.empty()) {
+    if (device_ready_queues_.empty())
       device_ready_queues_ = their_queues;
-    } else if (their_queues.empty()) {
+    else if (their_queues.empty())
       their_queues = device_ready_queues_;
-    }
   }
 
   variable_list execute(const edge_list& roots, const variable_list& gradients, bool keep_graph, bool create_graph,
@@ -81,13 +79,9 @@ class installed_engine final : public Engine {
   // end of libtorch's engine.
   void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
     share_started_threads();  // functions on this thread look for the queues in libtorch's engine
-    if (should_increment) {
-      increment_non_reentrant_thread_count();
-    }
+    if (should_increment) increment_non_reentrant_thread_count();
     libtorch_.thread_init(device, queue, should_increment);
-    if (should_increment) {
-      decrement_non_reentrant_thread_count();
-    }
+    if (should_increment) decrement_non_reentrant_thread_count();
   }
 
   Engine& libtorch() { return libtorch_; }
@@ -116,9 +110,7 @@ Engine& stub_of_libtorch() { return ours->libtorch(); }
 
 void install_engine() {
   const std::scoped_lock lock(installing);
-  if (ours == nullptr) {
-    ours = new installed_engine(Engine::get_default_engine());
-  }
+  if (ours == nullptr) ours = new installed_engine(Engine::get_default_engine());
   ours->share_started_threads();
   torch::autograd::set_default_engine_stub(stub_of_ours);
 }

@@ -58,9 +58,7 @@ bool is_known_version() {
   path name;
   beside(reinterpret_cast<const void*>(libtorchs_execute), "../version.py", name);
   std::FILE* const file = std::fopen(name, "r");
-  if (file == nullptr) {
-    return true;
-  }
+  if (file == nullptr) return true;
   bool known = true;
   for (char line[256]; std::fgets(line, sizeof line, file) != nullptr;) {
     constexpr char key[] = "__version__ = '";
@@ -81,9 +79,7 @@ void load() {
   find(LIBTORCH_EXECUTE, libtorchs_execute);
   find(LIBTORCH_SET_COMPILED, libtorchs_set_compiled);
   find(LIBTORCH_CURRENT, libtorchs_current);
-  if (!is_known_version()) {
-    return;
-  }
+  if (!is_known_version()) return;
   path name;
   beside(reinterpret_cast<const void*>(&load), "libtroupe.so", name);
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -105,9 +101,8 @@ opaque_list execute(void* engine, const void* roots, const void* gradients, bool
 opaque_list execute(void* engine, const void* roots, const void* gradients, bool keep_graph, bool create_graph,
                     bool accumulate_grad, const void* inputs) {
   pthread_once(&loading, load);
-  if (troupes_execute == nullptr || __atomic_load_n(&is_compiled, __ATOMIC_ACQUIRE)) {
+  if (troupes_execute == nullptr || __atomic_load_n(&is_compiled, __ATOMIC_ACQUIRE))
     return libtorchs_execute(engine, roots, gradients, keep_graph, create_graph, accumulate_grad, inputs);
-  }
   return troupes_execute(libtorchs_execute, engine, roots, gradients, keep_graph, create_graph, accumulate_grad, inputs);
 }
 

@@ -40,13 +40,9 @@ bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::
 
 bool has_accelerator() {
   for (std::size_t i = 0; i < static_cast<std::size_t>(c10::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES); ++i) {
-    if (runs_on_cpu(static_cast<c10::DeviceType>(i))) {
-      continue;
-    }
+    if (runs_on_cpu(static_cast<c10::DeviceType>(i))) continue;
     const auto* device = c10::impl::device_guard_impl_registry[i].load();
-    if (device != nullptr && device->deviceCount() > 0) {
-      return true;
-    }
+    if (device != nullptr && device->deviceCount() > 0) return true;
   }
   return false;
 }
@@ -54,15 +50,11 @@ bool has_accelerator() {
 bool uses_accelerator(const plan& graph) {
   // A few functions are checked faster than the list of accelerators.
   constexpr std::size_t few = 16;
-  if (graph.vertices.size() > few && !has_accelerator()) {
-    return false;
-  }
+  if (graph.vertices.size() > few && !has_accelerator()) return false;
   return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
     for (std::uint32_t i = 0; i < each.slot_count; ++i) {
       const auto& input = each.function->input_metadata(i);
-      if (!input.was_default_constructed() && !runs_on_cpu(input.device().type())) {
-        return true;
-      }
+      if (!input.was_default_constructed() && !runs_on_cpu(input.device().type())) return true;
     }
     return false;
   });
@@ -178,9 +170,8 @@ class private_graph_lease {
 
   ~private_graph_lease() {
     graph_->root->pass = nullptr;
-    if (!graph_->in_use()) {  // another thread of libtorch may still refer to a nested pass
+    if (!graph_->in_use())  // another thread of libtorch may still refer to a nested pass
       spare = std::move(graph_);
-    }
   }
 
   private_graph_lease(const private_graph_lease&) = delete;
@@ -228,12 +219,8 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   try {
     libtorch(engine, {graph->edges, graph->gradients, request.keep_graph, create_graph, true, inputs});
   } catch (...) {
-    if (pass.foreign) {
-      std::rethrow_exception(pass.foreign);
-    }
-    if (!pass.for_libtorch) {
-      throw;
-    }
+    if (pass.foreign) std::rethrow_exception(pass.foreign);
+    if (!pass.for_libtorch) throw;
   }
   if (pass.for_libtorch) {
     substituted.fetch_sub(1, std::memory_order_relaxed);
@@ -245,9 +232,7 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
 
 node_pointer current_function(node_pointer libtorchs) {
   const auto* root = dynamic_cast<const private_root*>(libtorchs.get());
-  if (root == nullptr || root->pass == nullptr || root->pass->running == nullptr) {
-    return libtorchs;
-  }
+  if (root == nullptr || root->pass == nullptr || root->pass->running == nullptr) return libtorchs;
   Node* const function = root->pass->running->running();
   return function == nullptr ? nullptr : function->getptr();
 }

@@ -32,14 +32,10 @@ GraphTask& current_task() {
 
 void publish_exec_info(const plan& graph, GraphTask& task) {
   task.exec_info_.reserve(task.exec_info_.size() + graph.vertices.size());
-  for (const plan::vertex& each : graph.vertices) {
-    task.exec_info_[each.function].needed_ = (each.marks & plan::needed) != 0;
-  }
+  for (const plan::vertex& each : graph.vertices) task.exec_info_[each.function].needed_ = (each.marks & plan::needed) != 0;
   for (const plan::capture& each : graph.captures) {
     auto& captures = task.exec_info_[graph.vertices[each.vertex].function].captures_;
-    if (!captures) {
-      captures = std::make_unique<std::vector<GraphTask::ExecInfo::Capture>>();
-    }
+    if (!captures) captures = std::make_unique<std::vector<GraphTask::ExecInfo::Capture>>();
     captures->emplace_back(static_cast<int>(each.input), static_cast<int>(each.output));
   }
 }
@@ -49,9 +45,7 @@ void publish_exec_info(const plan& graph, GraphTask& task) {
 void publish_order(const plan& graph, GraphTask& task) {
   task.dependencies_.clear();
   task.graph_roots_.clear();
-  for (const plan::vertex& each : graph.vertices) {
-    task.dependencies_[each.function] = static_cast<int>(each.missing);
-  }
+  for (const plan::vertex& each : graph.vertices) task.dependencies_[each.function] = static_cast<int>(each.missing);
   for (const plan::edge& root : graph.roots) {
     if (root.vertex != plan::none) {
       Node* const function = graph.vertices[root.vertex].function;
@@ -67,21 +61,14 @@ void publish(const plan& graph, bool trimmed, bool create_graph) {
   GraphTask& task = current_task();
   // If the pass has a single root, libtorch leaves the root out.
   const std::uint32_t left_out = graph.roots.size() == 1 ? graph.roots[0].vertex : plan::none;
-  if (graph.vertices.size() > 1) {
-    task.nodes_in_graph_.reserve(graph.vertices.size());
-  }
-  for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) {
-    if (i != left_out) {
-      task.nodes_in_graph_.insert(graph.vertices[i].function);
-    }
-  }
+  if (graph.vertices.size() > 1) task.nodes_in_graph_.reserve(graph.vertices.size());
+  for (std::uint32_t i = 0; i < graph.vertices.size(); ++i)
+    if (i != left_out) task.nodes_in_graph_.insert(graph.vertices[i].function);
   if (trimmed) {
     publish_exec_info(graph, task);
     task.thread_locals_.set_grad_mode(create_graph);
   }
-  if (!c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
-    publish_order(graph, task);
-  }
+  if (!c10::AutogradState::get_tls_state().get_multithreading_enabled()) publish_order(graph, task);
 }
 
 std::vector<std::function<void()>> take_callbacks() {

@@ -131,9 +131,7 @@ BOOST_AUTO_TEST_CASE(CE4_it_ends_in_time_though_the_device_does_not_answer) {
                           [&](const error& reason) { return reason.code() == errc::stopping && ++told > 0; });
   };
   simulated::gate late(default_stream);
-  for (int i = 0; i < 3; ++i) {
-    messenger->post(stage.to_host({at::ones({2}, at::device(first))}), too_late);
-  }
+  for (int i = 0; i < 3; ++i) messenger->post(stage.to_host({at::ones({2}, at::device(first))}), too_late);
   simulated::settle();
   messenger->finish(std::chrono::steady_clock::now());
   BOOST_TEST(told == 3);

@@ -149,12 +149,8 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_behind_one_that_is_being_filled_serves_again) 
 
 BOOST_AUTO_TEST_CASE(HB4_where_all_of_the_budget_is_being_filled_there_is_ordinary_memory) {
   simulated::gate late(default_stream);
-  for (int i = 0; i < 4; ++i) {
-    throw_away_with_the_transfer_under_way();
-  }
-  for (const std::size_t count : {page, 2 * page}) {
-    BOOST_TEST(!pool->allocate(bytes(count)).is_pinned());
-  }
+  for (int i = 0; i < 4; ++i) throw_away_with_the_transfer_under_way();
+  for (const std::size_t count : {page, 2 * page}) BOOST_TEST(!pool->allocate(bytes(count)).is_pinned());
   BOOST_TEST(pool->used().refused == 2U);
   late.open();
   simulated::synchronize();

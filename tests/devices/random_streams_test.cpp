@@ -33,9 +33,7 @@ struct twin_program {
       here.push_back((at::rand({4}) + 0.5).requires_grad_());
       there.push_back(here.back().detach().to(simulated::device(static_cast<c10::DeviceIndex>(draw(2)))).requires_grad_());
     }
-    for (std::size_t left = 3 + draw(12); left > 0; --left) {
-      grow();
-    }
+    for (std::size_t left = 3 + draw(12); left > 0; --left) grow();
     simulated::synchronize();
   }
 
@@ -69,11 +67,8 @@ struct twin_program {
 // The gradients of the leaves as the caller's next operator sees them, while streams are held up.
 std::vector<at::Tensor> pass_with_gates(twin_program& program, const std::function<void()>& run) {
   std::vector<std::unique_ptr<simulated::gate>> gates;
-  for (const auto& stream : program.streams) {
-    if (program.draw(2) == 0) {
-      gates.push_back(std::make_unique<simulated::gate>(stream));
-    }
-  }
+  for (const auto& stream : program.streams)
+    if (program.draw(2) == 0) gates.push_back(std::make_unique<simulated::gate>(stream));
   std::vector<at::Tensor> read;
   {
     const c10::StreamGuard callers(program.any_stream());
@@ -111,9 +106,7 @@ BOOST_FIXTURE_TEST_CASE(random_programs_on_streams_have_the_gradients_of_the_cpu
     twin_program program(seed, all);
     const auto root = program.here.back().sum();
     const auto twin = program.there.back().sum();
-    if (!root.requires_grad()) {
-      continue;
-    }
+    if (!root.requires_grad()) continue;
     for (int pass = 1; pass <= 2; ++pass) {  // the second pass adds to the gradients of the first
       troupe::backward({root}, {}, true);
       const auto read =

@@ -85,9 +85,7 @@ class gate_before_second_copy {
   explicit gate_before_second_copy(c10::Stream stream) {
     held_up = stream;
     handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& event) {
-      if (std::string_view(event.name()) == "aten::clone" && ++copies == 2) {
-        late.emplace(*held_up);
-      }
+      if (std::string_view(event.name()) == "aten::clone" && ++copies == 2) late.emplace(*held_up);
       return std::unique_ptr<at::ObserverContext>();
     }));
   }
@@ -216,9 +214,7 @@ BOOST_AUTO_TEST_CASE(SO3_each_part_of_a_sparse_tensor_is_kept_for_the_stream_tha
     std::vector<at::Tensor> read;
     {
       const c10::StreamGuard guard(stream);
-      for (const auto& part : parts) {
-        read.push_back(part * 1);
-      }
+      for (const auto& part : parts) read.push_back(part * 1);
     }
     sparse.reset();
     parts.clear();  // the memory goes back to the default stream before `stream` has read it

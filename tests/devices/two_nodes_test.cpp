@@ -41,9 +41,7 @@ struct two_nodes : simulated::fixture {
     for (node* here : {&a, &b}) {
       here->functions().add("where", [](call_arguments& arguments) {
         std::string devices;
-        for (const auto& each : arguments.tensors) {
-          devices += each.device().str() + ' ';
-        }
+        for (const auto& each : arguments.tensors) devices += each.device().str() + ' ';
         return call_reply{{}, {{"devices", devices}}};
       });
     }
@@ -274,9 +272,8 @@ BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_wha
     ->request(caf::actor_cast<contracts::gateway_actor>(troupe::services_of(a).directory().gateway(a.peer("b").id())), 10s,
               request)
     .receive([](const call_result&) {}, [&](const caf::error& reason) { text = to_exception(reason).what(); });
-  for (const auto* part : {"argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"}) {
+  for (const auto* part : {"argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"})
     BOOST_TEST(text.find(part) != std::string::npos, "'" << text << "' lacks '" << part << "'");
-  }
 }
 
 BOOST_AUTO_TEST_CASE(what_has_no_elements_is_refused_before_anything_is_sent) {

@@ -34,9 +34,8 @@ trace headings(const trace& texts) {
   for (const std::string& text : texts) {
     const auto begin = std::min(text.find_first_not_of('\n'), text.size());
     std::string heading = text.substr(begin, text.find('\n', begin) - begin);
-    if (const auto at = heading.find("Traceback of forward call"); at != std::string::npos) {
+    if (const auto at = heading.find("Traceback of forward call"); at != std::string::npos)
       heading = heading.substr(0, at + 25);
-    }
     all.push_back(heading);
   }
   return all;
@@ -168,15 +167,12 @@ BOOST_AUTO_TEST_CASE(names_no_parent_of_a_function_that_another_thread_made) {
         at::Tensor made_elsewhere;
         const auto from = at::sequence_number::peek();
         std::thread([&] {
-          while (at::sequence_number::peek() < from) {
-            at::sequence_number::get_and_increment();
-          }
+          while (at::sequence_number::peek() < from) at::sequence_number::get_and_increment();
           made_elsewhere = (at::zeros({2}).requires_grad_().sqrt() * 0).sum();
         }).join();
         const auto x = leaf({2});
-        while (at::sequence_number::peek() < from + 10) {  // the other thread's sequence numbers are in this range
+        while (at::sequence_number::peek() < from + 10)  // the other thread's sequence numbers are in this range
           x.exp();
-        }
         run_on.backward({made_elsewhere + x.sum()});
         return gradient;
       });

@@ -21,9 +21,7 @@ namespace {
 std::vector<std::string> names_of(const std::vector<Node*>& functions) {
   std::vector<std::string> names;
   names.reserve(functions.size());
-  for (const Node* each : functions) {
-    names.push_back(each->name());
-  }
+  for (const Node* each : functions) names.push_back(each->name());
   return names;
 }
 

@@ -11,9 +11,7 @@ BOOST_AUTO_TEST_CASE(the_engine_includes_neither_caf_nor_a_room_above_it) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(TROUPE_SOURCE_DIR "/engine")) {
     const auto kind = entry.path().extension();
-    if (kind != ".cpp" && kind != ".hpp") {
-      continue;
-    }
+    if (kind != ".cpp" && kind != ".hpp") continue;
     ++files;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {

@@ -119,9 +119,7 @@ BOOST_AUTO_TEST_CASE(buffers_are_freed_before_the_error_arrives) {
   BOOST_CHECK_THROW(task.run(), my_error);
   BOOST_TEST(given.size() == 2u);
   BOOST_TEST(task.finished());
-  for (const auto& each : given) {
-    BOOST_TEST(each.expired());
-  }
+  for (const auto& each : given) BOOST_TEST(each.expired());
 }
 
 BOOST_AUTO_TEST_CASE(the_graph_is_usable_after_an_error) {
@@ -130,9 +128,7 @@ BOOST_AUTO_TEST_CASE(the_graph_is_usable_after_an_error) {
     bool fails = true;
     const auto x = at::arange(1, 4, at::kFloat).requires_grad_();
     const auto y = through(x.exp(), [&](at::Tensor gradient) {
-      if (fails) {
-        throw my_error("once", 1);
-      }
+      if (fails) throw my_error("once", 1);
       return gradient;
     });
     const auto loss = y.sum();
@@ -165,11 +161,10 @@ BOOST_AUTO_TEST_CASE(an_error_of_a_pass_within_a_pass_ends_both_unless_it_is_cau
     const auto inner = throwing(x, my_error("inner", 1)).sum();
     for (const bool caught : {false, true}) {
       const auto outer = through(x, [&](at::Tensor gradient) {
-        if (caught) {
+        if (caught)
           notes.push_back("caught " + error_of([&] { run_on.backward({inner}); }));
-        } else {
+        else
           run_on.backward({inner});
-        }
         return gradient;
       });
       notes.push_back(error_of([&] { run_on.backward({outer.sum()}); }));

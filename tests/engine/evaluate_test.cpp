@@ -29,9 +29,7 @@ struct scripted final : torch::autograd::Node {
 // A scalar that a function computes from the inputs. `run` is the backward of that function.
 at::Tensor scripted_root(const std::vector<at::Tensor>& inputs, body run) {
   torch::autograd::edge_list edges;
-  for (const at::Tensor& input : inputs) {
-    edges.push_back(torch::autograd::impl::gradient_edge(input));
-  }
+  for (const at::Tensor& input : inputs) edges.push_back(torch::autograd::impl::gradient_edge(input));
   at::Tensor root = at::zeros({});
   torch::autograd::create_gradient_edge(root, troupe::engine::make_node<scripted>(std::move(edges), std::move(run)));
   return root;

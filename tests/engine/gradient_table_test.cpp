@@ -23,18 +23,14 @@ at::Tensor libtorchs(const at::Tensor& leaf, const std::vector<at::Tensor>& grad
   const at::Tensor twin = leaf.detach().requires_grad_();
   torch::autograd::AccumulateGrad accumulate(twin);
   const c10::AutoGradMode off(false);
-  for (const at::Tensor& gradient : gradients) {
-    accumulate({gradient.clone()});
-  }
+  for (const at::Tensor& gradient : gradients) accumulate({gradient.clone()});
   return twin.grad();
 }
 
 at::Tensor ours(const at::Tensor& leaf, const std::vector<at::Tensor>& gradients) {
   gradient_table table;
   const c10::AutoGradMode off(false);
-  for (const at::Tensor& gradient : gradients) {
-    table.accumulate(leaf, gradient.clone());
-  }
+  for (const at::Tensor& gradient : gradients) table.accumulate(leaf, gradient.clone());
   return table.find(leaf);
 }
 
@@ -49,22 +45,19 @@ BOOST_AUTO_TEST_CASE(sums_have_the_bits_and_strides_of_libtorch) {
   const auto turned = at::randn({3, 4}).t().requires_grad_();
   const auto view = at::randn({4, 6}).narrow(1, 0, 3).requires_grad_();
   const auto column = [] { return at::randn({3, 4}).t(); };
-  for (const at::Tensor& leaf : {plain, turned, view}) {
+  for (const at::Tensor& leaf : {plain, turned, view})
     for (const auto& gradients : std::vector<std::vector<at::Tensor>>{{at::randn({4, 3})},
                                                                       {column()},
                                                                       {at::randn({4, 3}), column(), at::randn({4, 3})},
-                                                                      {at::randn({1, 1}).expand({4, 3})}}) {
+                                                                      {at::randn({1, 1}).expand({4, 3})}})
       BOOST_TEST(difference(ours(leaf, gradients), libtorchs(leaf, gradients)) == "");
-    }
-  }
 }
 
 BOOST_AUTO_TEST_CASE(sparse_and_dense_gradients_meet_as_in_libtorch) {
   const auto leaf = at::randn({4, 3}).requires_grad_();
   for (const auto& gradients : std::vector<std::vector<at::Tensor>>{
-         {sparse(1)}, {sparse(1), sparse(2)}, {sparse(1), at::randn({4, 3})}, {at::randn({4, 3}), sparse(3)}}) {
+         {sparse(1)}, {sparse(1), sparse(2)}, {sparse(1), at::randn({4, 3})}, {at::randn({4, 3}), sparse(3)}})
     BOOST_TEST(difference(ours(leaf, gradients), libtorchs(leaf, gradients)) == "");
-  }
 }
 
 // TB-2
@@ -122,9 +115,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_was_handed_out_stays_as_it_is_while_the_sum
       held.push_back(kept(table.find(leaf)));
       copies.push_back(held.back().clone());
     }
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      BOOST_TEST(difference(held[i], copies[i]) == "");
-    }
+    for (std::size_t i = 0; i < held.size(); ++i) BOOST_TEST(difference(held[i], copies[i]) == "");
     BOOST_TEST(difference(table.find(leaf), libtorchs(leaf, gradients)) == "");
   }
 }

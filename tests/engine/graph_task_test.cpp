@@ -59,9 +59,8 @@ message_id message(std::uint64_t number) { return {number, node_id{0xabc}}; }
 
 graph_task_settings sending(std::initializer_list<at::Tensor> tensors, gradient_table* leaves, outlet* to = nullptr) {
   graph_task_settings settings;
-  for (const at::Tensor& tensor : tensors) {
+  for (const at::Tensor& tensor : tensors)
     settings.sends.push_back({attach_send(message(settings.sends.size() + 1), {tensor}), 0});
-  }
   settings.leaves = leaves;
   settings.emit_to = to;
   return settings;
@@ -139,9 +138,7 @@ BOOST_AUTO_TEST_CASE(sums_are_the_same_for_every_order_of_deliveries) {
   BOOST_TEST(found.size() == 24u);
   // The latest function comes first, as on one node.
   const float serial = ((values[3] + values[2]) + values[1]) + values[0];
-  for (const at::Tensor& each : found) {
-    BOOST_TEST(each.item<float>() == serial);
-  }
+  for (const at::Tensor& each : found) BOOST_TEST(each.item<float>() == serial);
 }
 
 // GT-2
@@ -154,9 +151,7 @@ BOOST_AUTO_TEST_CASE(sums_skip_what_was_dropped_and_keep_their_order) {
     graph_task task(sending({middle * 1, middle * 1, middle * 1, middle * 1}, &leaves));
     int step = 0;
     for (const std::size_t send : {0, 1, 3}) {
-      if (step++ == when) {
-        task.drop(2);
-      }
+      if (step++ == when) task.drop(2);
       task.deliver(send, {at::full({1}, values[send])});
       task.run();
     }
@@ -334,9 +329,8 @@ BOOST_AUTO_TEST_CASE(stop_ends_a_run_between_two_functions) {
 BOOST_AUTO_TEST_CASE(recvs_are_named_once_over_all_walks) {
   recorder out;
   std::vector<at::Tensor> received;
-  for (std::uint64_t i = 0; i < 4; ++i) {
+  for (std::uint64_t i = 0; i < 4; ++i)
     received.push_back(attach_recv({node_id{1}, 1}, message(10 + i), {at::ones({1})}, {true})[0]);
-  }
   auto settings = sending({received[0] * received[1], received[1] * received[2], received[3] * 2}, nullptr, &out);
   settings.roots = {torch::autograd::impl::gradient_edge(received[0] * 2)};
   settings.root_gradients = {at::ones({1})};

@@ -137,9 +137,7 @@ BOOST_AUTO_TEST_CASE(an_exception_of_a_hook_comes_out_as_it_is) {
   const auto x = at::ones({2}).requires_grad_();
   const auto y = x * 2;
   y.register_hook([](const at::Tensor& gradient) -> at::Tensor {
-    if (gradient.defined()) {
-      throw mishap{};
-    }
+    if (gradient.defined()) throw mishap{};
     return gradient;
   });
   BOOST_CHECK_THROW(troupe::backward({y.sum()}), mishap);
@@ -245,11 +243,9 @@ BOOST_AUTO_TEST_CASE(may_add_hooks_of_retained_gradients_while_those_run) {
     retaining(torch::autograd::Node& function, int& ran) : function(function), ran(ran) {}
     variable_list operator()(const variable_list& gradients) override {
       ++ran;
-      for (std::size_t i = 1; i < 64; ++i) {  // makes the map build itself anew
-        if (!function.retains_grad_hooks().contains(i)) {
+      for (std::size_t i = 1; i < 64; ++i)  // makes the map build itself anew
+        if (!function.retains_grad_hooks().contains(i))
           function.add_retains_grad_hook(std::make_unique<lambda_pre_hook>([](const variable_list& all) { return all; }), i);
-        }
-      }
       return gradients;
     }
     torch::autograd::Node& function;
@@ -268,9 +264,7 @@ BOOST_AUTO_TEST_CASE(of_every_kind_may_throw_and_leave_the_graph_usable) {
       std::vector<std::string> notes;
       bool throws = true;
       const auto mishap = [&] {
-        if (throws) {
-          throw std::runtime_error("from a hook");
-        }
+        if (throws) throw std::runtime_error("from a hook");
       };
       const auto pre = [&] {
         return std::make_unique<lambda_pre_hook>([&](const variable_list& all) {
@@ -280,29 +274,27 @@ BOOST_AUTO_TEST_CASE(of_every_kind_may_throw_and_leave_the_graph_usable) {
       };
       const auto x = at::ones({2}).requires_grad_();
       const auto y = x * 2;
-      if (kind == "tensor") {
+      if (kind == "tensor")
         y.register_hook([&](const at::Tensor&) { mishap(); });
-      } else if (kind == "retained") {
+      else if (kind == "retained")
         y.grad_fn()->add_retains_grad_hook(pre(), 0);
-      } else if (kind == "pre") {
+      else if (kind == "pre")
         y.grad_fn()->add_pre_hook(pre());
-      } else if (kind == "post") {
+      else if (kind == "post")
         y.grad_fn()->add_post_hook(std::make_unique<LambdaPostHook>([&](const variable_list& outputs, const variable_list&) {
           mishap();
           return outputs;
         }));
-      } else if (kind == "accumulated") {
+      else if (kind == "accumulated")
         torch::autograd::impl::set_post_acc_grad_hooks(
           x, std::make_unique<after_accumulation>([&](const at::Tensor&) { mishap(); }));
-      } else {
+      else
         x.register_hook([&](const at::Tensor&) { mishap(); });
-      }
       const auto pass = [&] {
-        if (kind == "captured") {
+        if (kind == "captured")
           notes.push_back(text_of(run_on.grad({y.sum()}, {x}, {}, true)[0]));
-        } else {
+        else
           run_on.backward({y.sum()}, {}, true);
-        }
       };
       notes.push_back(error_of(pass));
       throws = false;

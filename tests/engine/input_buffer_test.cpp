@@ -17,17 +17,14 @@ namespace {
 
 at::Tensor ours(const std::vector<at::Tensor>& values) {
   at::Tensor buffer;
-  for (const at::Tensor& value : values) {
-    accumulate(buffer, value.defined() ? value.clone() : at::Tensor());
-  }
+  for (const at::Tensor& value : values) accumulate(buffer, value.defined() ? value.clone() : at::Tensor());
   return buffer;
 }
 
 at::Tensor libtorchs(const std::vector<at::Tensor>& values) {
   torch::autograd::InputBuffer buffer(1);
-  for (const at::Tensor& value : values) {
+  for (const at::Tensor& value : values)
     buffer.add(0, value.defined() ? value.clone() : at::Tensor(), std::nullopt, std::nullopt, nullptr);
-  }
   return buffer.buffer[0];
 }
 
@@ -47,9 +44,8 @@ BOOST_AUTO_TEST_CASE(sum_as_libtorchs_do) {
                                                                    {turned, dense()},
                                                                    {sparse(1), sparse(2)},
                                                                    {dense(), sparse(1)},
-                                                                   {at::_efficientzerotensor({4, 3}), dense()}}) {
+                                                                   {at::_efficientzerotensor({4, 3}), dense()}})
       BOOST_TEST(difference(ours(values), libtorchs(values)) == "");
-    }
   }
 }
 

@@ -31,9 +31,7 @@ at::Tensor leaf(at::IntArrayRef shape) { return at::ones(shape).requires_grad_()
 at::Tensor nest(const way& run_on, const at::Tensor& from, int depth, const std::function<void(int)>& at_level, int level = 1) {
   return through(from, [=, &at_level](at::Tensor gradient) {
     at_level(level);
-    if (level == depth) {
-      return gradient;
-    }
+    if (level == depth) return gradient;
     const c10::AutoGradMode recording(true);
     const auto x = leaf({1});
     const auto inner = run_on.grad({nest(run_on, x, depth, at_level, level + 1).sum()}, {x})[0];
@@ -68,9 +66,7 @@ BOOST_AUTO_TEST_CASE(nest_as_deep_from_hooks) {
     const auto y = x * 1;
     y.register_hook([&](const at::Tensor&) {
       deepest = std::max(deepest, ++level);
-      if (level < 1000) {
-        pass();
-      }
+      if (level < 1000) pass();
     });
     troupe::backward({y.sum()});
   };
@@ -116,9 +112,7 @@ BOOST_AUTO_TEST_CASE(run_also_from_a_hook_that_follows_the_accumulation_into_the
     int level = 0;
     torch::autograd::impl::set_post_acc_grad_hooks(x, std::make_unique<again>([&] {
                                                      notes.push_back(text_of(x.grad()));
-                                                     if (++level < 4) {
-                                                       run_on.backward({extra}, {}, true);
-                                                     }
+                                                     if (++level < 4) run_on.backward({extra}, {}, true);
                                                    }));
     run_on.backward({(x * 2).sum()});
     notes.push_back(text_of(x.grad()));
@@ -162,9 +156,7 @@ BOOST_AUTO_TEST_CASE(nest_deep_also_where_some_outputs_are_left_out) {
                                                                                    bool fails) {
     return through(from, [&, depth, fails](at::Tensor gradient) {
       if (depth == 1) {
-        if (fails) {
-          throw 42;
-        }
+        if (fails) throw 42;
         BOOST_TEST(!troupe::is_checkpoint_valid());
         return gradient;
       }
@@ -228,12 +220,8 @@ BOOST_AUTO_TEST_CASE(pass_warnings_and_errors_up_from_the_deepest_one) {
     collected_warnings warnings;
     const auto x = leaf({1});
     const std::function<void(int)> at_level = [](int level) {
-      if (level == 100 || level == -150 || level == -90) {
-        TORCH_WARN("at level ", level);
-      }
-      if (level == 150) {
-        throw std::runtime_error("at the bottom");
-      }
+      if (level == 100 || level == -150 || level == -90) TORCH_WARN("at level ", level);
+      if (level == 150) throw std::runtime_error("at the bottom");
     };
     const auto y = nest(run_on, x, 150, at_level);
     warnings.texts.push_back(error_of([&] { run_on.backward({y.sum()}); }));
@@ -253,9 +241,7 @@ BOOST_AUTO_TEST_CASE(nest_deep_on_several_threads_at_once) {
       results[i] = x.grad().item<float>();
     });
   }
-  for (auto& each : threads) {
-    each.join();
-  }
+  for (auto& each : threads) each.join();
   BOOST_TEST(results == std::vector<float>(count, 300.0F), boost::test_tools::per_element());
 }
 

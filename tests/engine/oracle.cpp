@@ -18,11 +18,8 @@ at::Tensor with_memory(const at::Tensor& tensor) {
 }
 
 bool same_strides(const at::Tensor& a, const at::Tensor& b, strides compare) {
-  for (std::int64_t i = 0; i < a.dim(); ++i) {
-    if (a.stride(i) != b.stride(i) && (compare == strides::exact || a.size(i) > 1)) {
-      return false;
-    }
-  }
+  for (std::int64_t i = 0; i < a.dim(); ++i)
+    if (a.stride(i) != b.stride(i) && (compare == strides::exact || a.size(i) > 1)) return false;
   return true;
 }
 
@@ -32,14 +29,11 @@ std::string difference_of_strided(const at::Tensor& a, const at::Tensor& b, stri
     text << "shapes " << a.sizes() << " and " << b.sizes() << ", strides " << a.strides() << " and " << b.strides();
     return text.str();
   }
-  if (a._is_zerotensor() != b._is_zerotensor()) {
+  if (a._is_zerotensor() != b._is_zerotensor())
     return a._is_zerotensor() ? "only the first is known to be zero" : "only the second is known to be zero";
-  }
   const at::Tensor x = with_memory(a).contiguous();
   const at::Tensor y = with_memory(b).contiguous();
-  if (std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) != 0) {
-    text << "values\n" << x << "\nand\n" << y;
-  }
+  if (std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) != 0) text << "values\n" << x << "\nand\n" << y;
   return text.str();
 }
 
@@ -56,9 +50,8 @@ struct order_hook final : torch::autograd::FunctionPreHook {
 }  // namespace
 
 std::string difference(const at::Tensor& a, const at::Tensor& b, strides compare) {
-  if (!a.defined() || !b.defined()) {
+  if (!a.defined() || !b.defined())
     return a.defined() == b.defined() ? "" : a.defined() ? "only the first is defined" : "only the second is defined";
-  }
   if (a.scalar_type() != b.scalar_type() || a.layout() != b.layout()) {
     std::ostringstream text;
     text << a.options() << " and " << b.options();
@@ -72,14 +65,10 @@ std::string difference(const at::Tensor& a, const at::Tensor& b, strides compare
 }
 
 std::string difference(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, strides compare) {
-  if (a.size() != b.size()) {
-    return std::to_string(a.size()) + " and " + std::to_string(b.size()) + " tensors";
-  }
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (const std::string found = difference(a[i], b[i], compare); !found.empty()) {
+  if (a.size() != b.size()) return std::to_string(a.size()) + " and " + std::to_string(b.size()) + " tensors";
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (const std::string found = difference(a[i], b[i], compare); !found.empty())
       return "tensor " + std::to_string(i) + ": " + found;
-    }
-  }
   return "";
 }
 
@@ -87,40 +76,27 @@ std::vector<torch::autograd::Node*> functions_of(const std::vector<at::Tensor>& 
   std::vector<torch::autograd::Node*> all;
   std::unordered_set<torch::autograd::Node*> seen;
   const auto visit = [&](torch::autograd::Node* function) {
-    if (function != nullptr && seen.insert(function).second) {
-      all.push_back(function);
-    }
+    if (function != nullptr && seen.insert(function).second) all.push_back(function);
   };
-  for (const at::Tensor& root : roots) {
-    visit(torch::autograd::impl::gradient_edge(root).function.get());
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& edge : all[i]->next_edges()) {
-      visit(edge.function.get());
-    }
-  }
+  for (const at::Tensor& root : roots) visit(torch::autograd::impl::gradient_edge(root).function.get());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const auto& edge : all[i]->next_edges()) visit(edge.function.get());
   return all;
 }
 
 void record_order(const std::vector<at::Tensor>& roots, std::shared_ptr<std::vector<std::size_t>> order) {
   const auto functions = functions_of(roots);
-  for (std::size_t i = 0; i < functions.size(); ++i) {
-    functions[i]->add_pre_hook(std::make_unique<order_hook>(i, order));
-  }
+  for (std::size_t i = 0; i < functions.size(); ++i) functions[i]->add_pre_hook(std::make_unique<order_hook>(i, order));
 }
 
 std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& leaves) {
   std::vector<at::Tensor> gradients;
-  for (const at::Tensor& leaf : leaves) {
-    gradients.push_back(leaf.grad());
-  }
+  for (const at::Tensor& leaf : leaves) gradients.push_back(leaf.grad());
   return gradients;
 }
 
 void clear_gradients(const std::vector<at::Tensor>& leaves) {
-  for (const at::Tensor& leaf : leaves) {
-    leaf.mutable_grad() = at::Tensor();
-  }
+  for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
 }
 
 }  // namespace troupe::test

@@ -51,14 +51,11 @@ void run_and_meet(threads& workers, const meeting& what) {
   const auto pass = [&](const std::function<void()>& call) {
     const auto x = leaf({1});
     std::vector<at::Tensor> parts;
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 8; ++i)
       parts.push_back(through(x, [call](at::Tensor gradient) {
-        if (call) {
-          call();
-        }
+        if (call) call();
         return gradient;
       }));
-    }
     troupe::backward({at::stack(parts).sum()}, {}, {.workers = &workers});
   };
   pass({});
@@ -71,17 +68,11 @@ void run_and_meet(threads& workers, const meeting& what) {
     std::unique_lock lock(mutex);
     const bool is_caller = std::this_thread::get_id() == caller;
     bool& came = is_caller ? caller_came : worker_came;
-    if (std::exchange(came, true)) {
-      return;
-    }
+    if (std::exchange(came, true)) return;
     changed.notify_all();
-    if (!is_caller && what.of_worker) {
-      what.of_worker();  // the caller waits for the mutex
-    }
+    if (!is_caller && what.of_worker) what.of_worker();  // the caller waits for the mutex
     changed.wait(lock, [&] { return worker_came && caller_came; });
-    if (is_caller && what.of_caller) {
-      what.of_caller();
-    }
+    if (is_caller && what.of_caller) what.of_caller();
   });
 }
 
@@ -309,9 +300,7 @@ BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
     next->index = i;
     board.add(std::move(next));
   }
-  for (std::uint32_t i = 0; i < 5; ++i) {
-    BOOST_TEST(board.take()->index == i);
-  }
+  for (std::uint32_t i = 0; i < 5; ++i) BOOST_TEST(board.take()->index == i);
   BOOST_TEST(!board.take());
 }
 

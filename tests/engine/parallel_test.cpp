@@ -62,14 +62,9 @@ std::vector<at::Tensor> pass_of_any_kind(std::uint64_t seed, cpu_workers* worker
   const random_program program(seed, options);
   std::mt19937_64 random(seed);
   variable_list inputs = program.leaves;  // a pass that leaves out outputs is serial
-  if (random() % 4 == 0) {
-    inputs.resize(1);
-  }
-  for (const at::Tensor& each : program.values) {
-    if (random() % 3 == 0) {
-      inputs.push_back(each);
-    }
-  }
+  if (random() % 4 == 0) inputs.resize(1);
+  for (const at::Tensor& each : program.values)
+    if (random() % 3 == 0) inputs.push_back(each);
   variable_list found;
   try {
     switch (random() % 3) {
@@ -105,9 +100,7 @@ struct fan {
   explicit fan(int width, const std::function<void(int)>& notify = {}) {
     for (int i = 0; i < width; ++i) {
       parts.push_back((leaf * (i + 0.3)).sin());
-      if (notify) {
-        parts.back().grad_fn()->add_pre_hook(std::make_unique<called>([=] { notify(i); }));
-      }
+      if (notify) parts.back().grad_fn()->add_pre_hook(std::make_unique<called>([=] { notify(i); }));
     }
     root = at::stack(parts).sum();
   }
@@ -126,9 +119,8 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_in_many_orderings) {
   std::size_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const auto expected = pass(seed, nullptr);
-    for (cpu_workers* workers : {static_cast<cpu_workers*>(&one), static_cast<cpu_workers*>(&three)}) {
+    for (cpu_workers* workers : {static_cast<cpu_workers*>(&one), static_cast<cpu_workers*>(&three)})
       BOOST_TEST(difference(pass(seed, workers), expected) == "", "seed " << seed);
-    }
     compared += expected.empty() ? 0 : 1;
   }
   BOOST_TEST(compared > 300u);
@@ -221,9 +213,7 @@ BOOST_AUTO_TEST_CASE(end_although_no_worker_is_free) {
   troupe::backward({second.root}, {}, {.workers = &workers});
   BOOST_TEST(difference(second.leaf.grad(), expected) == "");
   BOOST_TEST(!workers.waiting.empty());
-  for (const auto& late : workers.waiting) {
-    late();  // work of passes that are over
-  }
+  for (const auto& late : workers.waiting) late();  // work of passes that are over
 }
 
 BOOST_AUTO_TEST_CASE(hand_out_what_a_function_throws_and_run_nothing_after_it) {
@@ -235,9 +225,7 @@ BOOST_AUTO_TEST_CASE(hand_out_what_a_function_throws_and_run_nothing_after_it) {
     std::atomic<int> runs{0};
     const fan graph(16, [&](int i) {
       ++runs;
-      if (i == guilty) {
-        throw mishap{};
-      }
+      if (i == guilty) throw mishap{};
     });
     BOOST_CHECK_THROW(troupe::backward({graph.root}, {}, {.keep_graph = true, .workers = &workers}), mishap);
     const int at_the_throw = runs;
@@ -321,9 +309,7 @@ BOOST_AUTO_TEST_CASE(of_two_threads_share_the_workers) {
       }
     });
   }
-  for (auto& each : callers) {
-    each.join();
-  }
+  for (auto& each : callers) each.join();
   BOOST_TEST(wrong == 0);
 }
 
@@ -349,9 +335,7 @@ std::vector<cost_book::kind> numbered_kinds(std::integer_sequence<int, Is...>) {
 BOOST_AUTO_TEST_CASE(know_many_kinds_at_once) {
   cost_book book;
   const auto kinds = numbered_kinds(std::make_integer_sequence<int, 64>());
-  for (const auto each : kinds) {
-    book.note(each, 700);
-  }
+  for (const auto each : kinds) book.note(each, 700);
   BOOST_TEST(std::count_if(kinds.begin(), kinds.end(), [&](auto each) { return book.cost(each) == 700; }) >= 60);
 }
 

@@ -23,11 +23,8 @@ torch::autograd::Edge edge_of(const at::Tensor& tensor) { return torch::autograd
 
 const plan::vertex* vertex_of(const plan& graph, const at::Tensor& tensor) {
   const auto* function = edge_of(tensor).function.get();
-  for (const auto& vertex : graph.vertices) {
-    if (vertex.function == function) {
-      return &vertex;
-    }
-  }
+  for (const auto& vertex : graph.vertices)
+    if (vertex.function == function) return &vertex;
   return nullptr;
 }
 
@@ -36,9 +33,7 @@ at::Tensor leaf() { return at::ones({1}).requires_grad_(); }
 double seconds_of_chain(int length) {
   at::Tensor x = leaf();
   at::Tensor end = x;
-  for (int i = 0; i < length; ++i) {
-    end = end.view_as(end);
-  }
+  for (int i = 0; i < length; ++i) end = end.view_as(end);
   const auto start = std::chrono::steady_clock::now();
   troupe::backward({end});
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

@@ -26,9 +26,7 @@ namespace {
 
 std::string texts_of(const variable_list& tensors) {
   std::string text = std::to_string(tensors.size()) + ":";
-  for (const at::Tensor& each : tensors) {
-    text += " " + (each.defined() ? text_of(each) : "undefined");
-  }
+  for (const at::Tensor& each : tensors) text += " " + (each.defined() ? text_of(each) : "undefined");
   return text;
 }
 
@@ -37,9 +35,7 @@ std::unique_ptr<torch::autograd::FunctionPostHook> doubling(trace& notes, const 
   return std::make_unique<LambdaPostHook>([&notes, name](const variable_list& outputs, const variable_list& inputs) {
     notes.push_back(name + ", outputs " + texts_of(outputs) + ", inputs " + texts_of(inputs));
     variable_list twice;
-    for (const at::Tensor& each : outputs) {
-      twice.push_back(each.defined() ? each * 2 : each);
-    }
+    for (const at::Tensor& each : outputs) twice.push_back(each.defined() ? each * 2 : each);
     return twice;
   });
 }
@@ -47,9 +43,7 @@ std::unique_ptr<torch::autograd::FunctionPostHook> doubling(trace& notes, const 
 /// A tensor whose function has one output per tensor in `inputs` and calls `what`.
 at::Tensor from_all(const std::vector<at::Tensor>& inputs, std::function<variable_list(variable_list)> what) {
   torch::autograd::edge_list edges;
-  for (const at::Tensor& each : inputs) {
-    edges.push_back(torch::autograd::impl::gradient_edge(each));
-  }
+  for (const at::Tensor& each : inputs) edges.push_back(torch::autograd::impl::gradient_edge(each));
   at::Tensor result = inputs[0].detach().clone();
   torch::autograd::impl::set_gradient_edge(result, {make_function("custom", std::move(what), inputs[0], std::move(edges)), 0});
   return result;
@@ -70,9 +64,7 @@ BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_while_it_runs_are_called) {
         return variable_list{gradients[0] * 3};
       });
       self = y.grad_fn().get();
-      if (has_one_before) {
-        self->add_post_hook(doubling(notes, "before"));
-      }
+      if (has_one_before) self->add_post_hook(doubling(notes, "before"));
       run_on.backward({y}, {at::ones({2})}, true);
       notes.push_back(text_of(x.grad()));
       return notes;

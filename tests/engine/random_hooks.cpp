@@ -36,15 +36,10 @@ enum class effect { none, replaces, fails };
 struct deed {
   variable_list operator()(const variable_list& tensors) const {
     trace->push_back(name + (looks ? shown(tensors) : ""));
-    if (what == effect::fails) {
-      throw std::range_error(name + " fails");
-    }
+    if (what == effect::fails) throw std::range_error(name + " fails");
     variable_list results = tensors;
-    for (at::Tensor& each : results) {
-      if (what == effect::replaces && each.defined()) {
-        each = each * 0.5;
-      }
-    }
+    for (at::Tensor& each : results)
+      if (what == effect::replaces && each.defined()) each = each * 0.5;
     return results;
   }
   trace_ptr trace;
@@ -82,9 +77,7 @@ class decorator {
   void on_functions() {
     const auto functions = functions_of(program_.roots);
     for (std::size_t i = 0; i < functions.size(); ++i) {
-      if (once_in(8)) {
-        functions[i]->add_pre_hook(std::make_unique<before>(next("pre-hook", i)));
-      }
+      if (once_in(8)) functions[i]->add_pre_hook(std::make_unique<before>(next("pre-hook", i)));
       if (once_in(8)) {
         deed does = next("post-hook", i);
         does.looks = !trimmed_;
@@ -96,9 +89,8 @@ class decorator {
   void on_tensors() {
     for (std::size_t i = 0; i < program_.values.size(); ++i) {
       const at::Tensor& value = program_.values[i];
-      if (once_in(8)) {
+      if (once_in(8))
         value.register_hook([does = next("tensor hook", i)](const at::Tensor& gradient) { return does({gradient})[0]; });
-      }
       if (!value.is_leaf() && once_in(8)) {
         value.retain_grad();
         ++program_.features["retained gradient"];

@@ -28,9 +28,7 @@ struct product_and_sum final : torch::autograd::Function<product_and_sum> {
     variable_list results(2);
     for (std::size_t i = 0; i < 2; ++i) {
       results[i] = gradients[0].defined() ? gradients[0] * saved[1 - i] : at::Tensor();
-      if (gradients[1].defined()) {
-        results[i] = results[i].defined() ? results[i] + gradients[1] : gradients[1];
-      }
+      if (gradients[1].defined()) results[i] = results[i].defined() ? results[i] + gradients[1] : gradients[1];
     }
     return results;
   }
@@ -55,9 +53,7 @@ struct failing final : torch::autograd::Function<failing> {
     return a + 1;
   }
   static variable_list backward(AutogradContext* context, const variable_list&) {
-    if (context->saved_data["shape"].toBool()) {
-      return {at::ones({7, 5, 3}), at::Tensor()};
-    }
+    if (context->saved_data["shape"].toBool()) return {at::ones({7, 5, 3}), at::Tensor()};
     throw std::domain_error("a function of the test fails");
   }
 };
@@ -123,9 +119,7 @@ at::Tensor author::leaf() {
     type = types[below(5)];
   }
   at::Tensor made = normal({lengths[below(5)], lengths[below(5)]}, type);
-  if (once_in(5)) {
-    made = made.t();  // a leaf whose gradient must have the leaf's strides
-  }
+  if (once_in(5)) made = made.t();  // a leaf whose gradient must have the leaf's strides
   return made.detach().requires_grad_();
 }
 
@@ -137,9 +131,7 @@ std::size_t author::pick_index() {
 at::Tensor author::pick() {
   for (int tries = 0; tries < 50; ++tries) {
     const value& found = values_[pick_index()];
-    if (found.side == side_) {
-      return found.tensor;
-    }
+    if (found.side == side_) return found.tensor;
   }
   return leaves_[static_cast<std::size_t>(side_)];
 }
@@ -147,9 +139,7 @@ at::Tensor author::pick() {
 at::Tensor author::like(const at::Tensor& a) {
   for (int tries = 0; tries < 20; ++tries) {
     const at::Tensor b = pick();
-    if (b.sizes() == a.sizes() && b.scalar_type() == a.scalar_type()) {
-      return b;
-    }
+    if (b.sizes() == a.sizes() && b.scalar_type() == a.scalar_type()) return b;
   }
   return a;
 }
@@ -165,16 +155,14 @@ at::Tensor author::fit(const at::Tensor& b, const at::Tensor& a) {
 
 at::Tensor author::rows(const at::Tensor& a, std::int64_t count) {
   std::vector<std::int64_t> index;
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < count; ++i)
     index.push_back(static_cast<std::int64_t>(below(static_cast<std::size_t>(a.size(0)))));
-  }
   return at::tensor(index, at::kLong);
 }
 
 void author::keep(const at::Tensor& a) {
-  if (a.defined() && a.requires_grad() && a.numel() > 0 && a.numel() <= 256) {
+  if (a.defined() && a.requires_grad() && a.numel() > 0 && a.numel() <= 256)
     values_.push_back({a.dim() == 0 || a.dim() > 3 ? a.reshape({-1, 1}) : a, side_});
-  }
 }
 
 at::Tensor author::pointwise(const at::Tensor& a) {
@@ -362,16 +350,10 @@ at::Tensor author::unusual(const at::Tensor& a) {
 
 at::Tensor author::custom(const at::Tensor& a) {
   ++features_["custom function"];
-  if (once_in(40)) {
-    return noted("failing function", failing::apply(a, once_in(2)));
-  }
-  if (once_in(3)) {
-    return noted("undefined gradient", lazy::apply(a, once_in(3)));
-  }
+  if (once_in(40)) return noted("failing function", failing::apply(a, once_in(2)));
+  if (once_in(3)) return noted("undefined gradient", lazy::apply(a, once_in(3)));
   const auto both = product_and_sum::apply(a, like(a));
-  if (once_in(2)) {
-    keep(both[1]);
-  }
+  if (once_in(2)) keep(both[1]);
   return both[0];
 }
 
@@ -381,24 +363,17 @@ void author::cross_over() {
   for (std::size_t i = 1 + below(3); i > 0; --i) {
     const at::Tensor next = pick();
     const bool twice = std::any_of(leaving.begin(), leaving.end(), [&](auto& other) { return other.is_same(next); });
-    if (!twice) {
-      leaving.push_back(next);
-    }
+    if (!twice) leaving.push_back(next);
   }
   const auto arrived = options_.cross(leaving, side_, 1 - side_);
   side_ = 1 - side_;
-  if (options_.calls && side_ == 1) {
+  if (options_.calls && side_ == 1)
     std::erase_if(values_, [](const value& each) { return each.side == 1 && !each.tensor.is_leaf(); });
-  }
   // All of these tensors meet, so that either all of them get a gradient or none. Each may be used again.
   at::Tensor met = arrived.front();
-  for (std::size_t i = 1; i < arrived.size(); ++i) {
-    met = met + arrived[i].sum() * 0.5;
-  }
+  for (std::size_t i = 1; i < arrived.size(); ++i) met = met + arrived[i].sum() * 0.5;
   keep(met);
-  if (arrived.size() == 1) {
-    keep(arrived.front());
-  }
+  if (arrived.size() == 1) keep(arrived.front());
 }
 
 void author::step() {
@@ -434,12 +409,8 @@ void author::step() {
 }
 
 at::Tensor author::root_gradient(const at::Tensor& root) {
-  if (root.numel() == 1 && !root.is_complex() && once_in(2)) {
-    return {};
-  }
-  if (once_in(4)) {
-    return noted("expanded gradient", at::ones({}, root.options()).expand_as(root));
-  }
+  if (root.numel() == 1 && !root.is_complex() && once_in(2)) return {};
+  if (once_in(4)) return noted("expanded gradient", at::ones({}, root.options()).expand_as(root));
   return normal(root.sizes(), root.scalar_type());
 }
 
@@ -449,30 +420,20 @@ void author::write(random_program& program) {
     leaves_.push_back(leaf());
     values_.push_back({leaves_.back(), options_.cross ? static_cast<int>(i % 2) : 0});
   }
-  for (int i = 0; i < options_.steps; ++i) {
-    step();
-  }
-  if (options_.cross && side_ != 0) {
-    cross_over();
-  }
+  for (int i = 0; i < options_.steps; ++i) step();
+  if (options_.cross && side_ != 0) cross_over();
   std::size_t root_count = once_in(2) ? 1 : 1 + below(3);
   for (std::size_t i = values_.size(); i > 0 && root_count > 0; --i) {
-    if (values_[i - 1].side != 0 || (i != values_.size() && once_in(2))) {
-      continue;
-    }
+    if (values_[i - 1].side != 0 || (i != values_.size() && once_in(2))) continue;
     at::Tensor root = values_[i - 1].tensor;
-    if (once_in(3)) {
-      root = root.is_complex() ? at::view_as_real(root).sum() : root.sum();
-    }
+    if (once_in(3)) root = root.is_complex() ? at::view_as_real(root).sum() : root.sum();
     program.roots.push_back(root);
     program.root_gradients.push_back(root_gradient(root));
     --root_count;
   }
   program.leaves = leaves_;
   program.features = features_;
-  for (const value& each : values_) {
-    program.values.push_back(each.tensor);
-  }
+  for (const value& each : values_) program.values.push_back(each.tensor);
 }
 
 }  // namespace

@@ -55,14 +55,9 @@ const engine_calls libtorchs{[](const random_program& p, bool keep, bool create,
 
 tensors some_of(const tensors& all, std::mt19937_64& random) {
   tensors some;
-  for (const at::Tensor& each : all) {
-    if (random() % 3 == 0) {
-      some.push_back(each);
-    }
-  }
-  if (some.empty()) {
-    some.push_back(all.front());
-  }
+  for (const at::Tensor& each : all)
+    if (random() % 3 == 0) some.push_back(each);
+  if (some.empty()) some.push_back(all.front());
   return some;
 }
 
@@ -119,9 +114,7 @@ void passes(random_program& program, std::uint64_t kind, std::mt19937_64& random
       is("gradients of gradients");
       result.captures = engine.grad(program, some_of(program.leaves, random), true);
       const random_program second = over(program, result.captures);
-      if (!second.roots.empty()) {
-        engine.backward(second, false, false, {});
-      }
+      if (!second.roots.empty()) engine.backward(second, false, false, {});
       break;
     }
     default: {
@@ -136,14 +129,9 @@ void note_shape_of_graph(random_program& program) {
   std::map<torch::autograd::Node*, int> uses;
   std::set<at::ScalarType> types;
   for (torch::autograd::Node* each : functions_of(program.roots)) {
-    for (std::size_t i = 0; i < each->num_inputs(); ++i) {
-      types.insert(each->input_metadata(i).dtype().toScalarType());
-    }
-    for (const auto& edge : each->next_edges()) {
-      if (edge.function && ++uses[edge.function.get()] == 2) {
-        ++program.features["shared subgraph"];
-      }
-    }
+    for (std::size_t i = 0; i < each->num_inputs(); ++i) types.insert(each->input_metadata(i).dtype().toScalarType());
+    for (const auto& edge : each->next_edges())
+      if (edge.function && ++uses[edge.function.get()] == 2) ++program.features["shared subgraph"];
     program.features["in-place on a view"] += each->name().find("CopySlices") != std::string::npos ? 1 : 0;
     program.features["sparse gradient"] += each->name() == "EmbeddingBackward0" ? 1 : 0;
   }
@@ -157,15 +145,9 @@ outcome run(std::uint64_t seed, const engine_calls& engine) {
   const auto order = std::make_shared<std::vector<std::size_t>>();
   const auto trace = std::make_shared<std::vector<std::string>>();
   note_shape_of_graph(program);
-  if (random() % 2 == 0) {
-    record_order(program.roots, order);
-  }
-  if (random() % 2 == 0) {
-    add_hooks(program, seed, kind >= 4, trace);
-  }
-  if (random() % 25 == 0) {
-    change_what_was_saved(program, random);
-  }
+  if (random() % 2 == 0) record_order(program.roots, order);
+  if (random() % 2 == 0) add_hooks(program, seed, kind >= 4, trace);
+  if (random() % 25 == 0) change_what_was_saved(program, random);
   outcome result;
   try {
     passes(program, kind, random, engine, result);
@@ -176,11 +158,8 @@ outcome run(std::uint64_t seed, const engine_calls& engine) {
     result.error = text.substr(0, text.find('\n'));
   }
   result.gradients = gradients_of(program.leaves);
-  for (const at::Tensor& each : program.values) {
-    if (each.retains_grad()) {
-      result.retained.push_back(each.grad());
-    }
-  }
+  for (const at::Tensor& each : program.values)
+    if (each.retains_grad()) result.retained.push_back(each.grad());
   result.order = *order;
   result.trace = *trace;
   result.features = program.features;
@@ -215,9 +194,7 @@ BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
     errors += expected.error.empty() ? 0 : 1;
     functions += expected.order.size();
     hooks += expected.trace.size();
-    for (const auto& [feature, uses] : expected.features) {
-      features[feature] += uses > 0 ? 1 : 0;
-    }
+    for (const auto& [feature, uses] : expected.features) features[feature] += uses > 0 ? 1 : 0;
   }
   BOOST_TEST_MESSAGE("seeds 1 to " << programs << ": " << functions << " functions and " << hooks << " hooks recorded, "
                                    << errors << " programs that libtorch refuses");

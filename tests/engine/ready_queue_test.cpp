@@ -18,9 +18,7 @@ BOOST_AUTO_TEST_CASE(the_highest_rank_comes_first_and_in_it_the_latest_function)
   queue.push({9, 1, 2});
   queue.push({7, 2, 3});
   std::vector<std::uint32_t> order;
-  while (!queue.empty()) {
-    order.push_back(queue.pop());
-  }
+  while (!queue.empty()) order.push_back(queue.pop());
   BOOST_TEST(order == (std::vector<std::uint32_t>{3, 1, 2, 0}));
 }
 

@@ -133,17 +133,13 @@ BOOST_AUTO_TEST_CASE(a_dropped_send_changes_no_place_of_what_a_pass_records) {
     settings.keep_graph = true;
     settings.create_graph = true;
     graph_task task(std::move(settings));
-    if (sends.size() == 3) {
-      task.drop(2);
-    }
+    if (sends.size() == 3) task.drop(2);
     task.deliver(0, {at::ones({1}).requires_grad_() * 1});
     task.deliver(1, {at::ones({1}).requires_grad_() * 1});
     task.run();
     BOOST_TEST(task.finished());
     std::vector<program_place> found;
-    for (const recording& each : recorder.made) {
-      found.push_back(each.place);
-    }
+    for (const recording& each : recorder.made) found.push_back(each.place);
     return found;
   };
   const auto expected = places({of_x, of_product});

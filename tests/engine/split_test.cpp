@@ -79,9 +79,7 @@ class split_program {
 
   std::vector<at::Tensor> gradients() {
     std::vector<at::Tensor> found;
-    for (std::size_t i = 0; i < program_.leaves.size(); ++i) {
-      found.push_back(halves_[i % 2].leaves.find(program_.leaves[i]));
-    }
+    for (std::size_t i = 0; i < program_.leaves.size(); ++i) found.push_back(halves_[i % 2].leaves.find(program_.leaves[i]));
     return found;
   }
 
@@ -143,9 +141,7 @@ class split_program {
         }
       }
     }
-    for (std::size_t i = 0; i < post_.parcels.size(); ++i) {
-      possible.push_back([this, i] { deliver(i); });
-    }
+    for (std::size_t i = 0; i < post_.parcels.size(); ++i) possible.push_back([this, i] { deliver(i); });
     possible[random_() % possible.size()]();
     return std::any_of(std::begin(halves_), std::end(halves_), [](const half& h) { return !h.task->finished(); }) &&
            ++steps_ < 10000;
@@ -180,9 +176,7 @@ std::vector<at::Tensor> on_one_side(std::uint64_t seed, ranks by) {
   options.calls = by == ranks::by_call;
   options.cross = [](const std::vector<at::Tensor>& tensors, int, int) {
     std::vector<at::Tensor> arrived;
-    for (const at::Tensor& tensor : tensors) {
-      arrived.push_back(tensor.view_as(tensor));
-    }
+    for (const at::Tensor& tensor : tensors) arrived.push_back(tensor.view_as(tensor));
     return arrived;
   };
   const random_program program(seed, options);

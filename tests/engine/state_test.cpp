@@ -335,9 +335,7 @@ BOOST_AUTO_TEST_CASE(the_order_can_be_asked_for_at_any_time) {
   trace asked_late;
   const auto x = leaf({2});
   const auto names = [](trace& into) {
-    for (const auto* each : troupe::current_pass_order()) {
-      into.push_back(each->name());
-    }
+    for (const auto* each : troupe::current_pass_order()) into.push_back(each->name());
   };
   const auto y = noting(
     noting(
@@ -374,9 +372,7 @@ BOOST_AUTO_TEST_CASE(a_function_can_ask_which_outputs_the_pass_has_a_use_for) {
   const auto product = x * z;
   std::vector<bool> needed;
   const auto y = noting(product, [&] {
-    for (std::size_t i = 0; i < 2; ++i) {
-      needed.push_back(troupe::current_pass_needs_output(*product.grad_fn(), i));
-    }
+    for (std::size_t i = 0; i < 2; ++i) needed.push_back(troupe::current_pass_needs_output(*product.grad_fn(), i));
     needed.push_back(troupe::current_pass_executes(*product.grad_fn()));
   });
   troupe::grad({y.sum()}, {z}, {}, true);

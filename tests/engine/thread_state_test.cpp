@@ -240,9 +240,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_looked_at_is_set_back_with_another_part_only_wh
   const auto type_of_another_device = at::autocast::get_autocast_dtype(at::kXPU);
   for (const bool is_empty : {true, false}) {
     const unharmed_thread afterwards;
-    if (!is_empty) {
-      PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(no_object()));
-    }
+    if (!is_empty) PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(no_object()));
     troupe::engine::thread_state_keeper keeper;
     at::set_dtensor_allow_implicit_replication(true);
     at::autocast::set_autocast_dtype(at::kXPU, at::kDouble);
@@ -314,13 +312,12 @@ BOOST_AUTO_TEST_CASE(with_workers_each_function_finds_the_callers_state) {
     std::vector<at::Tensor> parts;
     std::atomic<int> found_changed{0};
     const auto x = leaf();
-    for (int i = 0; i < 64; ++i) {
+    for (int i = 0; i < 64; ++i)
       parts.push_back(noting(x, [&] {
         found_changed += at::autocast::is_autocast_enabled(at::kCPU) || c10::GradMode::is_enabled() ? 1 : 0;
         at::autocast::set_autocast_enabled(at::kCPU, true);
         c10::GradMode::set_enabled(true);
       }));
-    }
     const unharmed_thread afterwards;
     troupe::backward({at::stack(parts).sum()}, {}, {.workers = &workers});
     BOOST_TEST(!at::autocast::is_autocast_enabled(at::kCPU));

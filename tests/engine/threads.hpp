@@ -18,15 +18,11 @@ namespace troupe::test {
 class threads final : public engine::cpu_workers {
  public:
   explicit threads(std::size_t count, std::int64_t grain = 0) : engine::cpu_workers(count, grain) {
-    for (std::size_t i = 0; i < count; ++i) {
-      threads_.emplace_back([this] { serve(); });
-    }
+    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { serve(); });
   }
   ~threads() override {
     post({});
-    for (auto& each : threads_) {
-      each.join();
-    }
+    for (auto& each : threads_) each.join();
   }
   void post(std::function<void()> work) override {
     {
@@ -42,9 +38,7 @@ class threads final : public engine::cpu_workers {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return !queue_.empty(); });
-      if (!queue_.front()) {
-        return;
-      }
+      if (!queue_.front()) return;
       const auto work = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();

@@ -46,9 +46,7 @@ void on_threads(const std::function<void(int)>& run) {
       run(i);
     });
   }
-  for (auto& each : threads) {
-    each.join();
-  }
+  for (auto& each : threads) each.join();
 }
 
 /// A tensor whose backward pass runs a nested pass, and so on.
@@ -101,9 +99,7 @@ BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_graphs_of_their_own) {
       differences[number] += difference(x.grad(), at::full({4}, 2 * (number + 1.0)));
     }
   });
-  for (const std::string& each : differences) {
-    BOOST_TEST(each == "");
-  }
+  for (const std::string& each : differences) BOOST_TEST(each == "");
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_one_graph_and_no_gradient_is_lost) {
@@ -113,9 +109,8 @@ BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_one_graph_and_no_gradient_is_l
   std::atomic<int> hooks{0};
   middle.register_hook([&](const at::Tensor&) { ++hooks; });
   on_threads([&](int number) {
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < rounds; ++round)
       number % 2 == 0 ? troupe::backward({loss}, {}, true) : void(troupe::grad({loss}, {x, middle}, {}, true));
-    }
   });
   BOOST_TEST(at::allclose(x.grad(), at::full({4}, 3.0 * thread_count / 2 * rounds)));
   BOOST_TEST(hooks == thread_count * rounds);
@@ -153,14 +148,10 @@ BOOST_AUTO_TEST_CASE(passes_of_different_threads_do_not_see_each_other) {
       return gradient;
     });
     const auto loss = number % 2 == 0 ? y.sum() : y.exp().sum();
-    for (int round = 0; round < rounds; ++round) {
-      troupe::backward({loss}, {}, true);
-    }
+    for (int round = 0; round < rounds; ++round) troupe::backward({loss}, {}, true);
     alone[number] = own && calls == rounds && troupe::current_pass_id() == -1;
   });
-  for (const bool each : alone) {
-    BOOST_TEST(each);
-  }
+  for (const bool each : alone) BOOST_TEST(each);
 }
 
 BOOST_AUTO_TEST_CASE(a_forked_child_runs_passes_after_its_parent_ran_deep_ones) {
@@ -180,9 +171,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_runs_trimmed_passes_after_its_parent_had_thr
   const std::function<at::Tensor(const at::Tensor&, int)> nest_in_libtorchs = [&](const at::Tensor& from, int depth) {
     return through(from, [&, depth](at::Tensor gradient) {
       const c10::AutoGradMode recording(true);
-      if (depth > 1) {
-        torch::autograd::backward({nest_in_libtorchs(leaf({1}), depth - 1).sum()});
-      }
+      if (depth > 1) torch::autograd::backward({nest_in_libtorchs(leaf({1}), depth - 1).sum()});
       return gradient;
     });
   };
@@ -190,9 +179,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_runs_trimmed_passes_after_its_parent_had_thr
   const int status = status_of_child([] {
     const auto x = leaf({2});
     const auto z = leaf({2});
-    if (error_of([&] { torch::autograd::backward({(x * z).sum()}); }) == "none") {
-      return 2;  // libtorch's engine can run
-    }
+    if (error_of([&] { torch::autograd::backward({(x * z).sum()}); }) == "none") return 2;  // libtorch's engine can run
     return troupe::grad({(x * z).sum()}, {x})[0].equal(z) ? 0 : 1;
   });
   BOOST_TEST(status == 0);
@@ -222,9 +209,7 @@ BOOST_AUTO_TEST_CASE(a_child_forked_by_a_function_can_end_the_pass) {
   });
   troupe::backward({y.sum()});
   const bool right = x.grad().item<float>() == 1 && troupe::current_pass_id() == -1;
-  if (child == 0) {
-    _exit(right ? 0 : 1);
-  }
+  if (child == 0) _exit(right ? 0 : 1);
   int status = 0;
   waitpid(child, &status, 0);
   BOOST_TEST(right);
@@ -331,9 +316,8 @@ BOOST_AUTO_TEST_CASE(with_multithreading_disabled_a_pass_stays_on_its_thread) {
   no_workers workers;
   const auto loss = (y.exp() * y.sin() + y.cos()).sum();
   const auto pass = [&] {
-    for (int round = 0; round < 3; ++round) {  // costs are known after the first round
+    for (int round = 0; round < 3; ++round)  // costs are known after the first round
       troupe::backward({loss}, {}, troupe::pass_options{.keep_graph = true, .workers = &workers});
-    }
   };
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   pass();

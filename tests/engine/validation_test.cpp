@@ -21,9 +21,7 @@ namespace {
 /// A scalar whose function returns `outputs` as the gradients of `leaves`.
 at::Tensor returning(const variable_list& leaves, variable_list outputs) {
   torch::autograd::edge_list edges;
-  for (const at::Tensor& leaf : leaves) {
-    edges.push_back(torch::autograd::impl::gradient_edge(leaf));
-  }
+  for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
   at::Tensor root = at::zeros({});
   auto function = make_function(
     "returning", [outputs = std::move(outputs)](auto&&) { return outputs; }, root, std::move(edges));
@@ -32,14 +30,11 @@ at::Tensor returning(const variable_list& leaves, variable_list outputs) {
 }
 
 std::string describe(const at::Tensor& gradient) {
-  if (!gradient.defined()) {
-    return "undefined";
-  }
+  if (!gradient.defined()) return "undefined";
   std::ostringstream text;
   text << gradient.options() << ' ' << gradient.sizes();
-  if (!gradient.is_meta()) {
+  if (!gradient.is_meta())
     text << ' ' << text_of(gradient.is_sparse() || gradient.is_sparse_csr() ? gradient.to_dense() : gradient);
-  }
   return text.str();
 }
 
@@ -81,11 +76,9 @@ BOOST_AUTO_TEST_CASE(of_shapes_is_libtorchs) {
 }
 
 BOOST_AUTO_TEST_CASE(of_dtypes_is_libtorchs) {
-  for (const auto wanted : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
-    for (const auto given : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
+  for (const auto wanted : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16})
+    for (const auto given : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16})
       same(at::zeros({3}, wanted), at::rand({3}).to(given), "none");
-    }
-  }
   same(at::zeros({3}), at::ones({3}, at::kLong), "");
   same(at::zeros({3}), at::ones({3}, at::kBool), "");
 }

@@ -14,9 +14,7 @@ thread_local bool counting = false;
 thread_local std::size_t counted = 0;
 
 void count(std::size_t bytes) noexcept {
-  if (counting) {
-    counted += bytes;
-  }
+  if (counting) counted += bytes;
 }
 
 // libtorch's own allocator with a count, because the memory of tensors does not come from operator new.
@@ -50,9 +48,7 @@ std::size_t allocation_count::bytes() const noexcept { return counted; }
 
 void* allocate(std::size_t bytes) {
   count(bytes);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
-    return memory;
-  }
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc{};
 }
 

@@ -24,20 +24,15 @@ constexpr std::uint64_t page = arriving_tensors::least_bytes;
 std::string add(arriving_tensors& to, node_id from, std::uint64_t number, std::uint64_t total, std::uint64_t offset,
                 std::uint64_t size) {
   bytes elements(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    elements[i] = static_cast<char>((offset + i) % 251);
-  }
+  for (std::size_t i = 0; i < size; ++i) elements[i] = static_cast<char>((offset + i) % 251);
   const char* bad = to.add({from, number, total, offset, {}}, caf::as_bytes(caf::make_span(elements)));
   return bad != nullptr ? bad : "";
 }
 
 bool counts_up(const c10::Storage& elements, std::uint64_t total) {
   const auto* at = static_cast<const unsigned char*>(elements.data());
-  for (std::uint64_t i = 0; i < total; ++i) {
-    if (at[i] != i % 251) {
-      return false;
-    }
-  }
+  for (std::uint64_t i = 0; i < total; ++i)
+    if (at[i] != i % 251) return false;
   return elements.nbytes() == total;
 }
 
@@ -146,9 +141,7 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_is_begun_anew_called_off_or_of_a_node_that_
 BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1, TM-1
   arriving_tensors all;
   const auto before = test::resident_kib();
-  for (std::uint64_t number = 0; number < 10; ++number) {
-    BOOST_TEST(add(all, a, number, std::uint64_t{1} << 30, 0, page) == "");
-  }
+  for (std::uint64_t number = 0; number < 10; ++number) BOOST_TEST(add(all, a, number, std::uint64_t{1} << 30, 0, page) == "");
   BOOST_TEST(test::resident_kib() - before < 4096);
 }
 
@@ -165,9 +158,7 @@ BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
   auto second = memory->make(5 * mebibyte - 100);
   BOOST_TEST(second.data() == was);
   std::vector<c10::Storage> many;
-  for (int i = 0; i < 30; ++i) {
-    many.push_back(memory->make(4 * mebibyte));
-  }
+  for (int i = 0; i < 30; ++i) many.push_back(memory->make(4 * mebibyte));
   many.clear();
   BOOST_TEST(memory->kept() <= tensor_memory::kept_bytes);
   BOOST_TEST(memory->kept() > tensor_memory::kept_bytes / 2);

@@ -13,16 +13,15 @@ namespace {
 void check(const caf::error& from, errc code, const std::string& part) {
   error seen = to_exception(from);
   BOOST_TEST(static_cast<int>(seen.code()) == static_cast<int>(code));
-  BOOST_TEST(std::string{seen.what()}.find(part) != std::string::npos, "'" << seen.what() << "' lacks '" << part << "'");
+  BOOST_TEST(std::string(seen.what()).find(part) != std::string::npos, "'" << seen.what() << "' lacks '" << part << "'");
 }
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(an_error_of_ours_comes_back_with_code_and_text) {
-  for (unsigned code = 1; code <= static_cast<unsigned>(errc::misuse); ++code) {
+  for (unsigned code = 1; code <= static_cast<unsigned>(errc::misuse); ++code)
     check(make_error(static_cast<errc>(code), "stage1: no"), static_cast<errc>(code), "stage1: no");
-  }
-  BOOST_TEST(to_exception(make_error(errc::refused, "no")).what() == std::string{"no"});
+  BOOST_TEST(to_exception(make_error(errc::refused, "no")).what() == std::string("no"));
 }
 
 BOOST_AUTO_TEST_CASE(an_error_without_text_gets_that_of_its_code) {
@@ -31,7 +30,7 @@ BOOST_AUTO_TEST_CASE(an_error_without_text_gets_that_of_its_code) {
 }
 
 BOOST_AUTO_TEST_CASE(where_it_happened_goes_before_the_text) {
-  BOOST_TEST(to_exception(make_error(errc::refused, "no"), "stage1").what() == std::string{"stage1: no"});
+  BOOST_TEST(to_exception(make_error(errc::refused, "no"), "stage1").what() == std::string("stage1: no"));
 }
 
 BOOST_AUTO_TEST_CASE(errors_of_caf_are_told_by_what_they_mean) {
@@ -40,7 +39,7 @@ BOOST_AUTO_TEST_CASE(errors_of_caf_are_told_by_what_they_mean) {
   check(caf::sec::cannot_connect_to_node, errc::peer_down, "cannot_connect_to_node");
   check(caf::sec::unexpected_message, errc::malformed_message, "unexpected_message");
   check(caf::sec::runtime_error, errc::function_failed, "runtime_error");
-  check(caf::make_error(caf::sec::cannot_open_port, std::string{"port 80"}), errc::misuse, "port 80");
+  check(caf::make_error(caf::sec::cannot_open_port, std::string("port 80")), errc::misuse, "port 80");
   check(caf::exit_reason::kill, errc::peer_down, "kill");
   check(caf::error{3, caf::atom("theirs")}, errc::function_failed, "theirs");
 }

@@ -24,5 +24,5 @@ BOOST_AUTO_TEST_CASE(every_code_has_a_text_of_its_own) {
 BOOST_AUTO_TEST_CASE(an_error_keeps_its_code_and_text) {
   error failed{errc::peer_down, "stage1 is down"};
   BOOST_CHECK(failed.code() == errc::peer_down);
-  BOOST_TEST(failed.what() == std::string{"stage1 is down"});
+  BOOST_TEST(failed.what() == std::string("stage1 is down"));
 }

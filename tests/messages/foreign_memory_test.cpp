@@ -77,9 +77,7 @@ struct other_process {
   static constexpr std::uint64_t bytes = 40 * one_page;
 
   other_process() : elements(bytes), mark_place(one_page) {
-    for (std::uint64_t i = 0; i < bytes; ++i) {
-      elements.data()[i] = static_cast<unsigned char>(i % 251);
-    }
+    for (std::uint64_t i = 0; i < bytes; ++i) elements.data()[i] = static_cast<unsigned char>(i % 251);
     std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
     process.emplace();
     std::memset(elements.data(), 0, bytes);
@@ -100,11 +98,8 @@ struct other_process {
 
 bool counts_up(const void* elements, std::uint64_t from, std::uint64_t size) {
   const auto* at = static_cast<const unsigned char*>(elements);
-  for (std::uint64_t i = 0; i < size; ++i) {
-    if (at[i] != (from + i) % 251) {
-      return false;
-    }
-  }
+  for (std::uint64_t i = 0; i < size; ++i)
+    if (at[i] != (from + i) % 251) return false;
   return true;
 }
 
@@ -143,9 +138,8 @@ BOOST_AUTO_TEST_CASE(the_memory_of_any_other_process_is_refused) {  // FM-1, FM-
   refused(memory.process, 0, given, "can't be read");
   refused(gone.number(), memory.mark, given, "can't be read");
   std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
-  for (const std::uint64_t process : {this_process(), std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+  for (const std::uint64_t process : {this_process(), std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0}})
     refused(process, memory.mark, given, "no other process");
-  }
 }
 
 BOOST_AUTO_TEST_CASE(what_is_offered_in_order_is_the_elements) {  // AT-2

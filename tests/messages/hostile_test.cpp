@@ -88,11 +88,9 @@ constexpr auto minus_one = ~std::uint64_t{0};
 }  // namespace
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_message_cut_at_any_byte_is_refused, T, testing::message_types) {
-  for (const bytes& wire : samples<T>(6)) {
-    for (std::size_t size = 0; size < wire.size(); ++size) {
+  for (const bytes& wire : samples<T>(6))
+    for (std::size_t size = 0; size < wire.size(); ++size)
       BOOST_TEST(static_cast<bool>(read<T>(bytes(wire.begin(), wire.begin() + static_cast<std::ptrdiff_t>(size)))));
-    }
-  }
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(any_byte_of_a_header_may_change, T, testing::message_types) {
@@ -132,14 +130,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(garbage_is_refused_or_read, T, testing::message_ty
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     testing::generator random{seed};
     std::string header(random() % 100, '\0');
-    for (char& c : header) {
+    for (char& c : header)
       c = static_cast<char>(random() % 4 == 0 ? random() : random() % 0x30);  // mostly tags of fields with small numbers
-    }
     read<T>(framed(header, random() % 50));
     bytes noise(random() % 60);
-    for (char& c : noise) {
-      c = static_cast<char>(random());
-    }
+    for (char& c : noise) c = static_cast<char>(random());
     read<T>(noise);
   }
 }
@@ -149,9 +144,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(nesting_without_end_is_refused, T, testing::messag
   std::string nested;
   for (int i = 0; i < 2000; ++i) {
     std::string length;
-    for (std::size_t n = nested.size(); length.empty() || n > 0; n >>= 7) {
+    for (std::size_t n = nested.size(); length.empty() || n > 0; n >>= 7)
       length += static_cast<char>((n & 0x7f) | (n > 0x7f ? 0x80 : 0));
-    }
     nested = '\x2a' + length + nested;
   }
   read<T>(framed(nested));
@@ -174,9 +168,7 @@ BOOST_AUTO_TEST_CASE(lengths_beyond_the_message_reserve_nothing) {
 BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   auto many = [](const std::string& entry) {
     std::string header;
-    while (header.size() < 1000000) {
-      header += entry;
-    }
+    while (header.size() < 1000000) header += entry;
     return framed(header);
   };
   read<call_request>(many(std::string("\x22\x00", 2)));  // empty attributes
@@ -205,9 +197,7 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   }
   BOOST_TEST(!read<autograd_message>(framed(header.SerializeAsString())));
   header.Clear();
-  for (int i = 0; i < 500000; ++i) {
-    header.mutable_tensors()->add_kinds(0);
-  }
+  for (int i = 0; i < 500000; ++i) header.mutable_tensors()->add_kinds(0);
   BOOST_TEST(!read<autograd_message>(framed(header.SerializeAsString())));
 }
 

@@ -30,10 +30,7 @@ BOOST_AUTO_TEST_CASE(message_ids_are_ordered_by_the_clock_first) {
 
 BOOST_AUTO_TEST_CASE(hashes_of_neighbouring_ids_differ) {
   std::unordered_set<std::size_t> hashes;
-  for (std::uint64_t node = 0; node < 100; ++node) {
-    for (std::uint64_t number = 0; number < 100; ++number) {
-      hashes.insert(std::hash<context_id>{}(context_id{{node}, number}));
-    }
-  }
+  for (std::uint64_t node = 0; node < 100; ++node)
+    for (std::uint64_t number = 0; number < 100; ++number) hashes.insert(std::hash<context_id>{}(context_id{{node}, number}));
   BOOST_TEST(hashes.size() == 10000u);
 }

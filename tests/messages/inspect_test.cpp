@@ -32,9 +32,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_comes_back_as_it_was_sent, T, testin
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_empty_message_comes_back_empty, T, testing::message_types) {
   T sent{};
-  if constexpr (requires { sent.carried; }) {
-    sent.carried.weight = {0};  // the smallest possible weight
-  }
+  if constexpr (requires { sent.carried; }) sent.carried.weight = {0};  // the smallest possible weight
   testing::generator random{1};
   T received = testing::make<T>(random);
   BOOST_REQUIRE(!testing::decode(testing::encoded(sent), received));

@@ -17,9 +17,8 @@ namespace {
 at::Tensor filled(generator& random, at::IntArrayRef sizes, at::ScalarType dtype) {
   at::Tensor tensor = at::empty(sizes, dtype);
   auto* to = static_cast<unsigned char*>(tensor.mutable_data_ptr());
-  for (std::size_t i = 0; i < tensor.nbytes(); ++i) {
+  for (std::size_t i = 0; i < tensor.nbytes(); ++i)
     to[i] = static_cast<unsigned char>(dtype == at::kBool ? random() & 1 : random());
-  }
   return tensor;
 }
 
@@ -92,9 +91,7 @@ at::Tensor make_tensor(generator& random, at::ScalarType dtype, shape_kind kind)
 }
 
 at::Tensor make_tensor(generator& random) {
-  if (random() % 6 == 0) {
-    return {};
-  }
+  if (random() % 6 == 0) return {};
   if (random() % 8 == 0) {
     auto entries = static_cast<std::int64_t>(random() % 4);
     auto sparse =
@@ -113,21 +110,15 @@ bytes elements_of(const at::Tensor& tensor) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(tensor.dim()), 0);
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
     std::int64_t place = 0;
-    for (std::size_t d = 0; d < index.size(); ++d) {
-      place += index[d] * tensor.strides()[d];
-    }
+    for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * tensor.strides()[d];
     to.insert(to.end(), from + place * width, from + (place + 1) * width);
-    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == tensor.sizes()[d];) {
-      index[d] = 0;
-    }
+    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == tensor.sizes()[d];) index[d] = 0;
   }
   return to;
 }
 
 bool same(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined()) {
-    return a.defined() == b.defined();
-  }
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.is_sparse() || b.is_sparse()) {
     return a.is_sparse() && b.is_sparse() && a.sizes() == b.sizes() && a.is_coalesced() == b.is_coalesced() &&
            same(a._indices(), b._indices()) && same(a._values(), b._values());
@@ -144,16 +135,12 @@ void fill(generator& random, std::uint64_t& x) { x = random() >> (random() % 64)
 void fill(generator& random, std::int64_t& x) { x = static_cast<std::int64_t>(random()) >> (random() % 64); }
 
 void fill(generator& random, std::array<std::uint64_t, 4>& x) {
-  for (auto& word : x) {
-    fill(random, word);
-  }
+  for (auto& word : x) fill(random, word);
 }
 
 void fill(generator& random, std::string& x) {
   x.resize(random() % 20);
-  for (char& c : x) {
-    c = static_cast<char>(random());  // any byte: names need not be UTF-8
-  }
+  for (char& c : x) c = static_cast<char>(random());  // any byte: names need not be UTF-8
 }
 
 void fill(generator& random, attributes& x) {
@@ -188,9 +175,8 @@ void fill(generator& random, at::Tensor& x) { x = make_tensor(random); }
 
 void fill(generator& random, std::vector<c10::Device>& x) {
   x.clear();
-  for (auto left = random() % 4; left > 0; --left) {
+  for (auto left = random() % 4; left > 0; --left)
     x.emplace_back(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(random() % 128));
-  }
 }
 
 tensor_piece whole_transfer(generator& random, node_id from, std::uint64_t number) {
@@ -200,9 +186,7 @@ tensor_piece whole_transfer(generator& random, node_id from, std::uint64_t numbe
 
 void fill(generator& random, std::vector<bool>& x) {
   x.resize(16);
-  for (auto&& bit : x) {
-    bit = make<bool>(random);
-  }
+  for (auto&& bit : x) bit = make<bool>(random);
 }
 
 namespace {

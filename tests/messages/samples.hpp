@@ -239,9 +239,7 @@ void fill(generator& random, T& x) {
 template <class T>
 void fill(generator& random, std::vector<T>& xs) {
   xs.resize(random() % 4);
-  for (T& x : xs) {
-    fill(random, x);
-  }
+  for (T& x : xs) fill(random, x);
 }
 
 template <class T>
@@ -269,14 +267,9 @@ bool same(const T& a, const T& b) {
 
 template <class T>
 bool same(const std::vector<T>& a, const std::vector<T>& b) {
-  if (a.size() != b.size()) {
-    return false;
-  }
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!same(static_cast<const T&>(a[i]), static_cast<const T&>(b[i]))) {
-      return false;
-    }
-  }
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!same(static_cast<const T&>(a[i]), static_cast<const T&>(b[i]))) return false;
   return true;
 }
 
@@ -290,9 +283,7 @@ caf::error encode(bytes& to, T& x) {
 template <class T>
 bytes encoded(T& x) {
   bytes to;
-  if (auto failed = encode(to, x)) {
-    throw std::runtime_error("not written: " + caf::to_string(failed));
-  }
+  if (auto failed = encode(to, x)) throw std::runtime_error("not written: " + caf::to_string(failed));
   return to;
 }
 
@@ -308,9 +299,7 @@ template <class T>
 caf::error decode(const bytes& from, T& x, std::size_t* left = nullptr) {
   caf::binary_deserializer source{reading_system(), from.data(), from.size()};
   auto failed = source(x);
-  if (left != nullptr) {
-    *left = source.remaining();
-  }
+  if (left != nullptr) *left = source.remaining();
   return failed;
 }
 

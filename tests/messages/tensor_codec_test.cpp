@@ -33,11 +33,10 @@ BOOST_AUTO_TEST_CASE(every_dtype_and_shape_comes_back_bit_for_bit) {
         at::Tensor sent = testing::make_tensor(random, dtype, kind);
         at::Tensor received = sent_and_read(sent);
         BOOST_TEST(testing::same(sent, received));
-        if (sent.is_non_overlapping_and_dense()) {
+        if (sent.is_non_overlapping_and_dense())
           BOOST_TEST(sent.strides() == received.strides());  // WI-4
-        } else {
+        else
           BOOST_TEST(received.is_contiguous());
-        }
         BOOST_TEST(received.storage_offset() == 0);
         BOOST_TEST(received.storage().nbytes() == received.nbytes());
         BOOST_TEST(reinterpret_cast<std::uintptr_t>(received.const_data_ptr()) % 64 == 0u);

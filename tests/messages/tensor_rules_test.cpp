@@ -22,9 +22,8 @@ void check_refused(const at::Tensor& tensor, std::initializer_list<std::string> 
     BOOST_CHECK(refused.code() == errc::unsupported_tensor);
     std::string text = refused.what();
     BOOST_TEST(text.starts_with("argument 'x' of 'forward': "), text);
-    for (const std::string& word : words) {
+    for (const std::string& word : words)
       BOOST_TEST(text.find(word) != std::string::npos, "'" << text << "' lacks '" << word << "'");
-    }
   }
 }
 
@@ -45,9 +44,7 @@ BOOST_AUTO_TEST_CASE(every_dtype_has_a_number_or_is_refused) {
 
 BOOST_AUTO_TEST_CASE(numbers_of_dtypes_stay) {
   const auto& dtypes = testing::travelling_dtypes();
-  for (std::uint32_t i = 0; i < dtypes.size(); ++i) {
-    BOOST_TEST(*wire_number(dtypes[i]) == i, c10::toString(dtypes[i]));
-  }
+  for (std::uint32_t i = 0; i < dtypes.size(); ++i) BOOST_TEST(*wire_number(dtypes[i]) == i, c10::toString(dtypes[i]));
 }
 
 BOOST_AUTO_TEST_CASE(devices_have_numbers_that_stay) {
@@ -68,9 +65,7 @@ BOOST_AUTO_TEST_CASE(devices_have_numbers_that_stay) {
 
 BOOST_AUTO_TEST_CASE(what_can_travel_is_let_through) {
   testing::generator random{3};
-  for (int i = 0; i < 300; ++i) {
-    check_can_travel(testing::make_tensor(random), "x");
-  }
+  for (int i = 0; i < 300; ++i) check_can_travel(testing::make_tensor(random), "x");
   check_can_travel(at::ones({2}).requires_grad_(), "x");
   check_can_travel(at::conj(at::ones({2}, at::kComplexFloat)), "x");
   check_can_travel(at::_efficientzerotensor({2}), "x");
@@ -80,9 +75,7 @@ BOOST_AUTO_TEST_CASE(what_can_travel_is_let_through) {
 BOOST_AUTO_TEST_CASE(other_layouts_are_refused_by_name) {
   check_refused(at::eye(3).to_sparse_csr(), {"Float[3, 3]", "SparseCsr", "to_dense()"});
   check_refused(at::_nested_tensor_from_tensor_list({at::ones({2}), at::ones({3})}), {"nested"});
-  if (at::hasMKLDNN()) {
-    check_refused(at::ones({2, 2}).to_mkldnn(), {"Mkldnn", "to_dense()"});
-  }
+  if (at::hasMKLDNN()) check_refused(at::ones({2, 2}).to_mkldnn(), {"Mkldnn", "to_dense()"});
 }
 
 BOOST_AUTO_TEST_CASE(quantised_and_bit_tensors_are_refused_by_name) {
@@ -121,7 +114,7 @@ BOOST_AUTO_TEST_CASE(shapes_no_peer_would_read_are_refused) {
 BOOST_AUTO_TEST_CASE(of_many_tensors_the_one_that_fails_is_named) {
   std::vector<at::Tensor> tensors = {at::ones({1}), at::Tensor{}, at::eye(2).to_sparse_csr()};
   BOOST_CHECK_EXCEPTION(check_can_travel(tensors, "result of 'forward'"), error, [](const error& refused) {
-    return std::string{refused.what()}.starts_with("result of 'forward'[2]: ");
+    return std::string(refused.what()).starts_with("result of 'forward'[2]: ");
   });
 }
 

@@ -46,9 +46,7 @@ struct block {
 // runs later may still touch the memory, so the process keeps it.
 void free_block(void* context) {
   const std::unique_ptr<block> freed(static_cast<block*>(context));
-  if (freed->bytes == 0) {
-    return;
-  }
+  if (freed->bytes == 0) return;
   auto& streams = stream_set::all();
   freed->used_on.push_back(freed->allocated_on);
   const auto left = std::make_shared<std::size_t>(freed->used_on.size());
@@ -68,9 +66,7 @@ void free_block(void* context) {
 struct device_allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     auto* memory = bytes == 0 ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (memory != nullptr) {
-      poison(memory, bytes);
-    }
+    if (memory != nullptr) poison(memory, bytes);
     auto* context = new block{memory, bytes, current_stream(current_device), {}};
     return {memory, context, free_block, device(current_device)};
   }
@@ -98,9 +94,7 @@ void free_pinned(void* context) {
   std::unique_lock lock(pinned.mutex);
   const auto before_free = pinned.before_free;
   lock.unlock();
-  if (before_free) {
-    before_free();
-  }
+  if (before_free) before_free();
   lock.lock();
   const auto found = pinned.blocks.find(static_cast<char*>(context));
   poison(context, found->second);
@@ -145,9 +139,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(c10::DeviceIndex) const override { simulated::synchronize(); }
 
   void record(void** which, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
-    if (*which == nullptr) {
-      *which = new event_ptr(std::make_shared<event>());
-    }
+    if (*which == nullptr) *which = new event_ptr(std::make_shared<event>());
     stream_set::all().record(*static_cast<event_ptr*>(*which), stream);
   }
   void block(void* which, const c10::Stream& stream) const override {
@@ -161,9 +153,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   void destroyEvent(void* which, c10::DeviceIndex) const noexcept override { delete static_cast<event_ptr*>(which); }
 
   void recordDataPtrOnStream(const c10::DataPtr& memory, const c10::Stream& stream) const override {
-    if (memory.get_deleter() == free_block) {
-      static_cast<simulated::block*>(memory.get_context())->used_on.push_back(stream);
-    }
+    if (memory.get_deleter() == free_block) static_cast<simulated::block*>(memory.get_context())->used_on.push_back(stream);
   }
 };
 
@@ -216,9 +206,7 @@ std::size_t pinned_bytes() {
   auto& pinned = pinned_memory::all();
   const std::lock_guard lock(pinned.mutex);
   std::size_t bytes = 0;
-  for (const auto& [address, size] : pinned.blocks) {
-    bytes += size;
-  }
+  for (const auto& [address, size] : pinned.blocks) bytes += size;
   return bytes;
 }
 

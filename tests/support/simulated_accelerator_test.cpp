@@ -44,9 +44,7 @@ BOOST_AUTO_TEST_CASE(SA1_another_stream_reads_NaN_unless_it_waits_for_an_event) 
       made = at::ones({2}, at::device(first));
       ready.record(stream);
     }
-    if (waits) {
-      ready.block(other);
-    }
+    if (waits) ready.block(other);
     const c10::StreamGuard on(other);
     const auto twice = made * 2;
     simulated::settle();
@@ -60,9 +58,7 @@ BOOST_AUTO_TEST_CASE(SA2_memory_freed_while_another_stream_uses_it_is_NaN_unless
   for (const bool records : {false, true}) {
     auto lent = at::ones({2}, at::device(first));
     simulated::synchronize();
-    if (records) {
-      c10::impl::VirtualGuardImpl(at::kPrivateUse1).recordDataPtrOnStream(lent.storage().data_ptr(), stream);
-    }
+    if (records) c10::impl::VirtualGuardImpl(at::kPrivateUse1).recordDataPtrOnStream(lent.storage().data_ptr(), stream);
     simulated::gate late(stream);
     const c10::StreamGuard on(stream);
     const auto twice = lent * 2;

@@ -38,9 +38,7 @@ c10::Stream stream_of(const at::Tensor& tensor) {
 
 // The elements as a CPU tensor. Like a kernel's pointer, the tensor keeps nothing alive.
 at::Tensor bare(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) {
-    return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
-  }
+  if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
   return at::from_blob(const_cast<void*>(tensor.const_data_ptr()), tensor.sizes(), tensor.strides(),
                        tensor.options().device(at::kCPU));
 }
@@ -48,9 +46,7 @@ at::Tensor bare(const at::Tensor& tensor) {
 // Queues `kernel` over the elements of the tensors. The kernel writes the first tensor. Host tensors are passed unchanged.
 void launch(const at::Tensor& result, const views& operands, std::function<void(views&)> kernel) {
   views all{bare(result)};
-  for (const at::Tensor& each : operands) {
-    all.push_back(each.is_cpu() ? each : bare(each));
-  }
+  for (const at::Tensor& each : operands) all.push_back(each.is_cpu() ? each : bare(each));
   stream_set::all().compute(stream_of(result), [all = std::move(all), kernel = std::move(kernel)]() mutable { kernel(all); });
 }
 
@@ -98,9 +94,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     copy_between_devices(from, to);
     non_blocking = true;
   }
-  if (!non_blocking) {
-    stream_set::all().synchronize(stream_of(to.is_cpu() ? from : to));
-  }
+  if (!non_blocking) stream_set::all().synchronize(stream_of(to.is_cpu() ? from : to));
   return to;
 }
 
@@ -125,9 +119,7 @@ at::Tensor& zero(at::Tensor& self) { return fill(self, 0); }
 
 // The value of a wrapped scalar is known on the host.
 at::Tensor on_device_of(const at::Tensor& other, const at::Tensor& tensor) {
-  if (tensor.is_cpu()) {
-    return tensor.clone();
-  }
+  if (tensor.is_cpu()) return tensor.clone();
   TORCH_CHECK(other.is_cpu() || other.device() == tensor.device(), "operands on ", other.device(), " and ", tensor.device());
   return tensor;
 }
@@ -188,9 +180,7 @@ at::Tensor sum(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
 
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::impl::VirtualGuardImpl guard(at::kPrivateUse1);
-  for (c10::DeviceIndex index = 0; index < device_count; ++index) {
-    stream_set::all().synchronize(guard.getStream(device(index)));
-  }
+  for (c10::DeviceIndex index = 0; index < device_count; ++index) stream_set::all().synchronize(guard.getStream(device(index)));
   at::native::cpu_fallback(op, stack);
 }
 

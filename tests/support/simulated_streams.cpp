@@ -15,9 +15,7 @@ stream_set& stream_set::all() {
 }
 
 stream_set::stream_set() {
-  for (c10::DeviceIndex device = 0; device < device_count; ++device) {
-    add(device);  // the default stream is number 0
-  }
+  for (c10::DeviceIndex device = 0; device < device_count; ++device) add(device);  // the default stream is number 0
 }
 
 c10::Stream stream_set::add(c10::DeviceIndex device) {

@@ -72,16 +72,12 @@ std::string error_of(const std::function<void()>& run) {
 }
 
 std::string text_of(const at::Tensor& tensor) {
-  if (!tensor.defined()) {
-    return "undefined";
-  }
+  if (!tensor.defined()) return "undefined";
   const at::Tensor flat = tensor.detach().contiguous();
   std::ostringstream text;
   text << flat.sizes() << std::hex;
   const auto* bytes = static_cast<const unsigned char*>(flat.const_data_ptr());
-  for (std::size_t i = 0; i < flat.nbytes(); ++i) {
-    text << ' ' << static_cast<int>(bytes[i]);
-  }
+  for (std::size_t i = 0; i < flat.nbytes(); ++i) text << ' ' << static_cast<int>(bytes[i]);
   return text.str();
 }
 

@@ -38,23 +38,16 @@ variable_list compile(const std::shared_ptr<Node>& root, const GraphTask&, bool 
   while (!functions.empty()) {
     const auto function = functions.back();
     functions.pop_back();
-    if (!seen.insert(function.get()).second) {
-      continue;
-    }
+    if (!seen.insert(function.get()).second) continue;
     torch::dynamo::autograd::CompiledNodeArgs arguments(call, call.node_calls.lookup(function));
     function->compiled_args(arguments);
     names += function->name() + ' ';
-    for (const auto& edge : function->next_edges()) {
-      if (edge.is_valid()) {
-        functions.push_back(edge.function);
-      }
-    }
+    for (const auto& edge : function->next_edges())
+      if (edge.is_valid()) functions.push_back(edge.function);
   }
   compiled.push_back(names + (accumulates ? "to accumulate" : "to return"));
   variable_list gradients;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    gradients.push_back(at::full({2}, 2.0));
-  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) gradients.push_back(at::full({2}, 2.0));
   return gradients;
 }
 
@@ -103,9 +96,7 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_refuses_on_libtorchs_engine) {
                  error_of([&] { torch::autograd::backward({unknown.sum()}); })};
   };
   const auto found = on_both(run);
-  for (const std::string& each : found.libtorch) {
-    BOOST_TEST(each == "compiled_args not implemented: unknown");
-  }
+  for (const std::string& each : found.libtorch) BOOST_TEST(each == "compiled_args not implemented: unknown");
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
 }
 

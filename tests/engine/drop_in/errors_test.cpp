@@ -83,9 +83,7 @@ BOOST_AUTO_TEST_CASE(the_graph_and_the_engine_are_usable_after_an_error) {
   const auto x = leaf({2});
   bool fails = true;
   const auto y = through(x, [&](at::Tensor gradient) {
-    if (fails) {
-      throw my_error("once");
-    }
+    if (fails) throw my_error("once");
     return gradient;
   });
   const auto loss = y.sum();
@@ -134,9 +132,7 @@ BOOST_AUTO_TEST_CASE(errors_have_libtorchs_texts) {
     };
   };
   const auto found = on_both(run);
-  for (const std::string& each : found.libtorch) {
-    BOOST_TEST(each != "none");
-  }
+  for (const std::string& each : found.libtorch) BOOST_TEST(each != "none");
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
 }
 

@@ -114,9 +114,7 @@ BOOST_AUTO_TEST_CASE(functions_run_in_libtorchs_order) {
     record_order({y}, order);
     torch::autograd::backward({y, x}, {at::ones({3, 3}), at::ones({3, 3})});
     std::vector<std::string> text;
-    for (const std::size_t each : *order) {
-      text.push_back(std::to_string(each));
-    }
+    for (const std::size_t each : *order) text.push_back(std::to_string(each));
     return text;
   };
   const auto found = on_both(run);

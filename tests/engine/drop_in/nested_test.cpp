@@ -165,9 +165,7 @@ BOOST_AUTO_TEST_CASE(a_deep_pass_is_nested_for_troupes_api_too) {
   const std::function<at::Tensor(const at::Tensor&, int)> down = [&](const at::Tensor& from, int level) {
     return through(from, [&, level](at::Tensor gradient) {
       const c10::AutoGradMode recording(true);
-      if (level < 130) {
-        torch::autograd::backward({down(leaf({1}), level + 1).sum()});
-      }
+      if (level < 130) torch::autograd::backward({down(leaf({1}), level + 1).sum()});
       valid.insert(troupe::is_checkpoint_valid());
       return gradient;
     });

@@ -79,9 +79,7 @@ bool deep_passes_are_right(const slope_function& slope) {
   constexpr int depth = 150;
   const std::function<at::Tensor(const at::Tensor&, int)> nest = [&](const at::Tensor& from, int level) {
     return through(from, [&, level](at::Tensor gradient) {
-      if (level == depth) {
-        return gradient;
-      }
+      if (level == depth) return gradient;
       const c10::AutoGradMode recording(true);
       const auto x = leaf();
       return gradient + slope((nest(x, level + 1) * leaf()).sum(), x, level);
@@ -170,9 +168,7 @@ BOOST_AUTO_TEST_CASE(an_installed_engine_whose_threads_were_started_shares_them_
       troupe::install_engine();
       auto& ours = Engine::get_default_engine();
       ours.initialize_device_threads_pool();
-      if (uninstalls) {
-        troupe::uninstall_engine();
-      }
+      if (uninstalls) troupe::uninstall_engine();
       return std::vector<bool>{accelerator_pass_is_right(), share_threads(ours, libtorchs), trimmed_pass_is_right(),
                                deep_trimmed_passes_are_right(), deep_passes_of_libtorchs_are_right()};
     });

@@ -16,9 +16,8 @@ BOOST_AUTO_TEST_CASE(an_unchanged_program_runs_on_troupes_engine) {
   const auto y = x.exp();
   y.register_hook([&](const at::Tensor&) {
     // A trimmed pass lists its functions, and so troupe's private function too.
-    for (const auto& [function, info] : *torch::autograd::get_current_graph_task_exec_info()) {
+    for (const auto& [function, info] : *torch::autograd::get_current_graph_task_exec_info())
       inside = inside || function->name() == "troupe::pass";
-    }
     running = torch::autograd::get_current_node()->name();
   });
   const auto gradients = torch::autograd::grad({y.sum()}, {x});

@@ -26,9 +26,7 @@ std::vector<std::string> outcome_of(std::uint64_t seed, bool with_hooks) {
   std::mt19937_64 random(seed);
   std::vector<std::string> outcome;
   const std::uint64_t kind = random() % 3;
-  if (with_hooks) {
-    add_hooks(program, seed, kind != 0, hooks);
-  }
+  if (with_hooks) add_hooks(program, seed, kind != 0, hooks);
   try {
     switch (kind) {
       case 0:
@@ -46,15 +44,11 @@ std::vector<std::string> outcome_of(std::uint64_t seed, bool with_hooks) {
   } catch (const std::exception& error) {
     outcome.push_back(std::string(error.what()).substr(0, std::string(error.what()).find('\n')));
   }
-  for (const at::Tensor& each : gradients_of(program.leaves)) {
+  for (const at::Tensor& each : gradients_of(program.leaves))
     outcome.push_back(each.defined() && each.is_sparse() ? text_of(each.to_dense()) : text_of(each));
-  }
-  for (const at::Tensor& each : captures) {
+  for (const at::Tensor& each : captures)
     outcome.push_back(each.defined() && each.is_sparse() ? text_of(each.to_dense()) : text_of(each));
-  }
-  for (const std::size_t each : *order) {
-    outcome.push_back(std::to_string(each));
-  }
+  for (const std::size_t each : *order) outcome.push_back(std::to_string(each));
   outcome.insert(outcome.end(), hooks->begin(), hooks->end());
   return outcome;
 }
@@ -70,9 +64,8 @@ BOOST_AUTO_TEST_CASE(have_libtorchs_bits_order_hook_traces_and_errors) {
     const bool with_hooks = seed % 2 == 0;
     const auto found = on_both([&] { return outcome_of(seed, with_hooks); });
     hooks += with_hooks ? std::count_if(found.libtorch.begin(), found.libtorch.end(), is_of_hook) : 0;
-    if (found.libtorch.front().rfind("add(sparse, dense)", 0) == 0 && found.troupe.front() != found.libtorch.front()) {
+    if (found.libtorch.front().rfind("add(sparse, dense)", 0) == 0 && found.troupe.front() != found.libtorch.front())
       continue;  // troupe adds these gradients; see docs/engine.md
-    }
     functions += found.libtorch.size();
     BOOST_TEST_CONTEXT("seed " << seed) { BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element()); }
   }

@@ -125,9 +125,7 @@ BOOST_AUTO_TEST_CASE(libtorchs_functions_compute_only_what_a_trimmed_pass_needs)
     explicit look(std::vector<bool>& defined) : defined(defined) {}
     torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
                                               const torch::autograd::variable_list&) override {
-      for (const at::Tensor& each : outputs) {
-        defined.push_back(each.defined());
-      }
+      for (const at::Tensor& each : outputs) defined.push_back(each.defined());
       return outputs;
     }
     std::vector<bool>& defined;
@@ -148,9 +146,8 @@ BOOST_AUTO_TEST_CASE(the_order_of_a_pass_is_known_beforehand_where_it_keeps_to_o
     const auto x = leaf({2});
     const auto z = (x.exp() * x.sin()).sum() + x.sum();
     z.register_hook([&](const at::Tensor&) {
-      for (const auto* each : torch::autograd::get_current_graph_task_execution_order()) {
+      for (const auto* each : torch::autograd::get_current_graph_task_execution_order())
         order.push_back(std::to_string(std::find(all.begin(), all.end(), each) - all.begin()));
-      }
     });
     all = functions_of({z, x});
     torch::autograd::backward({z, x}, {at::ones({}), at::ones({2})}, true);

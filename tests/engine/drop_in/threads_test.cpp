@@ -27,9 +27,7 @@ void on_threads(const std::function<void(int)>& run) {
       run(i);
     });
   }
-  for (auto& each : threads) {
-    each.join();
-  }
+  for (auto& each : threads) each.join();
 }
 
 }  // namespace
@@ -44,9 +42,7 @@ BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_graphs_of_their_own) {
       differences[number] += difference(x.grad(), at::full({4}, 2 * (number + 1.0)));
     }
   });
-  for (const std::string& each : differences) {
-    BOOST_TEST(each == "");
-  }
+  for (const std::string& each : differences) BOOST_TEST(each == "");
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_one_graph) {
@@ -54,9 +50,7 @@ BOOST_AUTO_TEST_CASE(many_threads_run_passes_over_one_graph) {
   const auto x = at::ones({4}).requires_grad_();
   const auto loss = (x * 3).sum();
   on_threads([&](int) {
-    for (int round = 0; round < rounds; ++round) {
-      torch::autograd::backward({loss}, {}, true);
-    }
+    for (int round = 0; round < rounds; ++round) torch::autograd::backward({loss}, {}, true);
   });
   BOOST_TEST(at::equal(x.grad(), at::full({4}, 3.0 * thread_count * rounds)));
 }
@@ -66,17 +60,13 @@ BOOST_AUTO_TEST_CASE(the_engine_changes_while_threads_run_passes) {
   std::array<std::string, thread_count> differences;
   on_threads([&](int number) {
     for (int round = 0; round < rounds; ++round) {
-      if (number == 0) {
-        round % 2 == 0 ? troupe::install_engine() : troupe::uninstall_engine();
-      }
+      if (number == 0) round % 2 == 0 ? troupe::install_engine() : troupe::uninstall_engine();
       const auto x = at::ones({4}).requires_grad_();
       differences[number] += difference(torch::autograd::grad({(x * x).sum()}, {x})[0], at::full({4}, 2.0F));
     }
   });
   troupe::uninstall_engine();
-  for (const std::string& each : differences) {
-    BOOST_TEST(each == "");
-  }
+  for (const std::string& each : differences) BOOST_TEST(each == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

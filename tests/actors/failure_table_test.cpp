@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/troupe.hpp>
 
@@ -180,12 +181,12 @@ class table {
     std::optional<troupe::error> end;
     try {
       auto reply = driver.peer("b").call("go", {x}, {{"next", "c"}, {"where", where}, {"when", when}});
-      if (now.when == phase::while_a_call_runs_on_it) strike_when_reached(now);
+      if (now.when == phase::while_a_call_runs_on_it) strike_when_reached(now, reply);
       auto y = reply.get().tensors.at(0);
       if (now.when == phase::between_forward_and_backward) strike(now);
       if (early && now.direct()) y.register_hook([&](const at::Tensor&) { strike(now); });
       auto pass = context.backward({y.sum()});
-      if (holds) strike_when_reached(now);
+      if (holds) strike_when_reached(now, pass);
       if (holds && early) shared.opened.give();
       pass.get();
     } catch (const troupe::error& problem) {
@@ -195,8 +196,13 @@ class table {
     return end;
   }
 
-  void strike_when_reached(const cell& now) {
-    BOOST_REQUIRE(shared.reached.take_within(10s));
+  /// Strikes when a node says that it is where the cell wants it. `running`: the call or pass that brings it there.
+  template <class T>
+  void strike_when_reached(const cell& now, const troupe::future<T>& running) {
+    if (!shared.reached.take_within(10s)) {
+      if (running.ready()) running.get();  // throws why it ended before
+      BOOST_FAIL("the fault's moment is not reached within 10 s");
+    }
     strike(now);
   }
 
@@ -214,10 +220,25 @@ class table {
       case fault::cut_off_from_its_caller:
         cut(now.name(), now.caller());
         cut(now.caller(), now.name());
+        struck = steady::now();
+        wait_until_noticed(now);
         shared.opened.give();  // it works on, and is asked to stop
-        break;
+        return;
     }
     struck = steady::now();
+  }
+
+  /// Until the caller knows that the node is gone: an answer that lies in memory before that is a good answer.
+  void wait_until_noticed(const cell& now) {
+    const auto gone = cluster.address(now.name()).id;
+    while (steady::now() - struck < detection && is_up(now.caller(), gone)) std::this_thread::yield();
+  }
+
+  bool is_up(const std::string& at, troupe::node_id who) {
+    if (at == "driver") return troupe::services_of(driver).directory().gateway(who) != nullptr;
+    for (const auto& each : driver.peer(at).status(1s).peers)
+      if (each.who.id == who) return each.up;
+    return false;
   }
 
   void cut(const std::string& one, const std::string& other) {

@@ -26,7 +26,7 @@ template <class... Ts>
   throw error(errc::misuse, out.str());
 }
 
-/// The gradient of root `index`: the one given, checked, or one for a scalar.
+/// The gradient of root `index`: the given gradient, if it fits, or 1 for a scalar root.
 at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::vector<at::Tensor>& given) {
   if (!root.defined()) refuse("backward: root ", index, " is undefined; give a tensor that requires grad");
   if (!root.requires_grad())
@@ -89,7 +89,7 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   job->create_graph = options.create_graph;
   job->place = scope_->next();
   job->recorded = engine::recording_from_now({});
-  job->recorded.from = 0;  // all of this thread
+  job->recorded.from = 0;  // everything that this thread has recorded
   job->fast = options.mode == pass_mode::fast;
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;

@@ -25,24 +25,25 @@ namespace engine {
 class gradient_table;
 }
 
-/// What a pass does if the loss does not use a result of a call. Both modes give the same gradients where all results are used.
+/// What a pass does if the loss does not use every result of the context's calls. If the loss uses all of them, both modes give
+/// the same gradients.
 enum class pass_mode {
-  smart,  // finishes all the same: looks for unused results once all else is done
-  fast,   // fails once all else is done, if any result in the context is unused, earlier passes included
+  smart,  // completes: looks for unused results once everything else is done
+  fast,   // fails once everything else is done, also if only an earlier pass used the result
 };
 
 /// How a backward pass runs.
 struct backward_options {
-  bool keep_graph = false;    // so that another pass may run over it
-  bool create_graph = false;  // records the pass on every node, so that gradients can be differentiated; keeps the graph
+  bool keep_graph = false;    // keeps the saved tensors: another pass may run over the graph
+  bool create_graph = false;  // records the pass on every node: its gradients can be differentiated; implies keep_graph
   pass_mode mode = pass_mode::smart;
-  std::vector<at::Tensor> gradients;                  // of the roots; empty: ones for scalar roots
-  std::optional<std::chrono::milliseconds> deadline;  // default: the node's
+  std::vector<at::Tensor> gradients;                  // gradients of the roots; empty: 1 for scalar roots
+  std::optional<std::chrono::milliseconds> deadline;  // empty: settings::deadline
 };
 
-/// A distributed autograd context: one forward and its backward passes across nodes. It is open from construction to
-/// destruction on the thread that made it: calls made there meanwhile join it. Leaving the scope releases it on every node that
-/// took part.
+/// A distributed autograd context: one forward and its backward passes across nodes. The context is open on the thread that
+/// made it, from construction to destruction: calls of this thread join the context. The destructor releases the context on
+/// every node that took part.
 class context {
  public:
   explicit context(node& here);
@@ -52,10 +53,10 @@ class context {
 
   context_id id() const noexcept { return id_; }
 
-  /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. The functions
-  /// from the roots to other nodes run on the calling thread before backward() returns. Later functions of this node run on the
-  /// thread that waits in `get()`, or on a thread of the node. Misuse (undefined or non-scalar root without a gradient ...) throws
-  /// at once; errors during the pass fail the future.
+  /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. The
+  /// functions from the roots to other nodes run on the calling thread before backward() returns. Later functions of this node
+  /// run on the thread that waits in `get()`, or on a thread of the node. Misuse (say, a root that is undefined, or not scalar
+  /// and without a gradient) throws at once. Errors during the pass fail the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});
 
   /// Whether a pass has begun and is not over yet.
@@ -63,14 +64,14 @@ class context {
   /// Whether a pass has completed.
   bool has_completed_pass() const;
 
-  /// The gradients that completed passes have gathered on this node; empty before the first pass has completed (see
-  /// has_completed_pass). After a pass with create_graph the gradients have a graph over all nodes.
+  /// The gradients that completed passes have gathered on this node; empty while has_completed_pass() is false. After a pass
+  /// with create_graph the gradients have a graph over all nodes.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
-  /// The gradient of a leaf of this node; undefined if the leaf got none. No later pass changes the returned tensor.
+  /// The gradient of a leaf of this node; undefined if the leaf got no gradient. No later pass changes the returned tensor.
   at::Tensor gradient(const at::Tensor& leaf) const;
 
-  /// The context open on this thread, or none.
+  /// The context that is open on this thread, or none.
   static context_id current() noexcept;
 
  private:

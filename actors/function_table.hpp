@@ -22,18 +22,18 @@ namespace engine {
 class gradient_table;
 }
 
-/// The arguments of a function that another node calls. Tensors that required grad on the calling node have a recv_backward as
-/// their gradient function here.
+/// The arguments of a function that another node calls. A tensor that required grad on the calling node has a recv_backward as
+/// its gradient function here.
 struct call_arguments {
   node& here;
   object_id target;  // the object that the function is called on, or none
   attributes values;
   std::vector<at::Tensor> tensors;
-  context_id context;                                       // none: outside any context
-  std::shared_ptr<const engine::gradient_table> gradients;  // of the context on this node; null outside any context
-  std::string called = {};                                  // the function, or the method where it is a module's
+  context_id context;                                       // none if the call was made outside any context
+  std::shared_ptr<const engine::gradient_table> gradients;  // gradients of `context` on this node; null outside any context
+  std::string called = {};                                  // name of the function, or of the method of a module
 
-  /// Tensor `index` of the call, counted from 0; throws troupe::error (misuse) where fewer came.
+  /// Tensor `index` of the call, counted from 0; throws troupe::error (misuse) if the call has fewer tensors.
   at::Tensor tensor(std::size_t index) const;
 };
 
@@ -45,7 +45,7 @@ struct call_reply {
   call_reply() = default;
   call_reply(std::vector<at::Tensor> t, attributes v = {}) : tensors(std::move(t)), values(std::move(v)) {}
 
-  /// Tensor `index` of the reply, counted from 0; throws troupe::error (misuse) where fewer came.
+  /// Tensor `index` of the reply, counted from 0; throws troupe::error (misuse) if the reply has fewer tensors.
   at::Tensor tensor(std::size_t index) const;
 };
 
@@ -54,10 +54,10 @@ using function = std::function<call_reply(call_arguments&)>;
 /// The functions of a node by name. Safe to use from any thread.
 class function_table {
  public:
-  /// Registers `run` under `name`; throws troupe::error when the name is taken.
+  /// Registers `run` under `name`; throws troupe::error (misuse) if the name is taken, or `name` or `run` is empty.
   void add(std::string name, function run);
 
-  /// The function with this name; throws troupe::error (unknown_function), which lists the registered names.
+  /// The function with this name; throws troupe::error (unknown_function) with the registered names.
   function find(const std::string& name) const;
 
   std::vector<std::string> names() const;

@@ -20,7 +20,8 @@
 
 namespace troupe {
 
-/// Learns when its thread is about to block on a future and when it goes on, so that a pool can free the thread's worker slot.
+/// Is called when its thread is about to block on a future, and when the thread goes on. So a pool can free the thread's worker
+/// slot meanwhile.
 class blocking_observer {
  public:
   virtual ~blocking_observer() = default;
@@ -32,7 +33,7 @@ class blocking_observer {
 
 namespace detail {
 
-/// How long a thread that waits for a result stays awake.
+/// How long a waiting thread polls for its result before it sleeps.
 inline constexpr std::chrono::microseconds awake_for{300};
 
 void report_lost_exception(const char* where, const char* text) noexcept;
@@ -56,15 +57,17 @@ class continuation_scope {
 }  // namespace detail
 
 /// A value that arrives once, from any thread.
-///   FU-1  it is completed exactly once; later completions are ignored.
-///   FU-2  `get` ends at its deadline at the latest, if one is given.
-///   FU-3  a continuation runs exactly once, on the thread that completes the future or that adds it; calls it makes join the
-///         context that was open where it was added.
+///   FU-1  a future is completed exactly once; later completions are ignored.
+///   FU-2  `get` with a deadline returns or throws at its deadline at the latest.
+///   FU-3  a continuation runs exactly once: on the thread that completes the future, or, if the future is complete, on the
+///         thread that adds the continuation. Calls of the continuation join the context that was open where the continuation
+///         was added.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
-///   FU-5  an errand that was taken runs exactly once, on a thread that waits in `get` without a deadline, before `get` returns.
-/// `finish` (if set) turns the raw value into the final one, once, on the thread of the first get(). An exception of `finish` fails
-/// the future. An exception of a continuation goes to stderr; the other continuations run all the same.
+///   FU-5  an errand for which `offer` returned true runs exactly once, on a thread that waits in `get` without a deadline,
+///         before this `get` returns.
+/// `finish` (if set) turns the raw value into the final value, once, on the thread of the first get(). An exception of `finish`
+/// fails the future. An exception of a continuation goes to stderr; the other continuations still run.
 template <class T>
 class future {
  public:
@@ -77,7 +80,7 @@ class future {
     std::function<void(T&)> finish;
     std::vector<std::function<void(future)>> continuations;
     std::deque<std::function<void()>> errands;
-    std::atomic<unsigned> news{0};  // completion and errands, counted with the lock, looked at without
+    std::atomic<unsigned> news{0};  // number of completions and errands; written under `mutex`, read without it
     int idle = 0;                   // threads that wait for completion or an errand
     bool complete = false;
   };
@@ -90,7 +93,7 @@ class future {
   void set_error(error failure) {
     settle([&](state& s) { s.failure.emplace(std::move(failure)); });
   }
-  /// Set before the future is handed out.
+  /// To be called before other threads have the future.
   void set_finish(std::function<void(T&)> finish) { state_->finish = std::move(finish); }
 
   bool ready() const {
@@ -102,7 +105,7 @@ class future {
   T get() const {
     wait([](state& s, std::unique_lock<std::mutex>& lock) {
       if (blocking_observer::current() != nullptr) {
-        s.ready.wait(lock, [&] { return s.complete; });  // the thread freed its worker slot: it runs no errands
+        s.ready.wait(lock, [&] { return s.complete; });  // a thread that freed its worker slot runs no errands
         return true;
       }
       run_errands(s, lock);
@@ -123,7 +126,8 @@ class future {
     return true;
   }
 
-  /// The value; throws troupe::error (deadline_passed) if it does not arrive within `patience`. The future can be asked again.
+  /// The value; throws troupe::error (deadline_passed) if the value does not arrive within `patience`. get() may be called
+  /// again.
   T get(std::chrono::nanoseconds patience) const {
     const auto until = std::chrono::steady_clock::now() + patience;
     const bool arrived = wait([&](state& s, std::unique_lock<std::mutex>& lock) {
@@ -154,7 +158,8 @@ class future {
   }
 
  private:
-  // Waits with `await(state, lock)` unless complete; the observer is told without the lock, it may take its own.
+  // Waits with `await(state, lock)` unless the future is complete. The observer is called without the lock: the observer may
+  // lock a mutex of its own.
   template <class F>
   bool wait(F await) const {
     if (ready()) return true;
@@ -168,7 +173,7 @@ class future {
     return arrived;
   }
 
-  // Runs errands until the future is complete and no errand is left. An errand may itself complete the future.
+  // Runs errands until the future is complete and no errand is left. An errand may complete the future.
   static void run_errands(state& s, std::unique_lock<std::mutex>& lock) {
     for (;;) {
       ++s.idle;
@@ -184,8 +189,8 @@ class future {
     }
   }
 
-  // A core that sleeps takes longer to wake than a step of a small pass: a thread looks for news for a while before it sleeps,
-  // as long as no other wants its core.
+  // Waking a core that sleeps takes longer than a step of a small pass, so the thread polls for a while before it sleeps.
+  // spin_pause yields the core to threads that need it.
   static void stay_awake(state& s, std::unique_lock<std::mutex>& lock) {
     const auto known = s.news.load(std::memory_order_relaxed);
     const auto until = std::chrono::steady_clock::now() + detail::awake_for;
@@ -194,7 +199,7 @@ class future {
     lock.lock();
   }
 
-  // After completion value and failure change no more, but for the one run of `finish`.
+  // After completion only `finish` changes the value or the failure, and `finish` runs once: no lock is needed.
   T finished_value() const {
     auto& s = *state_;
     std::call_once(s.finished, [&s] {

@@ -25,9 +25,9 @@ autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensor
   check_sum_travels(tensors, what);
   auto packed = here.pack(support::call_scope::context(), std::move(tensors), what);
   packed.arriving.wait();
-  packed.payload.place = support::call_scope::next_place();  // after what leads back was recorded
+  packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {
-    // The context has it before any gradient of the message can come: the message is sent after this.
+    // The context knows the send before a gradient for it can come: the caller sends the message after this function.
     auto joint = std::make_shared<contracts::outgoing_joint>();
     joint->context = packed.payload.context;
     joint->to = to;

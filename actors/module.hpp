@@ -13,16 +13,17 @@ namespace troupe {
 
 using named_tensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// A module of a node as its peers use it. Derive from it to offer methods; see add_module_type.
+/// A module that peers can use through a remote_module. Derive a class from `module` and register it with add_module_type.
 class module {
  public:
   virtual ~module() = default;
-  /// Runs a method ("forward", ...). Throws for one it does not have. Several calls may run at once.
+  /// Runs a method ("forward", ...). Throws if the module has no such method. Several calls may run at once.
   virtual call_reply call(const std::string& method, call_arguments& arguments) = 0;
-  /// Its parameters by name, in a fixed order: the module's own leaves, neither copied nor detached.
+  /// The parameters by name, in a fixed order: the module's own leaves, neither copied nor detached.
   virtual named_tensors parameters() = 0;
-  /// Its buffers by name, in a fixed order: tensors that calls change and no gradient steps, such as running means and counters. A
-  /// checkpoint holds them beside the parameters. Asked for again whenever they are needed, as a call may replace one.
+  /// The buffers by name, in a fixed order: tensors that calls change and that have no gradient, such as running means and
+  /// counters. A checkpoint holds the buffers beside the parameters. buffers() is called whenever the buffers are needed, as a
+  /// call may replace one.
   virtual named_tensors buffers() { return {}; }
 };
 

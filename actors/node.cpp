@@ -32,7 +32,7 @@ node_status status_of(caf::actor_system& system, const contracts::gateway_actor&
   return result;
 }
 
-/// One more in a chain of calls.
+/// Adds a call to the text of the calls that led to it.
 std::string add_call(const std::string& before, const std::string& label, const std::string& from, const std::string& to) {
   return (before.empty() ? "node '" + from + "'" : before + ", which") + " called '" + label + "' on node '" + to + "'";
 }
@@ -90,7 +90,7 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
-  // One that was restarted is known by its name from now on, also before the news of both is through.
+  // If a restarted node was joined, its name means the new node from now on, even before the news of both nodes have come.
   self->request(company_->services().membership(), limit, support::find_atom::value, result, std::int64_t{0})
     .receive([&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.gateway); },
              [](const caf::error&) {});
@@ -205,7 +205,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   job->request.target = target;
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);
-  if (context) job->request.payload.place = support::call_scope::next_place();  // after what leads back was recorded
+  if (context) job->request.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (context && torch::autograd::AnomalyMode::is_enabled())
     job->request.calls = add_call(support::call_scope::calls(), label, here.name(), name_);
   job->label = std::move(label);
@@ -215,7 +215,8 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;
-  // Placed and attached on the thread that takes the result: the order of its functions is the order of its program.
+  // set_finish runs this on the thread that gets the result. So the functions that it records stand in the order of that
+  // thread's program.
   reply.set_finish([answer, who = name_](call_reply& result) {
     devices::move_to_devices(result.tensors, answer->devices, "the result from node '" + who + "'");
     if (answer->context && !answer->requires_grad.empty())

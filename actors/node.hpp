@@ -39,7 +39,7 @@ namespace troupe {
 class remote_module;
 struct node_status;
 
-/// Another node of the cluster (or this one), as this node sees it.
+/// Another node of the cluster, or this node, as this node sees it.
 class peer {
  public:
   peer(node& here, std::string name, node_id id) : here_(&here), name_(std::move(name)), id_(id) {}
@@ -49,9 +49,9 @@ class peer {
   node& here() const noexcept { return *here_; }
 
   /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context. The
-  /// elements of the tensors are read after call() returns: do not change them until the future is complete. A node that calls
-  /// itself gets the same tensors, not copies.
-  /// The future fails with troupe::error (peer_down, deadline_passed, unknown_function, function_failed ...).
+  /// elements of the tensors are read after call() returns: do not change them until the future is complete. If a node calls
+  /// itself, the function gets the same tensors, not copies. The future fails with troupe::error (peer_down, deadline_passed,
+  /// unknown_function, function_failed ...).
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
 
@@ -59,8 +59,8 @@ class peer {
   /// throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
-  /// What the peer does right now and has done so far; it answers also while all its workers compute. Blocks; throws troupe::error
-  /// (peer_down, deadline_passed ...).
+  /// What the peer does now and has done so far. The peer answers also while all its workers compute. Blocks; throws
+  /// troupe::error (peer_down, deadline_passed ...).
   node_status status(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
   /// Makes a module of the registered type on the peer and returns a handle that owns it. Blocks; throws troupe::error.
@@ -72,12 +72,12 @@ class peer {
   node_id id_;
 };
 
-/// One process in the cluster: an actor system with a name, and its actors.
+/// A member of the cluster: an actor system with a name, and its actors. Usually a process has one node.
 class node {
  public:
   explicit node(settings options);
-  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes, which
-  /// introduce() makes known to each other.
+  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes. introduce() makes such
+  /// nodes known to each other.
   node(settings options, caf::actor_system& host);
   ~node();
   node(const node&) = delete;
@@ -89,58 +89,61 @@ class node {
   /// The port that the node listens on.
   std::uint16_t port() const noexcept;
 
-  /// Functions that other nodes may call here.
+  /// The functions of this node that other nodes may call.
   function_table& functions() noexcept;
 
-  /// The actor system of the node: spawn your own actors there (see settings::configure for their message types).
+  /// The actor system of the node, for your own actors. settings::configure adds their message types.
   caf::actor_system& system() noexcept;
 
-  /// Other nodes find the actor by this name (peer::actor). It ends with the node.
+  /// Lets other nodes find the actor by this name (peer::actor). The actor is ended when the node stops.
   void publish(std::string name, const caf::strong_actor_ptr& actor);
 
-  /// Modules and optimizers that live here.
+  /// The modules and optimizers that live on this node.
   objects::object_store& objects() noexcept;
 
-  /// Connects to the node at host:port; returns its name. Blocks up to the deadline; throws troupe::error.
+  /// Connects to the node at host:port and returns the name of that node. Blocks until the deadline at most; throws
+  /// troupe::error.
   std::string join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline = {});
 
   /// The node with this name. Waits until the node is known, at most until the deadline; throws troupe::error (unknown_peer). A
-  /// continuation (future::then) can't wait: it gets only nodes that are known.
+  /// continuation (future::then) can't wait: in a continuation peer() finds only nodes that are known already.
   troupe::peer peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline = {});
 
   /// This node as a peer of itself.
   troupe::peer self();
 
-  /// What this node does right now and has done so far: contexts, passes, calls, functions, and the traffic with each peer.
-  /// `troupe status` shows the same of another process.
+  /// What this node does now and has done so far: contexts, passes, calls, functions, and the traffic with each peer. `troupe
+  /// status` shows this status of a node in another process.
   node_status status() const;
 
-  /// Names of the peers that are up.
+  /// The names of the peers that are up.
   std::vector<std::string> peers() const;
 
-  /// Calls `notify(name, reason)` when a peer goes down or says farewell, on the thread that brings results: like a continuation
-  /// (future::then) it can't wait. Its exceptions go to the log.
+  /// Calls `notify(name, reason)` when a peer goes down or says farewell. `notify` runs on the thread that brings results: like
+  /// a continuation (future::then) `notify` can't wait for a future. Exceptions of `notify` go to the log.
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
 
-  /// Records a finished span (steady clock, nanoseconds) when tracing is on.
+  /// Records a finished span (nanoseconds of the steady clock) if tracing is on.
   void trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns);
 
   /// Turns the recording of spans on or off (see settings::trace).
   void set_tracing(bool on);
 
-  /// Turns profiling on or off (see settings::profile): the answers to this node's calls, and the passes it starts, then bring
-  /// the spans of what ran, operators and nested calls included, into this node's trace, under the call and on its clock. On
+  /// Turns profiling on or off (see settings::profile). With profiling, this node's trace gets the spans of all that this
+  /// node's calls and passes run on any node, nested calls and operators included, on this node's clock. Turning profiling on
   /// turns tracing on too.
   void set_profiling(bool on);
 
-  /// The spans of all nodes named, as a Chrome/Perfetto trace (JSON), one row a node, on this node's clock.
+  /// The spans of this node and of the named peers as a Chrome/Perfetto trace (JSON), on this node's clock. Each node has a
+  /// row.
   std::string collect_trace(const std::vector<std::string>& peers);
 
-  /// Tells this node that `other`, on the same actor system and without a network too, is up.
+  /// Tells this node that `other` is up. Both nodes must be on the same actor system, without a network.
   void introduce(node& other);
 
-  /// Says farewell and stops the actors; the destructor does the same. Calls that wait fail. Idempotent. Throws troupe::error
-  /// (misuse) inside a call or a hook that runs on this node, and in a continuation: stop() would wait for its own thread.
+  /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail.
+  /// Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a continuation: stop()
+  /// would wait for its own thread.
   void stop();
 
  private:

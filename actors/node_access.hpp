@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// The way from a node to the actors behind it: for the classes of the public API and for tests.
+/// Gives the classes of the public API, and tests, access to the actors behind a node.
 struct node_access {
   static nodes::company& company_of(node& which) noexcept { return *which.company_; }
 };

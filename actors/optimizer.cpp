@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Records how long the scope took, in the node's trace.
+/// Records in the node's trace how long the scope took.
 class traced {
  public:
   traced(node& here, const char* what) : here_(here), what_(what), begin_(now()) {}
@@ -36,9 +36,10 @@ class traced {
   std::int64_t begin_;
 };
 
-/// The checkpoint's part for this node, or null where it has none. Throws if the checkpoint is not of the optimizer's nodes.
-///   A node without parameters and buffers takes the part of a node that the optimizer does not have, for its random numbers:
-///   the node had another name then. A troupe that kept no random numbers wrote no such part.
+/// The checkpoint's part for this node, or null if the checkpoint has none. Throws if the checkpoint is of other nodes than the
+/// optimizer.
+///   If this node has no parameters and no buffers, its name may have changed since the save. This node then loads the random
+///   state of the one part that no other node of the optimizer owns. Old checkpoints without random state have no such part.
 const objects::part_entry* own_part(const optimizer_parts& parts, const std::string& folder,
                                     const objects::checkpoint_manifest& manifest) {
   const auto wanted = parts.names();
@@ -65,7 +66,7 @@ const objects::part_entry* own_part(const optimizer_parts& parts, const std::str
               "the checkpoint in '" + folder + "' is of nodes " + list(there) + ", and this optimizer is of " + list(wanted));
 }
 
-/// All parts read and check first, then all take over.
+/// First all nodes read and check their parts. Then all nodes apply them.
 void load_parts(optimizer_parts& parts, const std::string& folder, const objects::checkpoint_manifest& manifest) {
   const auto* own = own_part(parts, folder, manifest);
   const auto path_of = [&](const objects::part_entry& part) { return (fs::path(folder) / part.file).string(); };
@@ -90,7 +91,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const objects
       parts.everywhere(
         "troupe.optimizer.discard", [](const optimizer_parts::group&) { return attributes{}; }, nothing);
     } catch (const std::exception&) {
-      // The first error is the one to tell; a part that stays in memory goes with the next load.
+      // The first error is reported. A part that could not be discarded stays in memory until the next load.
     }
     throw;
   }
@@ -101,7 +102,7 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const objects
     });
 }
 
-/// With a pass under way some nodes would step with its gradients and others without.
+/// Throws while a pass runs: some nodes would step with the gradients of that pass, and others without them.
 void require_settled(const context& pass, const char* who) {
   require_current(pass, who);
   if (pass.running())
@@ -117,8 +118,8 @@ void require_settled(const context& pass, const char* who) {
 
 struct optimizer::implementation {
   optimizer_parts parts;
-  std::optional<double> new_rate = {};  // not yet on the nodes; rides along with the next step
-  bool gathered = false;                // some context, since the last step
+  std::optional<double> new_rate = {};  // not on the nodes yet: the next step carries it there
+  bool gathered = false;                // whether gradients were gathered since the last step
 
   void tell_rate() {
     if (!new_rate) return;
@@ -131,7 +132,8 @@ struct optimizer::implementation {
     new_rate.reset();
   }
 
-  /// With these gradients of this node, and those of the context on the others; null: with what was gathered.
+  /// Steps with `gradients` on this node and with the gradients of the context on the other nodes. Null: steps with the
+  /// gathered gradients.
   std::optional<double> step(const engine::gradient_table* gradients, std::optional<double> clip_norm) {
     if (clip_norm && !(*clip_norm > 0))
       throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
@@ -159,7 +161,7 @@ struct optimizer::implementation {
     return norm;
   }
 
-  /// Runs `what`; if it throws, nothing is left gathered on any node that can still be reached.
+  /// Runs `what`. If `what` throws, all nodes that can be reached forget their gathered gradients.
   template <class F>
   auto forgetting(F&& what) {
     try {
@@ -171,7 +173,7 @@ struct optimizer::implementation {
           "troupe.optimizer.forget", [](const optimizer_parts::group&) { return attributes{}; },
           [&] { parts.local().forget_gathered(); });
       } catch (const std::exception&) {
-        // The first error is the one to tell.
+        // The first error is reported.
       }
       throw;
     }

@@ -35,7 +35,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
     found->modules.push_back(i);
   }
-  // First, so that wrong settings are refused before anything is made elsewhere.
+  // The local part is made first: wrong settings are refused before another node makes anything.
   local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), std::move(local), std::move(local_buffers));
 
   std::vector<future<call_reply>> replies;
@@ -47,7 +47,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
       values.emplace("module." + std::to_string(i), calls::to_attribute(modules_[one.modules[i]].id().number));
     replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
   }
-  // The others are waited for when one fails, so that what they made is dropped with this object.
+  // All replies are awaited even if one fails: so every object that a node made has a handle here and is dropped with it.
   std::exception_ptr failure;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     try {
@@ -94,7 +94,7 @@ std::vector<call_reply> optimizer_parts::everywhere(const char* function, const 
 void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& indices, const std::vector<std::size_t>& counts,
                              const double* sums) const {
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    // What comes after the modules are local parameters.
+    // The last sums are those of the local parameters.
     to[i < indices.size() ? indices[i] : modules_.size()].assign(sums, sums + counts[i]);
     sums += counts[i];
   }

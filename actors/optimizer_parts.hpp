@@ -14,23 +14,23 @@
 
 namespace troupe {
 
-/// The parts of an optimizer: one local_optimizer on every other node that holds modules, and one here. Not for several
-/// threads.
+/// The parts of an optimizer: a local_optimizer on every other node that holds modules, and one on this node. One thread at a
+/// time may use it.
 class optimizer_parts {
  public:
-  /// The modules of one other node, and the optimizer over them that lives there.
+  /// The modules of one other node, and the local_optimizer over them on that node.
   struct group {
     peer where;
     std::vector<std::size_t> modules;  // indices in the optimizer's list
     std::shared_ptr<remote_object> object;
     std::vector<std::size_t> counts;  // parameters of each module
 
-    /// What "troupe.optimizer.create" gave back.
+    /// Takes the reply of "troupe.optimizer.create".
     void add(const call_reply& made);
   };
   using values_for = std::function<attributes(const group&)>;
 
-  /// Makes the parts; throws what the first of them is refused with, and leaves none then.
+  /// Makes the parts. Throws the first error of a node; no part is left then.
   optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local,
                   named_tensors local_buffers);
 
@@ -38,17 +38,17 @@ class optimizer_parts {
   objects::local_optimizer& local() noexcept { return *local_; }
   const std::vector<group>& groups() const noexcept { return groups_; }
 
-  /// The part here has parameters or buffers.
+  /// Whether the part of this node has parameters or buffers.
   bool has_local() const;
-  /// Names of the nodes that a checkpoint has a part of: this one too where it has no parameters, for its random numbers.
+  /// Names of the nodes of which a checkpoint has a part. This node has a part even without parameters, for its random state.
   std::set<std::string> names() const;
 
-  /// Calls the function on every other node at once, does `meanwhile` here, and waits for all, also when one fails; throws the
-  /// first error in the order of the nodes. Replies are in the order of groups().
+  /// Calls the function on every other node at once, runs `meanwhile` on this node, and waits for all, even if one fails.
+  /// Throws the first error, in the order of the nodes. Replies are in the order of groups().
   std::vector<call_reply> everywhere(const char* function, const values_for& values, const std::function<void()>& meanwhile);
 
-  /// The norm of all gradients (null: of those gathered); throws troupe::error (invalid_gradient) naming a parameter whose
-  /// gradient is not finite.
+  /// The norm of all gradients (null: of the gathered gradients). Throws troupe::error (invalid_gradient) with the name of a
+  /// parameter whose gradient is not finite.
   double norm(const engine::gradient_table* gradients);
 
  private:
@@ -58,8 +58,8 @@ class optimizer_parts {
               const double* sums) const;
 
   node& here_;
-  std::vector<remote_module> modules_;  // keeps them alive
-  std::vector<group> groups_;           // other nodes, by first appearance
+  std::vector<remote_module> modules_;  // keeps the modules alive
+  std::vector<group> groups_;           // other nodes, in the order of their first modules
   std::vector<std::size_t> mine_;       // indices of modules of this node
   std::unique_ptr<objects::local_optimizer> local_;
 };

@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-/// The reply's tensors under the names that came with them.
+/// The tensors of the reply, with the names that the reply has for them.
 named_tensors named(const call_reply& reply) {
   named_tensors result;
   for (std::size_t i = 0; i < reply.tensors.size(); ++i)
@@ -44,7 +44,7 @@ remote_module peer::create(const std::string& type, attributes values) const {
 }
 
 remote_module remote_module::accept(node& here, const std::string& reference) {
-  // <home's name>/<number>/<ticket>
+  // <name of the module's node>/<number of the object>/<ticket>
   const auto second = reference.rfind('/');
   const auto first = second == std::string::npos ? second : reference.rfind('/', second - 1);
   std::uint64_t number = 0;

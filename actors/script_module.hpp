@@ -9,10 +9,10 @@ struct Module;
 
 namespace troupe {
 
-/// Sends a TorchScript module to the node as bytes: a copy runs there, where no type was registered. Its methods are called
-/// with tensors first and named values (numbers, flags, texts) after; they give a tensor, a tuple or list of tensors, or
-/// nothing. Blocks; throws troupe::error (function_failed with libtorch's text where it can't be loaded). TorchScript is code:
-/// a node runs what its peers send.
+/// Sends a TorchScript module to the node as bytes; a copy of the module runs there, without a registered type. A method gets
+/// the tensors of a call first, then its named values (numbers, flags, texts). It returns a tensor, a tuple or list of tensors,
+/// or nothing. Blocks; throws troupe::error (function_failed with libtorch's text if the node can't load the module).
+/// TorchScript is code: a node runs whatever its peers send.
 remote_module create_script(const peer& where, const torch::jit::Module& script);
 
 }  // namespace troupe

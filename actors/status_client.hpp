@@ -10,18 +10,19 @@
 
 namespace troupe {
 
-/// Asks a node what it does, from outside the cluster: the client is no peer, and the node's peers do not hear of it.
-///   SL-1  every question ends by its deadline, whatever listens at the address.
+/// Asks a node for its status from outside the cluster. The client is no peer: other nodes do not hear of the client.
+///   SL-1  every request ends by its deadline, whatever program listens at the address.
 class status_client {
  public:
-  /// Connects; throws troupe::error: unknown_peer where nobody listens, deadline_passed where nobody answers, refused where it
-  /// is no node.
+  /// Connects to the node. Throws troupe::error: unknown_peer if no program listens at the address, deadline_passed if the
+  /// program does not answer, refused if the program is no node.
   status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline);
   ~status_client();
   status_client(const status_client&) = delete;
   status_client& operator=(const status_client&) = delete;
 
-  /// Throws troupe::error (deadline_passed: it is frozen or gone; refused: a node that does not know the question).
+  /// The status of the node. Throws troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not
+  /// know this request.
   node_status ask(std::chrono::milliseconds deadline);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-/// Everything a program that uses troupe needs.
+/// The whole public API of troupe.
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/joined_message.hpp>
 #include <troupe/actors/node.hpp>

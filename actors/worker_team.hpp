@@ -15,10 +15,10 @@ namespace troupe {
 
 class node;
 
-/// Actors that run large functions of local passes beside the calling thread:
-/// `worker_team team(here, 3); backward({loss}, {}, {.workers = &team});`. The team has to outlive the passes that use it,
-/// and the node has to outlive the team. Any number of threads may use it at once.
-///   WT-1  when the destructor returns, posted work has run or will not run, and no worker is left.
+/// Actors that run large functions of a local pass, in parallel with the calling thread:
+/// `worker_team team(here, 3); backward({loss}, {}, {.workers = &team});`. The team has to outlive the passes that use it, and
+/// the node has to outlive the team. Any number of threads may use a team at once.
+///   WT-1  when the destructor has returned, no worker is left and no posted work runs any more.
 class worker_team final : public engine::cpu_workers {
  public:
   /// Starts `count` threads; throws troupe::error: misuse if `count` is 0, function_failed if the system gives fewer threads.

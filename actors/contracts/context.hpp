@@ -22,28 +22,28 @@ struct backward_job {
   bool create_graph = false;
   bool fast = false;
   program_place place;
-  engine::recording recorded;  // what the thread that calls backward has recorded
+  engine::recording recorded;  // what the thread that called backward has recorded
   std::chrono::milliseconds deadline{0};
   future<done> result;
   ~backward_job() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }
 };
 using backward_job_ptr = std::shared_ptr<backward_job>;
 
-/// Gathers the gradients of a distributed autograd context on one node, and starts the passes that have to wait for them. What
-/// threads and other actors ask for is in the context's record; messages of passes go from `gateway` to the pass's graph task.
-///   CO-1  a pass's gradients join the context's only when the pass is known to be complete, in the order of the passes. Every call
-///         carries the numbers of failed passes: a node that heard of no abort drops the gradients of such a pass. If gradients
-///         can't be added up, every later request for gradients fails; they are never left out in silence.
-///   CO-2  one pass runs at a time; a second one is refused while it does.
-///   CO-5  after the release no send, gradient or graph task of the context is left.
-///   CO-7  a request for gradients that waits at the release fails, also that of a call that is about to run.
+/// Gathers the gradients of a context on one node, and starts the passes that have to wait for gathered gradients. All else
+/// that a node knows of a context is in its context record. Messages of a pass go from `gateway` to the graph task.
+///   CO-1  gradients of a pass are added to those of the context only when the pass is known to be complete, in the order of
+///         the passes. Every call carries the numbers of failed passes: a node that got no abort drops the gradients of such a
+///         pass. If gradients can't be added, every later request for gradients fails.
+///   CO-2  one pass runs at a time: while it runs, a second pass is refused.
+///   CO-5  after the release this node holds no send, gradient or graph task of the context.
+///   CO-7  the release fails all requests for gradients that wait, including those of calls that are about to run.
 ///   CO-8  no later pass changes gradients that the context has handed out.
-using context_actor = caf::typed_actor<
-  caf::reacts_to<backward_job_ptr>,                               // a pass that has to wait for gradients of earlier passes
-  caf::replies_to<support::gradients_atom>::with<gradients_ptr>,  // gathered so far, up to the last completed pass
-  caf::reacts_to<gradients_wish_ptr>,                             // likewise, as a future
-  caf::replies_to<pass_history_ptr>::with<gradients_ptr>,         // likewise, with this history of passes
-  caf::reacts_to<support::close_atom>>;  // the context is released on this node: release it on its peers
+using context_actor =
+  caf::typed_actor<caf::reacts_to<backward_job_ptr>,  // a pass that has to wait for gradients of earlier passes
+                   caf::replies_to<support::gradients_atom>::with<gradients_ptr>,  // of all completed passes
+                   caf::reacts_to<gradients_wish_ptr>,                             // the same; the answer completes a future
+                   caf::replies_to<pass_history_ptr>::with<gradients_ptr>,         // the same, after taking in this history
+                   caf::reacts_to<support::close_atom>>;                           // releases the context here and on its peers
 
 }  // namespace troupe::contracts
 

@@ -23,23 +23,21 @@ namespace troupe::contracts {
 using burst_ptr = std::shared_ptr<passes::burst>;
 using table_ptr = std::shared_ptr<engine::gradient_table>;
 
-/// One distributed pass on one node: the engine's state machine between bursts, the node's side of the protocol
-/// (participant) and, on the node that called backward, the pass's (initiator). The actor is their shell: it unpacks messages, asks
-/// the state machines and sends what they answer.
-///   GA-1  at most one burst is away; gradients that arrive meanwhile wait for the next burst.
+/// One distributed pass on one node. The actor is the shell of three state machines: the engine's graph task, this node's part
+/// in the protocol (participant) and, on the node that called backward, the whole pass (initiator).
+///   GA-1  at most one burst runs; gradients that arrive meanwhile wait for the next burst.
 ///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.
-///   GA-3  the gradients that it hands out are those of all bursts. The last burst may still be away when the pass is complete.
-///   GA-4  after an abort the buffers of the task are freed before the answer leaves.
-using graph_task_actor = caf::typed_actor<caf::reacts_to<support::start_atom>,  // the initiator's: the roots are ready
-                                          caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>,
-                                          caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
-                                          caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
-                                          caf::reacts_to<burst_ptr>,  // back from a worker
-                                          caf::reacts_to<peer_down>,
-                                          caf::replies_to<support::gradients_atom>::with<
-                                            table_ptr>,  // the pass is complete: hands out its gradients, once (null: none)
-                                          caf::reacts_to<support::deadline_atom>,
-                                          caf::reacts_to<support::close_atom>>;  // the context is gone: stop, free everything
+///   GA-3  gradients are handed out only when the last burst is back: a pass may be complete while its last burst still runs.
+///   GA-4  the buffers of an aborted task are dropped before the answer to the abort leaves.
+using graph_task_actor = caf::typed_actor<
+  caf::reacts_to<support::start_atom>,  // on the initiator: run the roots
+  caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::reacts_to<burst_ptr>,  // a worker has run the burst
+  caf::reacts_to<peer_down>,
+  caf::replies_to<support::gradients_atom>::with<table_ptr>,  // gradients of the complete pass, once; null: none
+  caf::reacts_to<support::deadline_atom>,
+  caf::reacts_to<support::close_atom>>;  // stop and free everything
 
 }  // namespace troupe::contracts
 

@@ -29,35 +29,35 @@ class context_record;
 
 }  // namespace troupe::passes
 
-/// Structs that the actors of one node hand each other by pointer. They never leave the process.
+/// Structs that the actors of one node hand each other by pointer. These structs never leave the process.
 namespace troupe::contracts {
 
 using context_record_ptr = std::shared_ptr<passes::context_record>;
 using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 
-/// Why the elements of a message could not be copied, from a courier's failure.
+/// The error for a message whose elements could not be copied from their device.
 error not_copied(const std::exception_ptr& failure);
 
-/// A call on its way to another node. If it is dropped unanswered, it fails.
+/// A call that this node makes. The destructor fails a call that has not ended.
 struct outgoing_call {
   node_id to;
-  std::string label;  // see label_of
+  std::string label;  // the name for texts: see label_of
   call_request request;
-  std::shared_ptr<engine::send_backward> send;  // null if nothing it carries requires grad
-  context_record_ptr record;                    // of the context it joins, if any
+  std::shared_ptr<engine::send_backward> send;  // null if no tensor of the call requires grad
+  context_record_ptr record;                    // of the context that the call joins, if any
   std::chrono::milliseconds deadline{0};
-  bool late = false;                     // elements of its tensors are still on their way from a device
+  bool late = false;                     // whether elements of its tensors are still on their way from a device
   std::optional<error> not_copied;       // why the elements could not be copied
-  std::optional<caf::message_id> asked;  // the request that is under way
+  std::optional<caf::message_id> asked;  // the request to the other node, if it waits for an answer
   support::deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
-  tracing::span_collector_ptr spans;         // of the call that made this one, when that is profiled
-  std::size_t slot = 0;                      // with profiling, outside any call: no other call under way has it
+  tracing::span_collector_ptr spans;         // collector of the call that made this call, if that call is profiled
+  std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
-  std::shared_ptr<autograd_message> answer;  // what the reply's tensors are attached with
+  std::shared_ptr<autograd_message> answer;  // the answer without tensors and values: attaches the tensors of the reply
   future<call_reply> reply;
 
-  /// Whether something fails the call at its deadline.
+  /// Whether an alarm is set for the deadline of the call.
   bool is_limited() const { return expiry != support::deadline_clock::alarm{}; }
 
   ~outgoing_call() {
@@ -69,25 +69,25 @@ using outgoing_call_ptr = std::shared_ptr<outgoing_call>;
 /// A call of another node, to run on this node.
 struct incoming_call {
   call_request request;
-  context_record_ptr record;  // of the context it joins, if any
+  context_record_ptr record;  // of the context that the call joins, if any
   gradients_ptr gradients;
-  caf::typed_response_promise<call_result> promise;  // delivered by the actor that made it, only
-  caf::strong_actor_ptr owner;                       // that actor
-  std::int64_t arrived_ns = 0;                       // steady clock; the request's deadline counts from here
+  caf::typed_response_promise<call_result> promise;  // to be delivered only by the actor that made it
+  caf::strong_actor_ptr owner;                       // the actor that made `promise`
+  std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
   call_result result;
-  devices::staged arriving;  // the result's elements that are still on their way from a device
+  devices::staged arriving;  // elements of the result that are still on their way from a device
   std::optional<error> failure;
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
 
-/// Which passes of a context are over, and which of these failed, as the node where it was opened knows.
+/// The last completed pass of a context and the failed passes, as the node that opened the context knows them.
 struct pass_history {
   pass_number completed;
   std::vector<pass_number> failed;
 };
 using pass_history_ptr = std::shared_ptr<const pass_history>;
 
-/// The joint of a message that a user's own actor sends to another node, and what was recorded before the message.
+/// The send of a message that a user's own actor sends to another node, and what was recorded before the message.
 struct outgoing_joint {
   context_id context;
   node_id to;
@@ -96,14 +96,14 @@ struct outgoing_joint {
 };
 using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 
-/// Gradients whose elements are to leave in pieces.
+/// Gradients that leave by way of `gateway`: their elements leave in pieces, or come late from a device.
 struct outgoing_gradients {
   node_id to;
   propagate_gradients message;
 };
 using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
 
-/// A request for a context's gradients. If it is dropped unanswered, it fails.
+/// A request for the gradients of a context. The destructor fails a request that was not answered.
 struct gradients_wish {
   future<gradients_ptr> result;
   ~gradients_wish() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }

@@ -15,38 +15,38 @@
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
-/// The actors that compute or copy. Each has a thread of its own where the node has a network.
+/// The actors that compute or copy. On a node with a network each has a thread of its own.
 namespace troupe::contracts {
 
-/// Graphs and tensors to be freed outside of the control plane.
+/// Graphs and tensors that the compute thread has to free: control actors would take too long.
 using garbage_ptr = std::shared_ptr<void>;
 
-/// The node's compute thread for backward passes: runs the bursts of passes and adds gradients up.
-///   CC-1  it owns a burst's state machine from the message that brings it to the one that returns it, and keeps nothing.
-///   CC-2  every burst comes back, whatever its functions throw.
+/// The compute thread of a node for backward passes: runs bursts and adds gradients.
+///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of it.
+///   CC-2  every burst is returned to its graph task, whatever its functions throw.
 using cpu_continuation_actor = caf::typed_actor<
   caf::reacts_to<burst_ptr, graph_task_actor>,
-  caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with both summed
+  caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with the sums of both
   caf::reacts_to<garbage_ptr>>;
 
 /// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and attaches the
 /// result.
-///   CW-1  every call goes back to its owner, with a result or a failure that names node and function. If elements of the result are
-///         late, the call goes back when they are there; the worker is free earlier.
-///   CW-2  while the call blocks on a future the pool is told, before and after.
+///   CW-1  every call is returned to its owner, with a result or a failure that names node and function. If elements of the
+///         result are late, the call is returned when they have come; the worker is free before that.
+///   CW-2  the worker tells `gateway` before the call blocks on a future and after that.
 using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 
-/// Elements to read out of another process's memory.
+/// An offer whose elements are to be read out of the memory of another process.
 struct incoming_offer {
   tensor_offer offer;
   memory_mark given;
-  caf::response_promise promise;  // delivered by `gateway` only
+  caf::response_promise promise;  // to be delivered only by `gateway`
   std::optional<error> failure;
 };
 using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 
-/// The thread that reads offered elements, one offer after another, so that the network thread copies none of them.
-///   MR-1  every offer goes back to `gateway`, read or with a failure.
+/// The thread that reads offered elements, one offer after another. So the network thread copies none of them.
+///   MR-1  every offer is returned to `gateway`, either read or with a failure.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
 
 }  // namespace troupe::contracts

@@ -23,7 +23,7 @@ namespace troupe::passes {
 
 namespace {
 
-/// Sends each gradient that reaches a recv to the node that sent the tensor, while the burst goes on.
+/// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.
 class gradient_outlet : public engine::outlet {
  public:
   explicit gradient_outlet(services::node_services& here)
@@ -58,14 +58,15 @@ class gradient_outlet : public engine::outlet {
     send(to, caf::actor_cast<contracts::gateway_actor>(gateway), std::move(message), std::move(staged));
   }
 
-  /// Tells the context what was recorded since it was told last, and the send of gradients that lead back to it.
+  /// Adds to the context record what this pass recorded since the last such call, and `send`, if there is one.
   void tell_context(std::shared_ptr<engine::send_backward> send, node_id to) {
     auto& made = work_->state->recorder.made;
     if (send || !made.empty()) work_->state->record->add({std::move(send), 0}, to, std::exchange(made, {}));
   }
 
  private:
-  // The gradients belong to a graph that goes on at the receiver. The context knows the send before the message leaves.
+  // With create_graph, joins the graph of the gradients to the graph of the receiver. The record knows the send before the
+  // message leaves.
   void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
     message.place = work_->place;
     message.joint = {services_.next_number(), here_};
@@ -85,7 +86,8 @@ class gradient_outlet : public engine::outlet {
     if (any) message.shapes = std::move(shapes);
   }
 
-  // Weight and news that a message carries count as under way while its elements are: it may go later than others.
+  // A message whose elements come late from a device, or leave in pieces, leaves later than other messages. Its weight leaves
+  // with it: the pass is not complete before.
   void send(node_id id, contracts::gateway_actor to, propagate_gradients message, devices::staged arriving) {
     const bool large = transfers::outgoing_pieces::any_large(message.gradients);
     if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
@@ -116,8 +118,8 @@ class gradient_outlet : public engine::outlet {
   devices::transfers& transfers_;
 };
 
-/// Gives the gradients the shapes that they have with their repeated elements. Another shape than the forward's is refused before
-/// anything computes with it: a few bytes may claim more elements than could be summed up in a year.
+/// Expands gradients that came without their repeated elements. The shape must be that of the tensor in the forward; any other
+/// is refused before anything is computed: a message of a few bytes could claim a tensor of any size.
 void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<std::int64_t>>& shapes,
             const torch::autograd::Node& send) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -168,7 +170,7 @@ void walk(burst& work, engine::graph_task& task) {
   work.recvs = task.reach_from_sends(sends);
 }
 
-/// In anomaly mode: where the function that failed was made.
+/// In anomaly mode: which calls, and which line of the program, made the function that failed.
 std::string origin(const engine::graph_task& task, const std::string& text) {
   std::string result;
   if (const auto calls = task.failed_calls(); !calls.empty()) result += "\nIt was made where " + calls + ".";
@@ -196,7 +198,8 @@ void run_burst(burst& work, services::node_services& here) {
   try {
     auto& state = *work.state;
     if (!state.task) {
-      // An earlier pass may be complete while its last burst still ran here: what it recorded is known only now.
+      // When the message of this pass came, the last burst of an earlier pass may still have run here. What that burst recorded
+      // is known only now.
       if (!work.outcome) state.settings.recordings = state.record->recordings();
       const auto& recordings = state.settings.recordings;
       state.anomaly = std::any_of(recordings.begin(), recordings.end(), [](const auto& each) { return !each.calls.empty(); });

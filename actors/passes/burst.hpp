@@ -29,19 +29,21 @@ class node_services;
 
 namespace troupe::passes {
 
-/// A node's state machine in one pass. The control plane makes it; the worker that owns it for a burst plans and runs it.
+/// The engine's graph task of one pass on one node, with its settings. Control actors make it; the thread of a burst owns and
+/// runs it.
 struct pass_task {
-  engine::graph_task_settings settings;  // the first burst makes `task` of them
+  engine::graph_task_settings settings;  // the first burst makes `task` with these settings
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
   contracts::context_record_ptr record;
   engine::pass_recorder recorder;          // used with create_graph
   bool anomaly = false;                    // the context's calls were made in anomaly mode
-  std::unique_ptr<engine::outlet> outlet;  // belongs to the worker that runs the burst
+  std::unique_ptr<engine::outlet> outlet;  // used only by the thread that runs the burst
 };
 
-/// A stretch of work on a pass: on its way to a worker it says what to do, on its way back to its graph_task actor what happened.
+/// A burst of a pass. On its way to a thread it says what to do; on its way back to the `graph_task` actor it says what
+/// happened.
 struct burst {
   enum class kind { run, walk_roots, walk_sends };
   struct delivery {
@@ -49,7 +51,7 @@ struct burst {
     std::vector<at::Tensor> gradients;
     message_id joint;  // used with create_graph: see propagate_gradients
     std::vector<bool> requires_grad;
-    std::vector<std::vector<std::int64_t>> shapes;  // likewise
+    std::vector<std::vector<std::int64_t>> shapes;  // expanded shapes; see propagate_gradients
   };
 
   kind what = kind::run;
@@ -64,10 +66,10 @@ struct burst {
   std::vector<message_id> sends;  // sends to drop (run), or to start the walk from (walk_sends)
   std::unique_ptr<pass_task> state;
   std::shared_ptr<std::atomic<bool>> stop;
-  std::shared_ptr<pass_outcome> outcome;  // null unless the pass was started on this node
+  std::shared_ptr<pass_outcome> outcome;  // null if another node started the pass
 
   std::vector<node_id> sent_to;
-  std::uint64_t functions = 0;    // how many ran
+  std::uint64_t functions = 0;    // number of functions that ran
   std::vector<message_id> recvs;  // recvs that a walk found
   std::optional<error> failure;
 };

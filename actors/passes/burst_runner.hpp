@@ -11,8 +11,8 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Runs the burst on this thread and returns it to `owner`. After the last burst of a pass, the pass is complete when this function
-/// returns.
+/// Runs the burst on this thread and returns it to `owner`. If the burst was the last of a pass that this node started, the
+/// pass is complete when this function returns.
 void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner);
 
 }  // namespace troupe::passes

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
-/// What the handlers share; made anew for each message, it holds nothing of its own.
+/// What the handlers share. A shell is made for each message; its state is the actor's.
 template <class Self>
 struct context_shell {
   Self self;
@@ -33,13 +33,14 @@ struct context_shell {
 
   explicit context_shell(Self s) : self(s), state(s->state), here(*s->state.here) {}
 
-  /// Calls `next` with the gradients of all completed passes, at once if they are gathered already.
+  /// Calls `next` with the gradients of all completed passes. The call is made at once if these gradients are gathered already.
   void with_gradients(std::function<void(const gathering&)> next) {
     state.readers.push_back(std::move(next));
     if (!state.merging) gather();
   }
 
-  /// Takes the gradients of the oldest completed pass that still has them, then of the next one, then answers the readers.
+  /// Gathers the gradients of the oldest completed pass that are not gathered yet, then those of the next pass. At the end it
+  /// answers the readers.
   void gather() {
     auto task = state.lost ? contracts::graph_task_actor{} : state.record->next_to_gather();
     state.merging = task != nullptr;
@@ -117,8 +118,8 @@ struct context_shell {
 
   void release() {
     const auto id = state.record->id();
-    const bool cut_off = !here.directory().gateway(id.node);  // for this node: the others may go on, and say so themselves
-    // No answer is waited for; and who sends nothing by name leaves no trace in the other nodes' proxies.
+    const bool cut_off = !here.directory().gateway(id.node);  // other nodes may still reach the opener
+    // Sends without a sender: no answer is needed, and the other nodes make no proxy for this actor.
     for (auto who : state.record->peers())
       if (auto gateway = caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(who)); gateway && cut_off)
         caf::anon_send(gateway, context_joined{id, here.id()});

@@ -34,9 +34,9 @@ struct context_state {
   contracts::context_record_ptr record;
   contracts::gradients_ptr gathered;  // gradients of completed passes; null: none
   bool merging = false;
-  support::deadline_clock::alarm expiry;                       // deadline of the merge's current step
+  support::deadline_clock::alarm expiry;                       // deadline of the request that the merge waits for
   caf::error lost;                                             // why gradients of a completed pass are lost
-  std::vector<std::function<void(const gathering&)>> readers;  // wait for the merge
+  std::vector<std::function<void(const gathering&)>> readers;  // requests that wait for the merge
 };
 
 template <class Self>

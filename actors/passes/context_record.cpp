@@ -101,7 +101,7 @@ contracts::graph_task_actor context_record::take_task(pass_number number) {
 }
 
 void context_record::end(pass_number number, bool succeeded) {
-  contracts::graph_task_actor lost;  // freed after the lock
+  contracts::graph_task_actor lost;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   if (running_ == number) {
     running_ = {};

@@ -24,7 +24,7 @@ namespace troupe::passes {
 ///         the pass are gathered, the pass has failed, or the context is released.
 class context_record {
  public:
-  /// `counts`: where the record counts itself until its release, and the passes that are started on this node.
+  /// `counts`: the record counts itself there until its release, and the passes that this node starts.
   context_record(context_id id, node_id here, support::activity& counts) : id_(id), here_(here), counts_(counts) {
     ++counts_.contexts;
     ++counts_.contexts_opened;
@@ -32,19 +32,19 @@ class context_record {
 
   context_id id() const noexcept { return id_; }
 
-  /// Adds what a message to `to` joins: its send, if any, and what was recorded before it. `to` is empty for an answer. False after the
-  /// release.
+  /// Adds the send of a message to `to`, if the message has one, and what was recorded before the message. `to` is empty for an
+  /// answer. False after the release.
   bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
-  /// Fills in what a call says about the context's passes.
+  /// Fills in the request's fields about the passes of the context.
   void brief(call_request& request) const;
-  /// Adds nodes that joined the context below a call from this node.
+  /// Adds nodes that joined the context by calls that a call from this node led to.
   void joined(const std::vector<node_id>& nodes);
   void left(node_id who);
   std::vector<node_id> peers() const;
 
-  /// Takes what another node knows about passes. Returns the graph tasks of the failed passes, for the caller to close.
+  /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
-  /// A caller asks for spans.
+  /// Notes that a caller asks for spans.
   void profile();
   /// Whether some pass may have left gradients on this node.
   bool has_gradients() const;
@@ -60,16 +60,16 @@ class context_record {
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Empty unless the pass is newer than all others.
   std::optional<start> follow(pass_number number);
-  /// Adds the graph task of a pass that was begun or followed. False after the release: the caller closes the task.
+  /// Adds the graph task of a pass that was begun or followed. False after the release: the caller has to close the task.
   bool set_task(pass_number number, contracts::graph_task_actor task);
   /// The graph task of the pass; null if there is none.
   contracts::graph_task_actor task_of(pass_number number) const;
   std::vector<contracts::graph_task_actor> tasks() const;
-  /// The pass, which was started on this node, no longer runs, and counts as completed or failed. Drops the task of a failed pass.
+  /// Notes that a pass that this node started has completed or failed. Drops the graph task of a failed pass.
   void end(pass_number number, bool succeeded);
-  /// The pass failed on another node, and is not followed any more. Returns its graph task, if there is one.
+  /// Notes that a pass failed on another node: this node will not follow it. Returns its graph task, if there is one.
   contracts::graph_task_actor skip(pass_number number);
-  /// Takes out the graph task of the oldest completed pass, for the caller to gather the gradients. Null: all gradients of completed
+  /// Takes the graph task of the oldest completed pass; the caller gathers its gradients. Null: the gradients of all completed
   /// passes are gathered.
   contracts::graph_task_actor next_to_gather();
 
@@ -77,15 +77,15 @@ class context_record {
   bool profiled() const;
   pass_number completed() const;
   bool running() const;
-  /// What calls and passes have recorded on this node so far.
+  /// What calls and passes of this context have recorded on this node so far.
   std::vector<engine::recording> recordings() const;
 
-  /// What the context held. The caller closes the tasks, and frees the sends on a thread that may take its time.
+  /// What the context held at its release. The caller closes the tasks, and frees the sends where long work is allowed.
   struct remains {
     std::vector<engine::send_source> sends;
     std::vector<contracts::graph_task_actor> tasks;
   };
-  /// From now on nothing is added.
+  /// Releases the context: nothing is added any more.
   remains release();
 
  private:
@@ -105,7 +105,7 @@ class context_record {
   // Graph tasks of the current pass and of passes whose gradients are not gathered yet.
   std::map<pass_number, contracts::graph_task_actor> tasks_;
   bool has_gradients_ = false;
-  bool gathering_ = false;  // the gradients of a task that was taken out are not added up yet
+  bool gathering_ = false;  // the gradients of a task that next_to_gather returned are not added yet
   bool profiled_ = false;
   bool released_ = false;
 };

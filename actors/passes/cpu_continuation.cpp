@@ -27,7 +27,7 @@ auto make_handlers(services::node_services& here) {
       try {
         c10::AutoGradMode record(more->has_graph());
         auto sum = std::make_shared<engine::gradient_table>(*all);
-        all = nullptr;  // a gradient that nobody else holds is then added to in place
+        all = nullptr;  // merge() then adds in place to gradients that have no other owner
         sum->merge(std::move(*more));
         return contracts::gradients_ptr{std::move(sum)};
       } catch (const std::exception& reason) {

@@ -37,7 +37,7 @@ void on_failure(Self self, participant_failed& message) {
   if (self->state.lead)
     initiator_shell(self).failed(message.from, static_cast<errc>(message.code), std::move(message.text));
   else
-    participant_shell(self).report(std::move(message));  // from a node that can't reach the initiator
+    participant_shell(self).report(std::move(message));  // passes on the report of a node that can't reach the initiator
 }
 
 template <class Self>
@@ -77,7 +77,7 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
   }
   if (state.terms->outcome) {
     state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
-    // On a system of the caller's CAF's clock is used: tests turn it.
+    // On the caller's actor system CAF's clock is used: tests set that clock.
     if (!here->networked())
       self->delayed_send(contracts::graph_task_actor{self}, state.terms->deadline, support::deadline_atom::value);
     else if (state.terms->expiry == support::deadline_clock::alarm{})

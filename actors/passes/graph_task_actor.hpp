@@ -15,11 +15,11 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Tells the task when the pass's deadline has passed.
+/// Sets an alarm that tells the graph task when the deadline of the pass has passed.
 support::deadline_clock::alarm set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
                                             std::chrono::milliseconds deadline);
 
-/// Spawns the graph task where the node's control actors live.
+/// Spawns the graph task: a broker in the network thread, or on the scheduler if the node has no network.
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms);
 
 }  // namespace troupe::passes

@@ -41,11 +41,11 @@ struct graph_task_state {
   std::vector<message_id> drops;            // for the next burst
   std::vector<message_id> walk_sends;       // where the next walk starts
   std::set<node_id> sent_to;
-  std::set<std::string> heard_from;     // names of nodes that sent gradients
-  std::map<node_id, std::string> down;  // nodes that went down while a burst was away, with the text of the error
+  std::set<std::string> heard_from;     // names of the nodes that sent gradients to this node
+  std::map<node_id, std::string> down;  // nodes that went down during a burst, with the text of the error
   std::vector<caf::typed_response_promise<pass_aborted>> abort_promises;
   std::vector<caf::typed_response_promise<discovered>> discover_promises;  // for the next walk
-  std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the walk that is away
+  std::vector<caf::typed_response_promise<discovered>> walk_promises;      // for the walk that runs
   std::optional<caf::typed_response_promise<contracts::table_ptr>> table_promise;
   support::deadline_clock::alarm expiry;
   bool closed = false;

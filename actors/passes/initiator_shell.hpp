@@ -15,11 +15,11 @@
 
 namespace troupe::passes {
 
-// A node that does not answer an abort is stuck. The initiator does not wait longer for it.
+// How long the initiator waits for the answers to an abort. A node that takes longer hangs.
 inline constexpr std::chrono::milliseconds abort_deadline{1000};
 
-/// The handlers of a graph task that are about the whole pass, on the node that started it: protocol::initiator says what to do.
-/// Without an initiator in the state they do nothing.
+/// The handlers of a graph task that are about the whole pass, on the node that started the pass. protocol::initiator decides
+/// what they do. On other nodes (no initiator in the state) they do nothing.
 template <class Self>
 struct initiator_shell : pass_shell<Self> {
   using base = pass_shell<Self>;
@@ -78,7 +78,7 @@ struct initiator_shell : pass_shell<Self> {
       is_down(who);
   }
 
-  /// Asks the node's graph task, or this actor itself. Calls `unreachable` if the node is down.
+  /// Sends a request to the graph task of node `who`, which may be this actor. Calls `unreachable` if the node is down.
   template <class Question, class Answered, class Failed, class Unreachable>
   void ask(node_id who, caf::duration limit, Question question, Answered answered, Failed no_answer, Unreachable unreachable) {
     if (who == here.id()) {
@@ -93,7 +93,7 @@ struct initiator_shell : pass_shell<Self> {
       unreachable();
   }
 
-  // Answers of a node that died meanwhile never come: its peer_down stands for them, or the deadline of the pass.
+  // A node that goes down never answers. Then its peer_down, or the deadline of the pass, ends the wait.
   void ask_discover(node_id who, std::vector<message_id> sends) {
     auto answered = [s = self](const discovered& answer) { initiator_shell(s).found(answer.recvs); };
     auto no_answer = [s = self, who](const caf::error& reason) {
@@ -123,7 +123,7 @@ struct initiator_shell : pass_shell<Self> {
     terms.outcome->end(!failure);
     if (!failure) return terms.outcome->tell();
     terms.outcome->fail(error(failure->code, failure->text));
-    base::end();  // what a failed pass left counts nowhere
+    base::end();  // the gradients of a failed pass are not needed
   }
 };
 

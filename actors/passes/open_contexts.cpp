@@ -52,7 +52,7 @@ void open_contexts::close(const context_id& id) {
     std::lock_guard lock(mutex_);
     const auto found = open_.find(id);
     if (found == open_.end()) return;
-    if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // else it ends with the gateway
+    if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // after stop() the node ends the context actors
     open_.erase(found);
   }
   here_.tidy_soon();

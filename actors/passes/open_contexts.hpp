@@ -29,8 +29,8 @@ struct open_context {
 
 /// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with calls. Any
 /// thread may use it.
-///   OC-1  a closed context is released once, later, by a message to `gateway`: when the network thread has nothing else to do, or within
-///         a millisecond.
+///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
+///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
 class open_contexts {
  public:
@@ -38,9 +38,10 @@ class open_contexts {
 
   /// Opens a context of this node; the `gateway` actor finds it by find(). Throws troupe::error (stopping) after stop().
   open_context open();
-  /// For the `gateway` actor: it adds contexts of other nodes, and forgets released ones. False after stop(): the context is not added,
-  /// and the caller drops its handles.
+  /// Adds a context of another node; for the `gateway` actor. False after stop(): the context is not added, and the caller
+  /// drops its handles.
   bool know(const open_context& context);
+  /// Drops a context that is released; for the `gateway` actor.
   void forget(const context_id& id);
 
   /// The open context with this id; empty if there is none.
@@ -49,15 +50,15 @@ class open_contexts {
   /// The error for a context that is not open on this node.
   error unknown(const context_id& id) const;
 
-  /// The user's scope of the context has ended: queues the context for release.
+  /// Queues a context for release; the destructor of the user's context calls it.
   void close(const context_id& id);
   /// Releases the closed contexts.
   void release_closed();
 
-  /// Adds the joint to its context; if the context is not open, asks the `gateway` actor to open it.
+  /// Adds the joint to the record of its context. If the context is not open on this node, the `gateway` actor opens it first.
   void add(contracts::outgoing_joint_ptr joint);
 
-  /// For the node's end: returns the actors of all contexts that are not released yet, for the caller to end them.
+  /// For the node's end: returns the actors of all contexts that are not released yet. The caller ends them.
   std::vector<contracts::context_actor> stop();
 
  private:

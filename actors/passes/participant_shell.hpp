@@ -15,7 +15,7 @@
 
 namespace troupe::passes {
 
-/// The handlers of a graph task that are about this node's part in a pass: protocol::participant says what to do.
+/// The handlers of a graph task that are about this node's part in a pass. protocol::participant decides what they do.
 template <class Self>
 struct participant_shell : pass_shell<Self> {
   using base = pass_shell<Self>;
@@ -60,7 +60,7 @@ struct participant_shell : pass_shell<Self> {
     return promise;
   }
 
-  /// Returns the recvs that the walk found, if this was the walk from the roots.
+  /// Returns the recvs that the walk found, if the burst was the walk from the roots.
   std::optional<std::vector<message_id>> burst_returned(burst& work) {
     state.terms->task = std::move(work.state);
     for (auto who : work.sent_to)
@@ -87,7 +87,7 @@ struct participant_shell : pass_shell<Self> {
     if (state.sent_to.contains(who) && !state.part->over())
       base::fail(errc::peer_down, text);
     else if (state.part->away())
-      state.down.emplace(who, text);  // what the burst has sent is known when it is back
+      state.down.emplace(who, text);  // whether the burst has sent gradients to that node is known when the burst is back
   }
 
   caf::typed_response_promise<contracts::table_ptr> hand_out() {
@@ -122,7 +122,7 @@ struct participant_shell : pass_shell<Self> {
     work->sends = std::move(sends);
     if (what == burst::kind::run) work->deliveries = std::exchange(state.deliveries, {});
     const auto owner = me();
-    // The thread that waits for the pass has nothing else to do, and need not be told of its end by another.
+    // The thread that waits for the pass is idle. If it runs the last burst, no other thread has to wake it.
     if (terms.outcome && terms.outcome->result().offer([to = &here, work, owner] { run_and_return(*to, work, owner); })) return;
     auto run = [to = &here, work, owner] {
       const services::node_services::own_thread own(*to);
@@ -140,7 +140,7 @@ struct participant_shell : pass_shell<Self> {
       return std::nullopt;
     }
     if (work.what == burst::kind::walk_roots) return std::move(work.recvs);
-    for (auto& promise : promises)  // one answer for each question: the first has it all
+    for (auto& promise : promises)  // each question needs an answer: the first answer has all recvs, the others none
       promise.deliver(discovered{terms.context, terms.pass, std::exchange(work.recvs, {})});
     return std::nullopt;
   }
@@ -160,7 +160,8 @@ struct participant_shell : pass_shell<Self> {
     std::exchange(state.table_promise, std::nullopt)->deliver(std::move(table));
   }
 
-  /// Where this node alone takes the initiator for down, it tells the nodes that sent gradients: they can tell the initiator.
+  /// If the initiator is down for this node, tells the nodes that sent gradients: if the initiator is up for one of them, it
+  /// passes the report on.
   void tell_senders() {
     if (state.lead || here.directory().gateway(terms.context.node)) return;
     for (const auto& name : state.heard_from)

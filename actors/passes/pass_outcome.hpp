@@ -17,27 +17,29 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Decides once how a pass that was started on this node ends. The thread whose burst ends with all of the pass's weight in its purse
-/// may decide for success. Otherwise the control plane decides, for success or failure.
+/// Decides once how a pass that this node started ends. A thread whose burst ends with the whole weight of the pass may decide
+/// for success. Otherwise the graph task decides, for success or failure.
 ///   PO-1  after succeed() has returned true, claim() returns false, and the other way round.
 ///   PO-2  the log has a line for the end of the pass before the user's future is complete.
 class pass_outcome {
  public:
   pass_outcome(services::node_services& here, contracts::context_record_ptr record, pass_number pass, future<done> result);
 
-  /// Says that this thread ran the last burst. True: the context's record knows of the success, and the caller has to call tell().
+  /// To be called by the thread that ran the last burst. True: the context record knows of the success, and the caller has to
+  /// call tell().
   bool succeed() {
     auto open = state::open;
     if (!state_.compare_exchange_strong(open, state::succeeded)) return false;
     record_->end(pass_, true);
     return true;
   }
-  /// From now on the control plane decides. False if the pass has succeeded.
+  /// From now on the graph task decides. False if the pass has succeeded already.
   bool claim() {
     auto open = state::open;
     return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;
   }
-  /// Says what the control plane decided. The context's record knows before the user does: the user may start another pass at once.
+  /// Tells the context record what the graph task decided. To be called before the future is completed: the user may start
+  /// another pass at once.
   void end(bool succeeded) { record_->end(pass_, succeeded); }
   /// Tells the user that the pass is complete, or why it failed. Only the first call has an effect.
   void tell();

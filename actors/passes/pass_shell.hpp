@@ -19,7 +19,7 @@
 
 namespace troupe::passes {
 
-/// What the handlers of a graph task's two machines share: how a node says what happened to it in the pass, and how it ends. A shell is
+/// What initiator_shell and participant_shell share: how a graph task reports to the initiator, and how it ends. A shell is
 /// made for each message; its state is the actor's.
 template <class Self>
 struct pass_shell {
@@ -32,7 +32,7 @@ struct pass_shell {
 
   contracts::graph_task_actor me() const { return contracts::graph_task_actor{self}; }
 
-  /// Tells the initiator. No message has a named sender: it would become a proxy on the other node.
+  /// Sends a report to the initiator. The message has no sender: the other node would make a proxy for a sender.
   template <class Report>
   void report(Report what) {
     if (state.lead)
@@ -65,7 +65,7 @@ struct pass_shell {
     if (state.terms->task) here.discard(std::move(state.terms->task));
   }
 
-  /// Ends the actor, at once or when its burst is back.
+  /// Ends the actor: at once, or when the burst that runs is back.
   void end() {
     state.closed = true;
     terms.stop->store(true);

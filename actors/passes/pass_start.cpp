@@ -28,7 +28,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   terms->part.emplace(here.id(), std::move(sends));
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
-  // The record knows the graph task before a message leaves, so that an answer finds the task.
+  // The record knows the graph task before a message leaves, so an answer finds the graph task.
   auto task = spawn_graph_task(here, terms);
   if (here.networked()) terms->expiry = set_deadline(here, task, job->deadline);
   if (!record->set_task(number, task)) caf::anon_send(task, support::close_atom::value);  // the context was released meanwhile

@@ -14,13 +14,13 @@ class node_services;
 namespace troupe::passes {
 
 /// Starts a pass on the calling thread. The first burst has run when start_pass() returns, so no other thread has to wake before the
-/// first gradients leave. The context's actor starts the pass instead if gradients of earlier passes have to be gathered first, or if
-/// the thread may not wait (a future's continuation). Every error goes to `job.result`.
+/// first gradients leave. The context actor starts the pass instead if gradients of earlier passes have to be gathered
+/// first, or if this thread runs a continuation of a future. Every error goes to `job.result`.
 void start_pass(services::node_services& here, const contracts::context_record_ptr& record,
                 const contracts::context_actor& owner, const contracts::backward_job_ptr& job);
 
-/// The graph task for a message of a pass that another node started. Makes the graph task if the pass is new on this node; null if the
-/// pass is over on this node.
+/// The graph task for a message of a pass that another node started. Makes the graph task if the pass is new on this node. Null
+/// if the pass is over on this node.
 contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
                                       pass_number number, bool keep_graph, bool create_graph);
 

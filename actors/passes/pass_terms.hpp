@@ -19,7 +19,7 @@
 
 namespace troupe::passes {
 
-/// What a graph task has to know about its pass.
+/// What a graph task knows of its pass from the start.
 struct pass_terms {
   context_id context;
   pass_number pass;
@@ -28,12 +28,12 @@ struct pass_terms {
   program_place place;  // the pass's place, with create_graph
   std::unique_ptr<pass_task> task;
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
-  // On the initiator:
-  std::shared_ptr<pass_outcome> outcome;      // null on other nodes
-  std::optional<protocol::participant> part;  // set if the first burst is away already
-  std::set<node_id> participants;             // nodes known to be in the context
+  // Set on the initiator only:
+  std::shared_ptr<pass_outcome> outcome;      // null if another node started the pass
+  std::optional<protocol::participant> part;  // set if start_pass runs the first burst
+  std::set<node_id> participants;             // nodes that are known to be in the context
   std::chrono::milliseconds deadline{0};
-  support::deadline_clock::alarm expiry;  // set if `part` is
+  support::deadline_clock::alarm expiry;  // alarm for the deadline; set if `part` is set and the node has a network
   bool fast = false;
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
@@ -46,10 +46,10 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
 pass_terms_ptr make_terms(services::node_services& here, const contracts::context_record_ptr& record,
                           contracts::backward_job& job, context_record::start start);
 
-/// The error for a second pass while one runs.
+/// The error for a second pass while a pass runs.
 error pass_is_running();
 
-/// Makes a burst of the pass; the state machine moves into the burst.
+/// Makes a burst of the pass. The state machine moves from the terms into the burst.
 contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried);
 
 }  // namespace troupe::passes

@@ -9,10 +9,10 @@
 
 namespace troupe::passes {
 
-/// The contexts of other nodes that this node has released, so that a late call does not open one of them again.
+/// The contexts of other nodes that this node has released. So a late call does not open a released context again.
 ///   RC-1  contains() is true for the newest contexts that were added, and false for a context that was not added.
-///   RC-2  consecutive contexts of a node (a stretch) take the memory of one. There are never more than `limit` stretches: the oldest
-///         stretch of the node is dropped first.
+///   RC-2  consecutive contexts of a node (a stretch) take the memory of one context. There are never more than `limit`
+///         stretches: the oldest stretch of the node is dropped first.
 class released_contexts {
  public:
   explicit released_contexts(std::size_t limit) : limit_(limit) {}
@@ -25,7 +25,7 @@ class released_contexts {
 
  private:
   std::size_t limit_;
-  std::map<context_id, std::uint64_t> last_;  // the first context of a stretch, and the number of its last one
+  std::map<context_id, std::uint64_t> last_;  // first context of each stretch, and number of its last context
 };
 
 }  // namespace troupe::passes

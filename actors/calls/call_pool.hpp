@@ -10,9 +10,9 @@
 namespace troupe::calls {
 
 /// Decides which worker runs which call. At most `limit` calls compute at once. A call that waits for another call frees its
-/// worker slot while it waits, so calls nested through nodes never wait for each other's workers.
+/// worker slot meanwhile, so nested calls never wait for each other's workers.
 ///   PW-1  while a call waits in the queue, `limit` calls are computing.
-///   PW-2  calls start in the order in which they came.
+///   PW-2  calls start in the order of add().
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left.
 template <class Worker, class Call>
 class call_pool {
@@ -20,7 +20,7 @@ class call_pool {
   explicit call_pool(std::size_t limit, std::size_t most_idle = 0)
       : limit_(limit == 0 ? 1 : limit), most_idle_(std::max(limit_, most_idle)) {}
 
-  /// A call and the idle worker for it. Without a worker the caller has to make one.
+  /// A call and an idle worker for it. If `worker` is empty the caller has to make a worker.
   struct start {
     std::optional<Worker> worker;
     Call call;
@@ -31,8 +31,9 @@ class call_pool {
     --computing_;
     idle_.push_back(std::move(worker));
   }
-  /// Says that a call from next() did not start: there is no worker for it.
+  /// To be called if a call from next() does not start, as no worker could be made for it.
   void not_started() { --computing_; }
+  /// A running call waits for another call from now on; resumed() ends that.
   void blocked() { --computing_; }
   void resumed() { ++computing_; }
 
@@ -49,7 +50,7 @@ class call_pool {
     return result;
   }
 
-  /// An idle worker that the caller has to end, if there are more than `most_idle`.
+  /// If more than `most_idle` workers are idle, takes one of them; the caller ends it.
   std::optional<Worker> surplus() {
     if (idle_.size() <= most_idle_) return std::nullopt;
     auto result = std::move(idle_.back());
@@ -62,7 +63,7 @@ class call_pool {
  private:
   std::size_t limit_;
   std::size_t most_idle_;
-  std::ptrdiff_t computing_ = 0;  // resumed calls may exceed the limit for a while
+  std::ptrdiff_t computing_ = 0;  // may exceed the limit for a while after resumed()
   std::deque<Call> queue_;
   std::vector<Worker> idle_;
 };

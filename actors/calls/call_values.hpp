@@ -11,25 +11,25 @@
 
 namespace troupe::calls {
 
-/// Names of what the functions behind remote modules and optimizers are given beside the user's own values.
+/// Names of the values that troupe adds to the user's own values, for the functions behind remote modules and optimizers.
 namespace value_names {
-inline constexpr auto type = "troupe.type";    // of module
-inline constexpr auto owner = "troupe.owner";  // node that an object belongs to
+inline constexpr auto type = "troupe.type";    // type of a module
+inline constexpr auto owner = "troupe.owner";  // node that owns an object
 inline constexpr auto method = "troupe.method";
 inline constexpr auto object = "troupe.object";  // number of an object
-inline constexpr auto name = "troupe.name";      // of a parameter
+inline constexpr auto name = "troupe.name";      // name of a parameter
 inline constexpr auto to = "troupe.to";          // node that an object is lent to
-inline constexpr auto ticket = "troupe.ticket";  // of a loan
+inline constexpr auto ticket = "troupe.ticket";  // ticket of a loan
 }  // namespace value_names
 
-/// A call as people know it, for traces and errors: the method where it is a module's, else the function.
+/// The name of a call for traces and errors: the method if a module's method is called, else the function.
 inline std::string label_of(const std::string& function, const attributes& values) {
   const auto found = values.find(value_names::method);
   const auto* method = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
   return method != nullptr ? *method : function;
 }
 
-/// A number of 64 bits as an attribute, and back.
+/// Turns a number of 64 bits into an attribute, and back.
 inline attribute to_attribute(std::uint64_t number) { return std::bit_cast<std::int64_t>(number); }
 inline std::uint64_t number_from(const attributes& values, const std::string& name) {
   return std::bit_cast<std::uint64_t>(get<std::int64_t>(values, name));

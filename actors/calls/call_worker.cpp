@@ -85,7 +85,7 @@ void note_end(const contracts::incoming_call& job, const std::string& label, std
     here.log().debug("calls", [&] { return text("done"); });
 }
 
-/// Runs the call on this thread; never throws.
+/// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
   const services::node_services::own_thread own(here);
@@ -101,7 +101,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     here.witness(request.payload.message.number);
     if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
       throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
-    const engine::thread_state_keeper keeper;  // the thread's next call finds what this one found
+    const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
     const support::anomaly_scope anomaly(!request.calls.empty());
     support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls));
     c10::AutoGradMode record(true);

@@ -25,10 +25,11 @@ struct call_surroundings {
   services::node_services& services;
 };
 
-/// The worker has no thread of its own if the node has no network. Throws std::system_error if the system gives no thread.
+/// Spawns a worker: with a thread of its own if the node has a network, else on the scheduler. Throws std::system_error if the
+/// system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
-/// Runs a call as the worker does, on the calling thread.
+/// Runs the call on this thread and returns it to its owner, then tells `gateway` that `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);
 
 }  // namespace troupe::calls

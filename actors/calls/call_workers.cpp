@@ -15,7 +15,7 @@ namespace troupe::calls {
 contracts::call_worker_actor call_workers::spawn() {
   std::lock_guard lock(mutex_);
   const auto& name = here_.services.name();
-  if (stopped_) throw error(errc::stopping, "node '" + name + "' is stopping");  // nobody would tell the worker to end
+  if (stopped_) throw error(errc::stopping, "node '" + name + "' is stopping");  // no actor would tell a new worker to end
   try {
     return all_.emplace_back(make_call_worker(here_));
   } catch (const std::system_error& refused) {

@@ -8,16 +8,17 @@
 
 namespace troupe::calls {
 
-/// The threads of a node that run calls. Any thread may use it.
+/// The workers of a node that run calls. Any thread may use it.
 ///   WK-1  after stop() no worker is made.
 class call_workers {
  public:
   explicit call_workers(call_surroundings here) : here_(here) {}
 
-  /// Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
+  /// Makes a worker. Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
   contracts::call_worker_actor spawn();
+  /// Ends the worker.
   void let_go(const contracts::call_worker_actor& worker);
-  /// For the node's end: returns all workers, for the caller to end them.
+  /// For the node's end: returns all workers. The caller ends them.
   std::vector<contracts::call_worker_actor> stop();
 
   const call_surroundings& surroundings() const noexcept { return here_; }

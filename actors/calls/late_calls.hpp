@@ -9,9 +9,8 @@
 
 namespace troupe::calls {
 
-/// Calls whose tensors are on their way from a device, and calls that wait behind them.
-///   LC-1  calls on one object leave in the order in which they were made; a call on another object, or on none, waits only for
-///         its own tensors.
+/// Late calls (elements of their tensors are still on their way from a device), and calls that wait behind late calls.
+///   LC-1  calls on one object leave in the order in which they were made. A call on no object waits only for its own tensors.
 ///   LC-2  a call that has ended delays no other call.
 class late_calls {
  public:
@@ -25,14 +24,14 @@ class late_calls {
     return true;
   }
 
-  /// Says that the call's elements are there; returns the calls that may leave now, in order.
+  /// To be called when the elements of a late call are there. Returns the calls that may leave now, in order.
   std::vector<contracts::outgoing_call_ptr> arrived(const contracts::outgoing_call_ptr& call) {
     call->late = false;
     if (call->request.target) return passed(call->request.target);
     return {call};
   }
 
-  /// Says that the call ended; returns the calls that may leave now, in order.
+  /// To be called when a call has ended. Returns the calls that may leave now, in order.
   std::vector<contracts::outgoing_call_ptr> ended(const contracts::outgoing_call& call) { return passed(call.request.target); }
 
  private:
@@ -47,7 +46,7 @@ class late_calls {
     return result;
   }
 
-  std::unordered_map<object_id, std::deque<contracts::outgoing_call_ptr>> lines_;  // the first of each is late
+  std::unordered_map<object_id, std::deque<contracts::outgoing_call_ptr>> lines_;  // the first call of each line is late
 };
 
 }  // namespace troupe::calls

@@ -42,7 +42,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   here_.directory().sent(job->to, job->request.payload.tensors);
   if (arriving.events.empty()) return caf::anon_send(here_.gateway(), std::move(job));
   job->late = true;
-  caf::anon_send(here_.gateway(), job);  // it fails the call in time
+  caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
   here_.transfers().post(std::move(arriving), [gateway = here_.gateway(), job = std::move(job)](std::exception_ptr failure) {
     if (failure) job->not_copied = contracts::not_copied(failure);
     caf::anon_send(gateway, support::arrived_atom::value, job);
@@ -71,13 +71,14 @@ std::string outgoing_calls::description(const contracts::outgoing_call& job) con
          (context ? " in context " + to_string(context) : "");
 }
 
-/// The call's own span and those that came with its answer, for the call that made it or for this node's trace.
+/// Adds the span of the call, and the spans that came with its answer, to the collector of the call that made this call, or to
+/// this node's trace.
 void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string& from_callee) {
   std::vector<tracing::trace_span> spans;
   try {
     if (!from_callee.empty()) spans = tracing::unpack(from_callee).spans;
   } catch (const error&) {
-    // an answer without a picture is an answer
+    // an answer whose spans can't be read is still an answer
   }
   const auto end_ns = support::steady_ns();
   tracing::fit_within(spans, job.begin_ns, end_ns);

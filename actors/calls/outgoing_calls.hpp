@@ -25,14 +25,14 @@ class node_services;
 
 namespace troupe::calls {
 
-/// Begins and ends the calls that this node makes. Between begin and end a call belongs to the `gateway` actor. Any thread may use it.
-///   OG-1  the first finish() or fail() decides how the call ended; it alone completes the call's future.
+/// Begins and ends the calls that this node makes. In between a call belongs to the `gateway` actor. Any thread may use it.
+///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
 class outgoing_calls {
  public:
   outgoing_calls(services::node_services& here, passes::open_contexts& contexts) : here_(here), contexts_(contexts) {}
 
-  /// Sends the call, as soon as the elements of all its tensors are there. Calls with no late tensors may leave before it, except
-  /// calls on the same object.
+  /// Sends the call when the elements of all its tensors are there. Later calls may leave earlier, except calls on the same
+  /// object.
   void send(contracts::outgoing_call_ptr job, devices::staged arriving = {});
   void finish(contracts::outgoing_call& job, call_result& result);
   void fail(contracts::outgoing_call& job, const error& reason);
@@ -43,8 +43,8 @@ class outgoing_calls {
 
   services::node_services& here_;
   passes::open_contexts& contexts_;
-  std::mutex mutex_;             // guards
-  std::set<std::size_t> slots_;  // of calls under way that are profiled
+  std::mutex mutex_;             // guards slots_
+  std::set<std::size_t> slots_;  // numbers of running calls that are profiled
 };
 
 }  // namespace troupe::calls

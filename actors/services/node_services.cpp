@@ -17,7 +17,7 @@ namespace troupe::services {
 namespace {
 
 constexpr std::chrono::milliseconds longest_wait_to_tidy{1};
-constexpr std::string_view freeing = "troupe.free";  // a kind of work
+constexpr std::string_view freeing = "troupe.free";  // a kind of work in work_times
 
 node_id draw_id() {
   std::random_device device;
@@ -139,8 +139,8 @@ void node_services::let_go() {
   gateway_ = contracts::gateway_actor{};
 }
 
-/// Libraries that libtorch calls know for each thread how many threads an operation may use. As in libtorch's engine, a thread has
-/// the number that the process had when it computed for the first time.
+/// Libraries that libtorch uses keep a number of threads for each thread. As in libtorch's engine, the first computation of a
+/// thread sets this number to that of the process.
 node_services::own_thread::own_thread(const node_services& of) noexcept : outer_(std::exchange(current_, &of)) {
   thread_local bool known = false;
   if (!std::exchange(known, true)) at::init_num_threads();

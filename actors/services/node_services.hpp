@@ -42,22 +42,21 @@ class shared_multiplexer;
 
 namespace troupe::services {
 
-/// What every actor of a node may use: the node's identity, its peers, its clocks, its trace, and the threads for work that an actor
-/// may not do itself. Any thread may use it, from the start of the node's actors to their end.
-///   NS-1  numbers of messages grow along every chain of messages (a Lamport clock).
-///   NS-2  on a node with a network that has not stopped, what is discarded is freed by another thread than the caller's, or by the
-///         same thread later.
+/// What every actor of a node may use: the node's identity, its peers, its clocks, its trace, and threads for work that is too
+/// long for an actor. Any thread may use it, from the start of the node's actors to their end.
+///   NS-1  a message that was sent because of another message has the higher number (a Lamport clock).
+///   NS-2  on a node with a network, until the node stops, a call of discard() frees nothing on its own thread: another thread
+///         frees the objects, or the same thread later.
 class node_services {
  public:
-  /// `tidy`: the network thread calls it after tidy_soon(), when nothing else is due. Throws troupe::error (misuse) if the log can't be
-  /// written.
+  /// `tidy`: called after tidy_soon(), in the network thread, when nothing else is due.
   node_services(settings options, std::function<void()> tidy);
 
-  /// Sets the actor system of the node's actors. `network`: the system's multiplexer, null if it is not troupe's. `arriving`: null if
-  /// the system has no network. To be called before the first actor starts.
+  /// Sets the actor system of the node's actors. `network`: the multiplexer of the system, null if it is not troupe's.
+  /// `arriving`: null if the system has no network. To be called before the first actor starts.
   void live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving);
-  /// Sets the actors that other parts send to. To be called by the thread that makes the actors, before a message from another node
-  /// can come.
+  /// Sets the actors that other actors send to. To be called by the thread that makes the actors, before a message from another
+  /// node can come.
   void meet(tracing::tracer_actor tracer);
   void meet(contracts::gateway_actor gateway) { gateway_ = std::move(gateway); }
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
@@ -67,7 +66,7 @@ class node_services {
 
   const settings& options() const noexcept { return options_; }
   const logging::node_log& log() const noexcept { return log_; }
-  /// Without a port until listens_at.
+  /// This node as a member of the cluster; the port is 0 until listens_at().
   member self() const { return {self_.name, self_.id, self_.host, port_}; }
   std::uint16_t port() const noexcept { return port_; }
   node_id id() const noexcept { return self_.id; }
@@ -78,7 +77,7 @@ class node_services {
   caf::actor_system& system() noexcept { return *system_; }
   const contracts::gateway_actor& gateway() const noexcept { return gateway_; }
   const contracts::cpu_continuation_actor& continuation() const noexcept { return continuation_; }
-  /// Null where the node has no network.
+  /// Null if the node has no network.
   const contracts::membership_actor& membership() const noexcept { return membership_; }
   const tracing::tracer_actor& tracer() const noexcept { return tracer_; }
 
@@ -88,41 +87,47 @@ class node_services {
   support::deadline_clock& deadlines() noexcept { return deadlines_; }
   support::work_times& times() noexcept { return times_; }
   devices::transfers& transfers() noexcept { return *transfers_; }
-  /// Pre: networked.
+  /// Pre: networked().
   arriving_tensors& arriving() noexcept { return *arriving_; }
 
+  /// The number of a new message.
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  /// Takes in the number of a message that came: later numbers are higher.
   void witness(std::uint64_t number) noexcept;
 
-  /// Runs `run` on this thread, after the current work, if work of this kind has been short. False if `run` should run elsewhere.
+  /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
+  /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread can't run
+  /// it after all.
   bool run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere);
 
-  /// The contents of a message: tensors, detached and on the CPU, and the send that leads back to their graph.
+  /// The tensors of a message, detached and on the CPU, and the send that joins them to their graph.
   struct packed {
     autograd_message payload;
     std::shared_ptr<engine::send_backward> send;
-    devices::staged arriving;  // its events say when the elements are on the CPU
+    devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
-  /// Throws troupe::error for a tensor that can't travel; the text names the tensor after `what`.
+  /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in its
+  /// text.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
 
-  /// For objects that may take long to free. They are freed on the network thread within a millisecond, or on the compute thread if
-  /// freeing took more than half a millisecond lately.
+  /// Frees objects that may take long to free: on the network thread within a millisecond, or on the compute thread if freeing
+  /// took more than half a millisecond lately.
   void discard(contracts::garbage_ptr what);
   /// Frees the discarded objects. To be called by `tidy`.
   void free_discarded();
-  /// Makes the network thread call `tidy` when it has nothing else to do, or within a millisecond. Without a network `tidy` is called
-  /// at once.
+  /// Makes the network thread call `tidy` when it has nothing else to do, or within a millisecond. Without a network `tidy` is
+  /// called at once.
   void tidy_soon();
 
-  /// For the node's end: returns the discarded objects. Objects that are discarded from now on are freed at once.
+  /// For the node's end: returns the discarded objects. From now on discard() frees objects at once.
   std::vector<contracts::garbage_ptr> stop_discarding();
   /// To be called when all actors have ended: cancels all alarms, forgets all peers, stops recording.
   void actors_ended();
-  /// To be called last, before the actor system ends: drops all handles of the system and stops waiting for elements.
+  /// To be called last, before the actor system ends: drops all handles of the system, and stops waiting for elements from
+  /// devices.
   void let_go();
 
-  /// While an object of this class lives, its thread runs a call or a burst of the node.
+  /// Marks a thread that runs a call or a burst of the node, as long as the object lives.
   class own_thread {
    public:
     explicit own_thread(const node_services& of) noexcept;

@@ -15,9 +15,10 @@
 
 namespace troupe::services {
 
-/// A request that fails at its deadline, as `self->request` does. The caller cancels `alarm` when the answer has come. A caller that
-/// cancels it earlier has to end the request too, or the request's handlers stay in memory. (CAF keeps a timer for each request
-/// until its deadline, answered or not.) On a system of the caller's, CAF's clock is used, which tests set.
+/// A request with a deadline, like `self->request`, but without a timer of CAF: CAF keeps a timer for each request until the
+/// deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels `alarm`
+/// earlier has to end the request too, or the handlers of the request stay in memory. On the caller's actor system CAF's timer
+/// is used after all: tests set CAF's clock.
 template <class Self, class To, class... Parts>
 auto timed_request(Self self, node_services& here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {

@@ -21,7 +21,7 @@ namespace troupe::nodes {
 
 namespace {
 
-/// Takes a value out, so that what is left is the user's.
+/// Takes one of troupe's own values: the user's values are left.
 attribute extract(attributes& values, const char* name) {
   auto found = values.extract(name);
   if (found.empty()) throw error(errc::misuse, std::string("the call carries no value '") + name + "'");
@@ -58,7 +58,8 @@ void refuse_if_down(node_parts& here, node_id who) {
   if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
 
-/// Gives the object to its owner, unless that went down while its call waited: nobody would ever drop it.
+/// Adds the object to the store for its owner. Refuses an owner that went down while its call waited: that owner would never
+/// drop the object.
 template <class Object>
 object_id give(node_parts& here, node_id owner, std::shared_ptr<Object> object) {
   const auto id = here.objects.add(owner, std::move(object));
@@ -124,7 +125,7 @@ call_reply method(node_parts& here, call_arguments& arguments) {
   return here.objects.find_module(arguments.target)->call(name, arguments);
 }
 
-/// Copies: the originals may change while the reply is read.
+/// A reply with copies of the tensors: the originals may change while the reply is written.
 call_reply copies_of(const named_tensors& all) {
   at::NoGradGuard no_grad;
   call_reply reply;
@@ -150,7 +151,7 @@ call_reply gradients(node_parts& here, call_arguments& arguments) {
   return copies_of(all);
 }
 
-/// Overwrites those of `there` that the call names, or none.
+/// Overwrites the tensors of `there` that the call names. If one does not fit, none is overwritten.
 call_reply overwrite(const named_tensors& there, const std::string& kind, const call_arguments& arguments) {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
@@ -199,7 +200,7 @@ call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
   return reply;
 }
 
-/// Which passes of a context of this node are over, for a node that has gradients of them.
+/// The completed and failed passes of a context that this node opened, for another node that holds gradients of the context.
 call_reply passes(node_parts& here, call_arguments& arguments) {
   const context_id id{here.objects.here(), calls::number_from(arguments.values, calls::value_names::object)};
   const auto context = here.contexts.find(id);

@@ -6,7 +6,7 @@ namespace troupe::nodes {
 struct node_parts;
 
 /// Registers the functions behind remote modules and optimizers ("troupe.create", "troupe.method", "troupe.optimizer.step",
-/// ...). The node calls it once.
+/// ...). To be called once for each node.
 void add_builtin_functions(node_parts& here);
 
 }  // namespace troupe::nodes

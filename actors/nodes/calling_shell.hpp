@@ -38,7 +38,7 @@ struct calling_shell : gateway_shell<Self> {
     if (ended(job)) fail(job, error(errc::deadline_passed, "its tensors did not leave in time"));
   }
 
-  /// The elements of the call's tensors are there, or are not to be had.
+  /// The elements of the call's tensors are there, or could not be copied.
   void arrived(const contracts::outgoing_call_ptr& job) {
     const auto ready = state.late.arrived(job);
     if (job->not_copied && ended(job)) fail(job, *job->not_copied);
@@ -70,7 +70,7 @@ struct calling_shell : gateway_shell<Self> {
   }
 
  private:
-  /// Fails the call at its deadline, if it has not left by then.
+  /// Sets an alarm that fails the call at its deadline if the call has not left by then.
   void limit(const contracts::outgoing_call_ptr& job) {
     job->expiry = here.deadlines().set(job->deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
       if (auto strong = weak.lock())
@@ -95,7 +95,7 @@ struct calling_shell : gateway_shell<Self> {
 
   void request(const contracts::outgoing_call_ptr& job) {
     auto gateway = gateway_of(job->to);
-    if (!gateway) return;  // its peer_down is on its way, and fails the call
+    if (!gateway) return;  // the news peer_down is on its way and fails the call
     auto limit = job->deadline;
     if (job->is_limited()) {
       here.deadlines().call_off(job->expiry);
@@ -127,7 +127,7 @@ struct calling_shell : gateway_shell<Self> {
     return found != state.calls.end() && found->second.contains(job);
   }
 
-  /// Takes the call out of the open calls. False if the call had ended already.
+  /// Removes the call from the open calls. False if the call has ended already.
   bool ended(const contracts::outgoing_call_ptr& job) {
     here.deadlines().call_off(job->expiry);
     auto found = state.calls.find(job->request.payload.context);

@@ -23,12 +23,12 @@ namespace troupe::nodes {
 
 namespace {
 
-constexpr int starting_threads = 10;  // of the actor system 6, of the network 2, of the node 2
+constexpr int starting_threads = 10;  // 6 of the actor system, 2 of the network, 2 of the node
 
-/// Throws std::system_error where the process does not get so many threads more.
+/// Throws std::system_error if the system does not give the process this many more threads.
 void try_threads(int count) {
   std::vector<std::future<void>> held;
-  std::promise<void> over;  // ends first, which lets the threads end
+  std::promise<void> over;  // destroyed before `held`: the threads then end
   const auto end = over.get_future().share();
   for (int i = 0; i < count; ++i) held.push_back(std::async(std::launch::async, [end] { end.wait(); }));
 }
@@ -38,7 +38,7 @@ error no_threads(const std::string& name, const std::system_error& refused) {
                                         "); raise the limit on the process's threads or memory");
 }
 
-/// Why a node can't listen there.
+/// Why a node can't listen at this address.
 std::string why_not_at(const std::string& host, std::uint16_t port) {
   if (const auto found = support::look_up(host, port); found.failed()) return found.problem;
   return port == 0 ? "the address is not this machine's; choose another"
@@ -75,7 +75,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
 
 void company::start_system() {
   try {
-    try_threads(starting_threads);  // of one that an actor system does not get CAF crashes, or waits for ever
+    try_threads(starting_threads);  // without a thread that it needs, CAF crashes or waits for ever
   } catch (const std::system_error& refused) {
     throw no_threads(services().name(), refused);
   }
@@ -96,7 +96,8 @@ void company::start() {
     services().directory().add(services().self(), caf::actor_cast<caf::strong_actor_ptr>(services().gateway()));
 }
 
-/// Here, where the user hears of a refusal; later the network thread would.
+/// Starts threads that could start later. If the system refuses one now, the user gets the error; later the network thread
+/// would get it.
 void company::start_threads() {
   try {
     services().meet(passes::spawn_cpu_continuation(services()));
@@ -110,8 +111,8 @@ void company::listen() {
   const auto& options = services().options();
   auto& system = services().system();
   const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().gateway());
-  // Connections of a node that ended keep its port busy for a minute; `reuse` lets a node listen there at once. Two nodes still can't
-  // listen at one port. With port 0 `reuse` stays off: the system could give two nodes the same port.
+  // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
+  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port.
   const bool reuse = options.port != 0;
   const auto published = system.middleman().publish(services().gateway(), options.port, options.host.c_str(), reuse);
   if (!published)
@@ -153,7 +154,7 @@ void company::stop() {
     stopped_ = true;
   }
   parts_.on_peer_down.set(nullptr);
-  const auto garbage = services().stop_discarding();  // it ends last
+  const auto garbage = services().stop_discarding();  // destroyed last
   end_actors();
   services().actors_ended();
   services().log().info("nodes", [] { return "stopped"; });

@@ -20,14 +20,15 @@ class shared_multiplexer;
 
 namespace troupe::nodes {
 
-/// The actors behind a node: starts them, listens, and stops them. Any thread may use it.
-///   CM-1  after stop() no actor of the node lives; on a system of the caller's, each actor has been told to end. stop() waits for
-///         functions that run, and at most `device_patience` for elements that a device has not computed yet.
+/// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use it.
+///   CM-1  after stop() no actor of the node lives. On the caller's actor system, each actor has been told to end. stop() waits
+///         for functions that run, and at most `device_patience` for elements that a device has not computed yet.
 class company {
  public:
   static constexpr std::chrono::seconds device_patience{1};
 
-  /// With `host` the actors live on that system, without a network; introduce() makes the nodes of that system known to each other.
+  /// With `host` the actors live on that actor system, without a network. introduce() makes the nodes of one system known to
+  /// each other.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();
   company(const company&) = delete;
@@ -41,7 +42,7 @@ class company {
   node_parts& parts() noexcept { return parts_; }
   services::node_services& services() noexcept { return parts_.services; }
 
-  /// Tells this node that another one on the same system is up.
+  /// Tells this node that another node on the same actor system is up.
   void introduce(company& other);
 
  private:

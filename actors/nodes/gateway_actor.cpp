@@ -22,7 +22,7 @@ namespace troupe::nodes {
 
 namespace {
 
-// Threads of calls that were nested deeply and are over.
+// Deeply nested calls make many workers; this many stay idle when the calls are over.
 constexpr std::size_t most_idle_workers = 16;
 
 template <class Self>

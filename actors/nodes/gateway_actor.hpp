@@ -7,7 +7,7 @@ namespace troupe::nodes {
 
 struct node_parts;
 
-/// Spawns the node's `gateway` actor: a broker in the network thread, or an event-based actor where the node has no network.
+/// Spawns the node's `gateway` actor: a broker in the network thread, or on the scheduler if the node has no network.
 contracts::gateway_actor spawn_gateway(node_parts& parts);
 
 }  // namespace troupe::nodes

@@ -22,7 +22,7 @@ struct gateway_shell {
 
   contracts::gateway_actor me() const { return contracts::gateway_actor{self}; }
 
-  /// The actor of another node that takes this node's messages; null if that node is down or unknown.
+  /// The `gateway` actor of another node; null if that node is down or unknown.
   contracts::gateway_actor gateway_of(node_id who) const {
     return caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(who));
   }

@@ -23,14 +23,14 @@ struct gateway_state {
   ~gateway_state();
 
   node_parts* parts = nullptr;
-  services::node_services* here = nullptr;  // the services in parts
+  services::node_services* here = nullptr;  // the services of `parts`
   contracts::membership_actor membership;
   passes::released_contexts released{4096};
-  std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // not answered yet
+  std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // calls without an answer yet
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
   calls::late_calls late;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
-  support::open_requests asked;  // requests with pieces, offers and for marks
+  support::open_requests asked;  // requests that carry pieces or offers, or ask for marks
   transfers::direct_memory direct;
   std::uint64_t last_transfer = 0;
 };

@@ -32,33 +32,34 @@ class published_actors {
   void add(std::string name, caf::strong_actor_ptr actor);
   /// Null if no actor has this name.
   caf::strong_actor_ptr find(const std::string& name) const;
-  /// For the node's end: returns and forgets all actors, for the caller to end them.
+  /// For the node's end: returns and forgets all actors. The caller ends them.
   std::vector<caf::strong_actor_ptr> stop();
 
  private:
-  mutable std::mutex mutex_;  // guards
+  mutable std::mutex mutex_;  // guards all_
   std::map<std::string, caf::strong_actor_ptr> all_;
 };
 
-/// The user's function that is called when a peer goes down. Any thread may use it.
+/// The user's function for the news that a peer went down. Any thread may use it.
 class peer_down_handler {
  public:
   using handler = std::function<void(const std::string& name, const std::string& reason)>;
 
   explicit peer_down_handler(const logging::node_log& log) : log_(log) {}
 
+  /// Replaces the handler; null: no handler.
   void set(handler notify);
   /// Calls the handler. Its exceptions go to the log.
   void tell(const contracts::peer_down& news) const;
 
  private:
   const logging::node_log log_;
-  mutable std::mutex mutex_;  // guards
+  mutable std::mutex mutex_;  // guards notify_
   handler notify_;
 };
 
-/// The parts of a node that the `gateway` actor and the public API share. Each part has its own lock: any thread may use any part, from
-/// the start of the node's actors to their end.
+/// The parts of a node that the `gateway` actor and the public API share. Each part has its own lock: any thread may use any
+/// part, from the start of the node's actors to their end.
 struct node_parts {
   node_parts(node& handle, settings options, std::function<void()> tidy);
 

@@ -16,13 +16,14 @@
 
 namespace troupe::nodes {
 
-/// The handlers of the `gateway` actor that open and release contexts, and that bring the messages of passes to graph tasks.
+/// The handlers of the `gateway` actor that open and release contexts, and that route the messages of passes to graph tasks.
 template <class Self>
 struct routing_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
   using base::base, base::gateway_of, base::here, base::parts, base::self, base::state;
 
-  /// The open context; opens a context of another node that came with a message of node `by`.
+  /// The open context with this id. Opens it if another node opened it first and a message of node `by` brought it here. Empty
+  /// if the context may not be opened (GW-1, GW-2, GW-5).
   passes::open_context find_or_open(const context_id& id, node_id by) {
     auto known = parts.contexts.find(id);
     if (!known.actor && by.value != 0 && !here.directory().gateway(by)) return known;  // GW-5
@@ -47,7 +48,7 @@ struct routing_shell : gateway_shell<Self> {
     to_pass(message);
   }
 
-  /// A message to the initiator: it starts nothing here.
+  /// Routes a report about a pass to its graph task. A report never starts a pass.
   template <class Report>
   void report(Report& message) {
     here.directory().received(message.from);
@@ -71,8 +72,9 @@ struct routing_shell : gateway_shell<Self> {
     return pass_aborted{message.context, message.pass, here.id(), {}};
   }
 
-  /// A node may hold a part of a context of this node that this node does not know of: the node that called it there went down.
-  /// Or a node that is cut off from the context's node asks this node to say that it holds a part.
+  /// Node `from` says that it holds a part of a context. If this node opened the context, it may not know that: the node that
+  /// called `from` went down. If another node opened the context, `from` is cut off from that node; this node then says that it
+  /// holds a part too.
   void joined(const context_joined& news) {
     const auto context = parts.contexts.find(news.context);
     const bool is_up = here.directory().gateway(news.from) != nullptr;
@@ -125,8 +127,8 @@ struct routing_shell : gateway_shell<Self> {
     if (auto task = join_pass(context, message)) self->send(task, std::move(message));
   }
 
-  /// Tells the initiator that the context is not open on this node; where this node alone takes the initiator for down, tells the sender,
-  /// which can tell the initiator.
+  /// Tells the initiator that the context is not open on this node. If the initiator is down for this node, tells the sender of
+  /// the message instead, which may still reach the initiator.
   template <class Message>
   void say_unknown(const Message& message, const std::string& sender) {
     if (message.context.node == here.id()) return;
@@ -147,7 +149,7 @@ struct routing_shell : gateway_shell<Self> {
   contracts::context_actor close(const context_id& id) {
     auto known = parts.contexts.find(id).actor;
     parts.contexts.forget(id);
-    if (id.node != here.id()) state.released.add(id);  // a context of this node is opened once, by this node
+    if (id.node != here.id()) state.released.add(id);  // no message opens a context of this node
     calling_shell(self).context_closed(id);
     return known;
   }

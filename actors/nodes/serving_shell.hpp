@@ -16,11 +16,11 @@
 
 namespace troupe::nodes {
 
-// Nodes of one cluster get to know each other in milliseconds.
+// How long a call waits for a node to become known. Nodes of one cluster know each other within milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
-/// The handlers of the `gateway` actor for the calls of other nodes: a call waits for its context, for the gradients of earlier passes and
-/// for a worker, and its result goes back.
+/// The handlers of the `gateway` actor for calls of other nodes. A call waits for its context, for the gradients of earlier
+/// passes and for a worker. Then its result is sent to the caller.
 template <class Self>
 struct serving_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
@@ -42,7 +42,7 @@ struct serving_shell : gateway_shell<Self> {
     return job->promise;
   }
 
-  /// The call comes back from its worker.
+  /// A worker returned the call.
   void done(const contracts::incoming_call_ptr& job) {
     if (job->failure) {
       job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
@@ -73,7 +73,8 @@ struct serving_shell : gateway_shell<Self> {
     return payload.context ? routing_shell(self).find_or_open(payload.context, payload.message.node) : passes::open_context{};
   }
 
-  /// A node that has just joined may be called in the context of one that it has not met yet.
+  /// Whether node `who` is likely to become known soon: a node that has just joined may be called in the context of a node that
+  /// it does not know yet.
   bool will_meet(node_id who) const {
     return who != node_id{} && who != here.id() && state.membership && !here.directory().gateway(who) &&
            !here.directory().is_down(who);
@@ -107,7 +108,7 @@ struct serving_shell : gateway_shell<Self> {
     for (const auto& task : context.record->learn(request.completed, request.failed))
       self->send(task, support::close_atom::value);
     if (!context.record->has_gradients()) return run(job);
-    // The context answers or ends (CO-7).
+    // No deadline: the context actor always answers (CO-7).
     self->request(context.actor, caf::infinite, support::gradients_atom::value)
       .then([s = self, job](contracts::gradients_ptr& gathered) { serving_shell(s).run_with(job, std::move(gathered)); },
             [job](const caf::error& why) { job->promise.deliver(why); });
@@ -136,7 +137,7 @@ struct serving_shell : gateway_shell<Self> {
     }
   }
 
-  /// Null if there is no worker to be had: the call has failed then.
+  /// The worker for the call. Null if the system gives no thread: the call has then failed.
   contracts::call_worker_actor worker_for(
     calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>::start& next) {
     if (next.worker) return std::move(*next.worker);

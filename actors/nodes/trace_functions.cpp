@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{30};
 
-/// The spans of this node.
+/// Replies with the spans of this node.
 call_reply trace(node_parts& here) {
   caf::scoped_actor self{here.services.system()};
   call_reply reply;
@@ -28,7 +28,7 @@ call_reply trace(node_parts& here) {
   return reply;
 }
 
-/// The steady clock of the node of that name minus the one of this node, in nanoseconds.
+/// The steady clock of the named node minus that of this node, in nanoseconds.
 std::int64_t clock_of(node_parts& here, const std::string& name) {
   if (!here.services.networked()) return 0;
   caf::scoped_actor self{here.services.system()};
@@ -44,7 +44,7 @@ std::int64_t clock_of(node_parts& here, const std::string& name) {
   return offset;
 }
 
-/// Takes what a burst ran on another node, in a pass that this node has started.
+/// Records the spans of a burst that ran on another node, in a pass that this node started.
 call_reply take_spans(node_parts& here, const attributes& values) {
   const auto name = get<std::string>(values, "node");
   auto spans = tracing::unpack(get<std::string>(values, "spans")).spans;

@@ -14,21 +14,21 @@ class node_services;
 
 namespace troupe::transfers {
 
-/// Throws std::system_error if the system gives no thread.
+/// Spawns a memory reader. Throws std::system_error if the system gives no thread.
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here);
 
-/// The memory reader of a node, which starts at the first use. Any thread may use it.
+/// The memory reader of a node; the first get() starts it. Any thread may use it.
 class lazy_memory_reader {
  public:
   explicit lazy_memory_reader(services::node_services& here) : here_(here) {}
 
-  /// Null after stop(). Throws std::system_error where the system gives no thread. Pre: the node has a network.
+  /// The reader; null after stop(). Throws std::system_error if the system gives no thread. Pre: the node has a network.
   contracts::memory_reader_actor get() {
     std::lock_guard lock(mutex_);
     if (!stopped_ && !reader_) reader_ = spawn_memory_reader(here_);
     return reader_;
   }
-  /// For the node's end: returns the reader, if there is one, for the caller to end it.
+  /// For the node's end: returns the reader, or null if none was started. The caller ends it.
   contracts::memory_reader_actor stop() {
     std::lock_guard lock(mutex_);
     stopped_ = true;

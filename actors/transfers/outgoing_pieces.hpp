@@ -14,38 +14,38 @@
 
 namespace troupe::transfers {
 
-/// Large tensors on their way to one node, ahead of the message that holds them. Their elements leave in pieces, or are offered in
-/// pieces to a node that reads them in this process's memory. So sender and receiver work at the same time, each on bytes that its
-/// cache still holds, and small messages need not wait.
-///   OP-1  a message follows when its last piece has left, or, if the pieces were offered, when the last one was taken. Messages
-///         follow in the order in which they were added.
-///   OP-2  at most `window` pieces are on their way that the receiver has not taken.
+/// Large tensors on their way to one node, ahead of the message that holds them. Their elements leave in pieces, or are offered
+/// in pieces to a node that reads them out of this process's memory. Sender and receiver so work at the same time, each on
+/// bytes in its cache, and small messages leave in between.
+///   OP-1  a message leaves after its last piece has left or, if the pieces were offered, after the receiver has taken the last
+///         one. Messages leave in the order of add().
+///   OP-2  at most `window` pieces have left and are not taken by the receiver yet.
 ///   OP-3  a tensor that a message holds twice leaves once.
-///   OP-4  offered elements stay in memory until they are taken or refused, or this object is destroyed. If a piece of a transfer is
-///         refused, the whole transfer leaves again, once no offer of it is on its way.
+///   OP-4  offered elements stay in memory until they are taken or refused, or this object is destroyed. If one piece of a
+///         transfer is refused, the whole transfer leaves in pieces, after all its offers are answered.
 class outgoing_pieces {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
   static constexpr int window = 4;
-  /// Smaller parts of tensors go with their message.
+  /// Tensors with fewer bytes leave with their message.
   static constexpr std::uint64_t large_bytes = 2 * piece_bytes;
 
   /// Whether any of these tensors is large.
   static bool any_large(const std::vector<at::Tensor>& tensors);
 
   using send_message = std::function<void()>;
-  /// Queues the large parts of the tensors, and `send` behind them. Each large part gets a transfer number, from `last` + 1 on; `ahead`
-  /// then holds the numbers. Pre: the sender of `ahead` is set.
+  /// Queues the large tensors (of a sparse tensor: its large parts), and `send` behind them. Each gets a transfer number, from
+  /// `last` + 1 on; `ahead` then holds the numbers. Pre: the sender of `ahead` is set.
   void add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send);
 
   using step = std::variant<tensor_piece, tensor_offer, send_message>;
-  /// The piece or message that may leave now; nothing until a piece is taken or a message is added. `direct`: transfers that begin now
-  /// offer their pieces. The offer does not yet say where the receiver finds this process.
+  /// The piece or message that may leave now. Empty if nothing may leave before a piece is taken or a message is added.
+  /// `direct`: transfers that begin now offer their pieces; the caller then completes each offer (direct_memory::complete).
   std::optional<step> next(bool direct = false);
-  /// The receiver has taken a piece.
+  /// To be called when the receiver has taken a piece.
   void taken() { --under_way_; }
-  /// The receiver has taken an offered piece of that transfer, or refused it.
+  /// To be called when the receiver has taken an offered piece of the transfer, or refused it.
   void taken(std::uint64_t transfer) { answered(transfer, true); }
   void refused(std::uint64_t transfer) { answered(transfer, false); }
   /// Whether all pieces have left and were taken.
@@ -58,8 +58,8 @@ class outgoing_pieces {
     std::uint64_t number;
     at::Tensor form;
     way how = way::undecided;
-    std::uint64_t offset = 0;  // of the next piece
-    int offered = 0;           // and not answered
+    std::uint64_t offset = 0;  // where the next piece begins
+    int offered = 0;           // number of offers without an answer
 
     bool all_left() const { return offset == form.nbytes(); }
   };

@@ -15,17 +15,18 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `gateway` actor takes large tensors, the other side of ship.hpp: pieces that came as messages, and pieces that are read out of
-/// the memory of the process that offers them (GW-8).
+/// How a `gateway` actor receives large tensors (ship.hpp is the sender): pieces that come as messages, and pieces that it
+/// reads out of the memory of the process that offers them (GW-8).
 namespace troupe::transfers {
 
+/// To be called when a piece has come; CAF has already put its elements into their tensor.
 template <class Self>
 void piece_came(Self self, const tensor_piece& piece) {
   auto& here = *self->state.here;
   if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
 }
 
-/// Why that node's memory may not be read here; no error if it may.
+/// Why this node may not read the memory of node `from`; no error if it may.
 inline caf::error why_not_read(services::node_services& here, node_id from) {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
@@ -45,7 +46,7 @@ caf::result<memory_mark> draw_mark(Self self, const request_mark& from) {
   return *drawn;
 }
 
-/// offer_read answers it.
+/// Gives the offer to the memory reader. offer_read() answers the offer later.
 template <class Self>
 caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   auto& here = *self->state.here;
@@ -64,6 +65,7 @@ caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   return promise;
 }
 
+/// Answers an offer that the memory reader returned.
 template <class Self>
 void offer_read(Self self, contracts::incoming_offer& job) {
   auto& here = *self->state.here;

@@ -17,10 +17,11 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `gateway` actor sends large tensors ahead of their messages (GW-6): outgoing_pieces decides what leaves, these functions send it.
+/// How a `gateway` actor sends large tensors ahead of their messages (GW-6). outgoing_pieces decides what leaves; these
+/// functions send it.
 namespace troupe::transfers {
 
-/// Whether the large ones of these tensors have to leave before their message.
+/// Whether some of these tensors are large and have to leave ahead of their message.
 inline bool goes_ahead(services::node_services& here, node_id to, const std::vector<at::Tensor>& tensors) {
   return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().gateway(to);
 }
@@ -28,8 +29,8 @@ inline bool goes_ahead(services::node_services& here, node_id to, const std::vec
 template <class Self>
 void send_pieces(Self self, node_id to);
 
-/// The receiver answers when it has the elements. Nothing is done about a refused piece here: the request that waits for the message
-/// fails when the receiver can't read the message.
+/// Sends a piece; the receiver answers when it has the elements. A refused piece needs no handling here: the receiver can't
+/// read the message of such a piece, and the request for that message fails.
 template <class Self>
 void send_piece(Self self, node_id to, const caf::strong_actor_ptr& gateway, tensor_piece piece) {
   const auto request = self->request(caf::actor_cast<contracts::gateway_actor>(gateway), caf::infinite, std::move(piece));
@@ -63,7 +64,7 @@ void send_offer(Self self, node_id to, const caf::strong_actor_ptr& gateway, ten
   request.then(taken, refused);
 }
 
-/// Sends what may leave for that node now, and goes on whenever the node has taken a piece.
+/// Sends all that may leave for the node now. Is called again whenever the node has taken a piece.
 template <class Self>
 void send_pieces(Self self, node_id to) {
   auto& leaving = self->state.leaving;
@@ -80,8 +81,8 @@ void send_pieces(Self self, node_id to) {
   if (found->second.empty()) leaving.erase(found);
 }
 
-/// Asks a node on this machine, once, whether it reads large tensors out of this process's memory. Until the node has answered,
-/// tensors leave in pieces. Pre: the node is up.
+/// Asks a node on this machine, once, for a mark: whether it can read large tensors out of this process's memory. Until the
+/// node has answered, tensors leave in pieces. Pre: the node is up.
 template <class Self>
 void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;
@@ -98,7 +99,7 @@ void ask_for_mark(Self self, node_id to) {
     [self, to, id](const caf::error&) { self->state.asked.answered(to, id); });
 }
 
-/// Sends the large tensors of a message, then calls `send`. Pre: goes_ahead.
+/// Sends the large tensors of a message, then calls `send`. Pre: goes_ahead().
 template <class Self>
 void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead,
           outgoing_pieces::send_message send) {
@@ -108,7 +109,7 @@ void ship(Self self, node_id to, const std::vector<at::Tensor>& tensors, sent_ah
   send_pieces(self, to);
 }
 
-/// Drops pieces whose message does not leave any more (GW-7).
+/// Makes the receiver drop the pieces of a message that will not leave (GW-7).
 inline void call_off(services::node_services& here, node_id to, const sent_ahead& ahead) {
   const auto gateway = here.directory().gateway(to);
   if (!gateway) return;

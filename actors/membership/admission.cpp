@@ -18,14 +18,14 @@ using join_ptr = std::shared_ptr<join_task>;
 constexpr nanoseconds retry_pause{100'000'000};
 constexpr nanoseconds shortest_greeting{1'000'000'000};
 constexpr nanoseconds longest_meeting{10'000'000'000};
-constexpr nanoseconds mesh_patience{300'000'000};  // of nodes that another one has just named as up
+constexpr nanoseconds mesh_patience{300'000'000};  // for nodes that another node has just named as up
 
 // One node that a join has to reach.
 struct target {
   join_ptr task;
   std::string host;
   std::uint16_t port;
-  bool first;  // the node that was asked for; the others are those it knows
+  bool first;  // whether it is the node that the user named; the others are nodes that this one knows
   std::int64_t begun_ns;
   std::int64_t until_ns;
 
@@ -33,7 +33,7 @@ struct target {
 };
 using target_ptr = std::shared_ptr<target>;
 
-// What befell a connection or a greeting, in words; what a node itself says passes unchanged.
+// The error text for a connection or greeting that failed. An error that the other node sent is returned unchanged.
 caf::error explain(const target& to, const char* missing, std::int64_t now_ns, const caf::error& from) {
   const auto waited = milliseconds_text(now_ns - to.begun_ns);
   if (from.category() == caf::error(errc::refused).category()) return from;
@@ -60,7 +60,8 @@ void finish(Self self, const join_ptr& task) {
     task->promise.deliver(task->first);
 }
 
-// One node of a join has answered or failed. Those a welcome named may fail (they may have just died), but no refusal passes.
+// One node of a join has answered or failed. A node that a welcome named may fail, as it may have just died, but if it refuses
+// this node the join fails.
 template <class Self>
 void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
   if (problem && !task->failure && (first || problem == errc::refused)) task->failure = std::move(problem);
@@ -70,7 +71,7 @@ void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
 template <class Self>
 void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first);
 
-// Greets those that another node knows and this one does not.
+// Greets the nodes that another node knows and this node does not know.
 template <class Self>
 void meet(Self self, const join_ptr& task, const std::vector<member>& others) {
   auto& table = self->state.table;
@@ -89,7 +90,7 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
   }
   auto who = answer.self;
   if (who.host.empty() || who.host == "0.0.0.0" || who.host == "::")
-    who.host = to.host;  // it listens on every interface: this one reached it
+    who.host = to.host;  // a node that listens on every interface: this address reached it
   if (st.table.find(who.id) == nullptr) {
     auto objection = st.table.objection(who);
     if (objection.empty())
@@ -111,9 +112,9 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
 template <class Self>
 void try_to_reach(Self self, const target_ptr& to);
 
-// Tries again for a while what may yet come right: nobody listens, a handshake was cut, the gateway knows nobody yet. A
-// greeting that is not answered is repeated until the deadline: where two nodes dial each other at one moment, CAF drops one
-// of their connections, and with bad luck what was sent through it.
+// Tries again for a while if the problem may pass: no program listens, a handshake was cut, or the gateway does not know its
+// node yet. An unanswered greeting is repeated until the deadline: if two nodes dial each other at the same moment CAF drops
+// one of the connections, and messages on it may be lost.
 template <class Self>
 void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
   const auto& options = self->state.options;
@@ -158,13 +159,14 @@ void try_to_reach(Self self, const target_ptr& to) {
 template <class Self>
 void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first) {
   const auto now = self->state.options.clock();
-  // The others get half of the time that is left, so that one which can't be reached does not fail the join (ME-3).
+  // Other nodes get half of the time that is left. So a node that can't be reached does not make the join miss its deadline
+  // (ME-3).
   const auto until = first ? task->deadline_ns : now + (task->deadline_ns - now) / 2;
   ++task->open;
   try_to_reach(self, std::make_shared<target>(target{task, host, port, first, now, until}));
 }
 
-// Who greets may have come from a cluster of its own: those in it learn of this node, and this one of them.
+// The node that greets may belong to another cluster. Then this node greets the other nodes of that cluster.
 template <class Self>
 void meet_friends(Self self, const hello& from) {
   if (from.members.empty()) return;
@@ -172,7 +174,7 @@ void meet_friends(Self self, const hello& from) {
   task->deadline_ns = self->state.options.clock() + longest_meeting.count();
   task->met.insert(from.id);
   self->state.joins.insert(task);
-  ++task->open;  // until all are dialled
+  ++task->open;  // keeps the task open until all nodes are dialled
   meet(self, task, from.members);
   settle(self, task, false, {});
 }
@@ -213,7 +215,7 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
     meet_friends(self, from);
     return;
   }
-  // ME-4 protects living nodes: ask the one that holds the name.
+  // Only a living node keeps its name (ME-4): asks the holder of the name for a sign of life.
   const auto held_by = rival->who;
   self->request(caf::actor_cast<caf::actor>(rival->gateway), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
     .then(

@@ -6,11 +6,11 @@
 
 #include <troupe/actors/membership/membership_state.hpp>
 
-/// How nodes get to know each other: the two sides of `hello`. Parts of the membership actor, for any host.
+/// How nodes get to know each other: greet() answers a `hello`, join() sends it. Parts of the membership actor, for any host.
 namespace troupe::membership {
 
-/// Answers a greeting: admits the node that greets, or refuses it with a reason. A name that is in use is taken from its holder only if
-/// the holder does not answer (ME-4).
+/// Answers a greeting: admits the node that greets, or refuses it with a reason. A node may take the name of another node only
+/// if that node does not answer (ME-4).
 template <class Self>
 void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
 

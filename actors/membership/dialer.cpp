@@ -34,7 +34,8 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds longest_wait{20};
 
-/// A connection that is opened only to see who is there. Never blocks but for the look-up of a name.
+/// A connection that is opened only to see what program listens at an address. Blocks only in the look-up of a host name, and
+/// in wait().
 class probe {
  public:
   enum class verdict { undecided, node, stranger, nobody };
@@ -45,7 +46,7 @@ class probe {
     try_next();
   }
 
-  /// Why nobody was reached.
+  /// Why no program was reached.
   caf::error problem() const {
     if (!found_.failed()) return caf::sec::cannot_connect_to_node;
     // A join tries again after a temporary failure of the look-up.
@@ -77,7 +78,7 @@ class probe {
     return !socket_ ? verdict::nobody : verdict::undecided;
   }
 
-  // A node speaks first: its handshake begins with the kind of message (0) and two bytes of padding.
+  // A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding.
   verdict hear() {
     std::array<char, 3> first{};
     const auto size = recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
@@ -92,7 +93,7 @@ class probe {
   bool connected_ = false;
 };
 
-/// An address that is dialled, by a thread of its own.
+/// An address that is dialled. Each has a thread of its own.
 struct dialled {
   caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // the dialer's
   std::string host;
@@ -116,7 +117,7 @@ namespace {
 
 using dialer_host = dialer_actor::extend<caf::reacts_to<dialled_ptr>>;
 
-/// Looks for a while. True if it is decided: there is a node, or a problem.
+/// Waits for a short time. True if the attempt is over: a node answered, or there is a problem.
 bool look(dialled& to) {
   if (!std::exchange(to.begun, true)) to.line.dial(to.host, to.port);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(to.deadline - steady::now());
@@ -139,7 +140,7 @@ bool look(dialled& to) {
   return true;
 }
 
-/// On the thread of the call. Between two looks it may be told to exit.
+/// A step of an attempt, on the thread of the attempt. Between two steps the thread may be told to exit.
 void step(dialled_ptr& to, const caf::actor& self, const dialer_host& dialer) {
   bool decided = true;
   try {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t furthest_ns = 1'000'000'000'000'000'000;  // 31 years: no clock is ahead by more
 
-/// a - b; nothing where that is more than clocks differ.
+/// a - b; empty if the difference is larger than clocks differ.
 std::optional<std::int64_t> difference(std::int64_t a, std::int64_t b) noexcept {
   std::int64_t result = 0;
   if (__builtin_sub_overflow(a, b, &result) || result > furthest_ns || result < -furthest_ns) return std::nullopt;

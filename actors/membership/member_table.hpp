@@ -14,12 +14,12 @@
 
 namespace troupe::membership {
 
-/// How far a peer's steady clock is ahead of ours, from the heartbeat that was answered fastest. The error bound of an old sample grows
-/// a little with each new sample, so that drifting clocks are followed.
+/// How far the steady clock of a peer is ahead of this node's, by the heartbeat with the shortest round trip. The error bound
+/// of that heartbeat grows a little with each later one, so the estimate follows clocks that drift.
 class clock_estimate {
  public:
-  /// One heartbeat: sent and received on our clock, answered on the peer's; nanoseconds. A heartbeat with impossible times
-  /// does not count: a peer may send any.
+  /// Takes in a heartbeat: sent and received by this node's clock, answered by the peer's clock, in nanoseconds. A heartbeat
+  /// with impossible times is ignored: a peer may send any numbers.
   void add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept;
   bool known() const noexcept { return known_; }
   std::int64_t offset_ns() const noexcept { return offset_ns_; }
@@ -34,18 +34,18 @@ class clock_estimate {
 struct known_peer {
   member who;
   caf::strong_actor_ptr gateway;
-  std::int64_t seen_ns = 0;  // when it last answered, our clock
+  std::int64_t seen_ns = 0;  // when the peer answered last, by the clock of this node
   int missed = 0;            // heartbeats in a row without an answer
-  bool answered = true;      // the last heartbeat
+  bool answered = true;      // whether the peer has answered the last heartbeat
   clock_estimate clock;
 };
 
-/// Which nodes are up and which have gone. Decides who may join; sends nothing and asks no clock.
+/// Which nodes are up and which have gone. Decides which nodes may join. Sends no message and reads no clock.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
-  /// The most heartbeats in a row that a peer may leave unanswered while other bytes come from it: a minute with the usual heartbeat. By
-  /// then calls that wait for its answers have ended too.
+  /// A peer that leaves this many heartbeats in a row unanswered is down, even if other bytes come from it: after a minute by
+  /// default. By then calls that wait for its answers have ended too.
   static constexpr int most_misses = 240;
 
   explicit member_table(member self = {}) : self_(std::move(self)) {}
@@ -53,11 +53,11 @@ class member_table {
   const member& self() const noexcept { return self_; }
   void set_port(std::uint16_t port) noexcept { self_.port = port; }
 
-  /// Why this node can't be a peer, whichever nodes are up: no id, no valid name, our own name or id, or a node that has gone. Empty if
-  /// it can.
+  /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, the name or id of this node, or it has
+  /// gone. Empty if it can.
   std::string objection(const member& who) const;
 
-  /// The living peer that holds the name of `who` and is another node; null when the name is free.
+  /// Another peer that is up and has the name of `who`; null if the name is free.
   const known_peer* rival(const member& who) const;
 
   known_peer* find(node_id id);
@@ -67,18 +67,19 @@ class member_table {
 
   known_peer& add(const member& who, caf::strong_actor_ptr gateway, std::int64_t now_ns);
 
-  /// Takes a peer out for good; its id can't come back, its name is free.
+  /// Removes a peer. Its id can't join again; its name is free.
   std::optional<known_peer> remove(node_id id, const std::string& reason);
 
-  /// Why a node has gone, or null.
+  /// Why a node has gone; null if it has not.
   const std::string* gone(node_id id) const;
 
-  /// A heartbeat is due: returns the peers that left three in a row unanswered, and counts this one for the other peers.
+  /// To be called for each heartbeat, before it is sent. Returns the peers that left the last three or more heartbeats
+  /// unanswered.
   std::vector<node_id> beat();
 
-  /// The peers by name.
+  /// The peers, sorted by name.
   std::vector<member> members() const;
-  /// Their names for a text: "a, b", or "none".
+  /// The names of the peers for an error text: "a, b", or "none".
   std::string names() const;
 
  private:

@@ -29,7 +29,7 @@ caf::result<contracts::peer_up> find(Self self, const std::string& name, node_id
     return contracts::peer_up{peer->who, peer->gateway};
   auto promise = self->template make_response_promise<contracts::peer_up>();
   const auto search = st.searches.insert(st.searches.end(), {name, id, 0, promise});
-  // The timer goes when the search does: `search` is good whenever it fires.
+  // The timer is erased with the search, so `search` is valid when the timer fires.
   search->timer = after(self, nanoseconds(std::clamp<std::int64_t>(left_ns, 0, longest_ns)), [=] {
     auto& here = self->state;
     const auto wanted = search->name.empty() ? to_string(search->id) : search->name;
@@ -72,7 +72,7 @@ void beat(Self self) {
   for (const auto id : st.table.beat()) {
     const auto* peer = st.table.find(id);
     const bool mute = peer->missed >= member_table::most_misses;
-    // On a slow network answers may wait behind much else that comes.
+    // On a slow network answers may wait behind many other bytes.
     if (!mute && st.options.has_heard(peer->gateway->node(), 2 * st.options.heartbeat)) continue;
     const auto silence = milliseconds_text(st.options.clock() - peer->seen_ns);
     give_up(self, id, mute ? "no answer to a heartbeat for " + silence : "no sign of life for " + silence);

@@ -23,7 +23,7 @@ inline caf::error stopping_error(const membership_state& st) {
   return make_error(errc::stopping, "node '" + st.table.self().name + "' is stopping");
 }
 
-/// Runs `run` later, in the actor; returns the timer's number.
+/// Runs `run` in the actor after `delay`. Returns the number of the timer.
 template <class Self>
 std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<void()> run) {
   auto& st = self->state;
@@ -33,7 +33,7 @@ std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<voi
   return number;
 }
 
-/// A peer is down: tells the subscribers, once.
+/// Removes a peer that is down, and tells the subscribers. Does nothing if the peer was removed before.
 template <class Self>
 void declare_down(Self self, node_id id, const std::string& reason) {
   auto& st = self->state;
@@ -46,21 +46,22 @@ void declare_down(Self self, node_id id, const std::string& reason) {
   for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_down{peer->who, reason});
 }
 
-/// Takes a peer down that does not answer, and cuts its connection. The messages that waited there are dropped.
+/// Cuts the connection to a peer that does not answer, and declares the peer down. Messages that wait to leave for the peer are
+/// dropped.
 template <class Self>
 void give_up(Self self, node_id id, const std::string& reason) {
   if (const auto* peer = self->state.table.find(id)) cut_connection(self->system(), peer->gateway->node());
   declare_down(self, id, reason);
 }
 
-/// Asks the peer for a sign of life.
+/// Sends a heartbeat to the peer and takes in its answer.
 template <class Self>
 void send_heartbeat(Self self, node_id to) {
   auto& st = self->state;
   const auto* peer = st.table.find(to);
   if (peer == nullptr) return;
   const auto gateway = caf::actor_cast<caf::actor>(peer->gateway);
-  // From a peer whose answers are late any answer counts.
+  // If the answers of a peer are late, an old answer counts too: patience is longer then.
   const bool late = peer->missed >= member_table::allowed_misses;
   const auto patience = st.options.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = st.options.clock();
@@ -74,13 +75,13 @@ void send_heartbeat(Self self, node_id to) {
         known->clock.add(sent_ns, seen.answered_ns, known->seen_ns);
       },
       [=](const caf::error& problem) {
-        // beat() counts silence; but a peer that says that we are gone will not talk to us again.
+        // beat() counts missing answers. But a peer that holds this node for gone will never answer again.
         if (problem == errc::refused)
           declare_down(self, to, std::string("it no longer knows this node: ") + to_exception(problem).what());
       });
 }
 
-/// A peer is up: tells the subscribers and the requests that searched for it.
+/// Adds a peer that is up. Tells the subscribers, and answers the requests that searched for the peer.
 template <class Self>
 void admit(Self self, const member& who, const caf::strong_actor_ptr& gateway) {
   auto& st = self->state;
@@ -103,7 +104,8 @@ void admit(Self self, const member& who, const caf::strong_actor_ptr& gateway) {
   send_heartbeat(self, who.id);
 }
 
-/// The living peer that holds the name of `who`. A peer at the same address has been replaced by `who`, and is taken down.
+/// Another living peer with the name of `who`; null if there is none. If that peer had the address of `who`, then `who` is its
+/// restarted node: the old peer is declared down.
 template <class Self>
 const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;

@@ -24,30 +24,30 @@
 namespace troupe::membership {
 
 struct membership_options {
-  member self;                    // name, id and the host that others reach it at; the port too if `gateway` is set
-  caf::strong_actor_ptr gateway;  // the node's `gateway` actor; null: greetings and joins wait until (listen, gateway, port)
-  caf::actor connector;           // answers (connect, host, port, deadline in ns) as a dialer does; null: a dialer of its own
+  member self;                    // name, id and host of this node; the port too if `gateway` is set
+  caf::strong_actor_ptr gateway;  // `gateway` actor; null: greetings and joins wait for (listen, gateway, port)
+  caf::actor connector;           // answers (connect, host, port, deadline in ns) like a dialer; null: spawns a dialer
   std::chrono::nanoseconds heartbeat{250'000'000};
-  std::chrono::nanoseconds patience{5'000'000'000};  // how long a join tries a port again where nobody listens yet
+  std::chrono::nanoseconds patience{5'000'000'000};  // how long a join retries an address where no program listens yet
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
-  std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: that of node_connection.hpp
+  std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
   logging::node_log log;
 };
 
-/// One join under way: the first node and, after its welcome, everyone it knows.
+/// A join that runs: it greets the first node, then all nodes that the first node knows.
 struct join_task {
   caf::typed_response_promise<member> promise;
   std::int64_t deadline_ns = 0;
   member first;
   std::set<node_id> met;
-  std::size_t open = 0;  // nodes that have not answered
+  std::size_t open = 0;  // number of nodes that have not answered
   caf::error failure;
 };
 
 struct membership_state {
   struct search {
     std::string name;
-    node_id id;  // where no name is given
+    node_id id;  // used if `name` is empty
     std::uint64_t timer = 0;
     caf::typed_response_promise<contracts::peer_up> promise;
   };

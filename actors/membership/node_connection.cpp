@@ -18,7 +18,8 @@ namespace troupe::membership {
 
 namespace {
 
-/// The number of a connection's handle is that of its socket, which lives as long as CAF's broker knows the connection.
+/// The socket of the connection to `other`. The id of CAF's connection handle is the number of the socket. The socket lives as
+/// long as CAF's broker knows the connection.
 std::optional<int> socket_to(caf::actor_system& system, const caf::node_id& other) {
   if (!system.has_middleman()) return std::nullopt;
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
@@ -29,7 +30,7 @@ std::optional<int> socket_to(caf::actor_system& system, const caf::node_id& othe
 
 }  // namespace
 
-/// CAF's broker would first send all that waits.
+// Shuts down the socket itself: CAF's broker would first send all bytes that wait.
 void cut_connection(caf::actor_system& system, const caf::node_id& to) {
   if (const auto socket = socket_to(system, to)) ::shutdown(*socket, SHUT_RDWR);
 }

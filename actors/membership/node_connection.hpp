@@ -5,17 +5,17 @@
 
 #include <caf/fwd.hpp>
 
-/// The TCP connection to another actor system, if there is one. Only actors in the network thread may call these, or
-/// anybody where the system has no network.
+/// Functions for the TCP connection to another actor system. Only actors in the network thread may call them. On a system
+/// without a network any thread may; they do nothing.
 namespace troupe::membership {
 
-/// Ends the connection, and drops all bytes that wait to leave: both ends see the end.
+/// Ends the connection, if there is one. Bytes that wait to leave are dropped. Both ends see the end.
 void cut_connection(caf::actor_system& system, const caf::node_id& to);
 
-/// "TCP" or "shared memory"; "no network" if the system has no connection to the other one.
+/// What the connection sends by: "TCP" or "shared memory"; "no network" if there is no connection.
 const char* transport_to(caf::actor_system& system, const caf::node_id& other);
 
-/// Whether bytes came within that time. Bytes that come by shared memory do not count.
+/// Whether bytes came on the connection within the time `lately`. Bytes that come by shared memory do not count.
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately);
 
 }  // namespace troupe::membership

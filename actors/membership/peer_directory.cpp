@@ -23,7 +23,7 @@ std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
 
 void peer_directory::add(const member& who, caf::strong_actor_ptr gateway) {
   std::lock_guard lock(mutex_);
-  if (down_.contains(who.id)) return;  // old news
+  if (down_.contains(who.id)) return;  // news from before the node went down
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
   up_[who.id] = entry{who, std::move(gateway)};

@@ -17,9 +17,8 @@
 
 namespace troupe::membership {
 
-/// Which nodes are up, their addresses, and the traffic between them and this node. The node's `gateway` actor writes it as news arrives;
-/// every thread may read it.
-///   PD-1  a node is in it from its peer_up to its peer_down and never again; this node is always in it.
+/// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
+///   PD-1  the directory lists a peer from peer_up to peer_down, and then never again. This node is always listed.
 ///   PD-2  the traffic with the last 64 nodes that went down is still known.
 class peer_directory {
  public:
@@ -32,16 +31,16 @@ class peer_directory {
   void remove(node_id id);
   void clear();
 
-  /// The node's gateway; null if it is not up.
+  /// The gateway of the node; null if the node is not up.
   caf::strong_actor_ptr gateway(node_id id) const;
   caf::strong_actor_ptr gateway(const std::string& name) const;
-  /// The node with this name that is up; empty if there is none.
+  /// The id of the node that is up and has this name; empty if there is none.
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.
   std::string host(node_id id) const;
   /// Whether the node was up and is not any more.
   bool is_down(node_id id) const;
-  /// The node's name, also after the node went down; its number if it was never up.
+  /// The name of the node, also after the node went down. The id as a text if the node was never up.
   std::string name(node_id id) const;
   std::vector<member> members() const;
 
@@ -53,17 +52,18 @@ class peer_directory {
   /// Counts elements that were read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
 
-  /// Sorted by name, nodes that are up first; without `self`.
+  /// The traffic with each peer, without node `self`: first the nodes that are up, then those that went down, each sorted by
+  /// name.
   std::vector<peer_status> traffic(node_id self) const;
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<node_id, entry> up_;
-  std::unordered_map<std::string, node_id> ids_;  // of those that are up
+  std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, std::string> names_;
   mutable std::unordered_map<node_id, peer_status> traffic_;
   std::unordered_set<node_id> down_;
-  std::deque<node_id> last_down_;  // in traffic_
+  std::deque<node_id> last_down_;  // the nodes that went down last: traffic_ still has them
 };
 
 }  // namespace troupe::membership

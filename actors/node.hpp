@@ -55,8 +55,8 @@ class peer {
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
 
-  /// The actor that the peer published under this name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`. Blocks;
-  /// throws troupe::error (unknown_function, peer_down ...).
+  /// The actor that the peer published under this name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`.
+  /// Blocks; throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
   /// What the peer does now and has done so far. The peer answers also while all its workers compute. Blocks; throws

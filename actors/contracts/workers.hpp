@@ -29,8 +29,8 @@ using cpu_continuation_actor = caf::typed_actor<
   caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with the sums of both
   caf::reacts_to<garbage_ptr>>;
 
-/// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and attaches the
-/// result.
+/// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and
+/// attaches the result.
 ///   CW-1  every call is returned to its owner, with a result or a failure that names node and function. If elements of the
 ///         result are late, the call is returned when they have come; the worker is free before that.
 ///   CW-2  the worker tells `gateway` before the call blocks on a future and after that.

@@ -9,7 +9,8 @@
 
 namespace troupe::objects {
 
-/// The TorchScript module that create_script sent as bytes, a uint8 tensor of one dimension. Throws troupe::error (misuse) for what is no TorchScript module.
+/// The TorchScript module that create_script sent as bytes, a uint8 tensor of one dimension. Throws troupe::error (misuse) for
+/// what is no TorchScript module.
 std::shared_ptr<module> load_script(const at::Tensor& bytes);
 
 }  // namespace troupe::objects

@@ -30,14 +30,14 @@ void check_learning_rate(double rate);
 ///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
 ///   LO-2  `.grad` of the parameters and the gradients given are after a step what they were before.
 ///   LO-3  a parameter without a gradient, and the optimizer's state for it, stay as they are.
-///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole: parameters, state, options, buffers
-///         and the state of libtorch's default generator of random numbers.
+///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole: parameters, state, options,
+///         buffers and the state of libtorch's default generator of random numbers.
 ///   LO-5  gathered gradients count for one step, which drops them, also when it throws; their sums are in the order of
 ///         gather().
 class local_optimizer {
  public:
-  /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. A parameter that is listed twice is stepped once.
-  /// A checkpoint also has the modules' buffers, named in the same way, then `local_buffers`.
+  /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. A parameter that is listed twice is
+  /// stepped once. A checkpoint also has the modules' buffers, named in the same way, then `local_buffers`.
   local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {},
                   named_tensors local_buffers = {});
   ~local_optimizer();
@@ -64,11 +64,11 @@ class local_optimizer {
   /// Writes parameters, state and the rest of what LO-4 names to `path`.
   support::file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
 
-  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits and every tensor here can be overwritten; throws
-  /// troupe::error naming the first that does not.
+  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits and every tensor here can be overwritten;
+  /// throws troupe::error naming the first that does not.
   void stage(const std::string& path, const support::file_digest& digest, const std::string& save_id);
-  /// Overwrites what LO-4 names with what was staged from that save. Asks the modules for their buffers again: throws and changes
-  /// nothing where a call since stage() put in a buffer that does not fit.
+  /// Overwrites what LO-4 names with what was staged from that save. Asks the modules for their buffers again: throws and
+  /// changes nothing where a call since stage() put in a buffer that does not fit.
   void apply(const std::string& save_id);
   void discard() noexcept;
 

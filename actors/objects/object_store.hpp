@@ -51,8 +51,8 @@ class node_tether {
 
 /// Modules and optimizers that live on a node, each on behalf of its owners, and the module types it can make. Safe to use from
 /// any thread.
-///   OS-1  an object is found from add until its last owner has dropped it and no loan is open. A caller that has found the object may
-///         go on using it afterwards.
+///   OS-1  an object is found from add until its last owner has dropped it and no loan is open. A caller that has found the
+///         object may go on using it afterwards.
 ///   OS-2  no id is given twice, also not by two runs of a node.
 ///   OS-3  user code (a maker, a destructor) runs without the store's lock.
 ///   OS-4  a loan is taken once, by the node that it is for, and ends with either of its two nodes.

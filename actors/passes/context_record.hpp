@@ -16,12 +16,12 @@
 
 namespace troupe::passes {
 
-/// What a node knows of a context: the sends, the nodes that joined the context by calls from this node, and the passes. Any thread
-/// may use it. The states of a pass are drawn in docs/design.md.
+/// What a node knows of a context: the sends, the nodes that joined the context by calls from this node, and the passes. Any
+/// thread may use it. The states of a pass are drawn in docs/design.md.
 ///   CR-1  at most one pass that was started on this node runs at a time.
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
-///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the gradients of
-///         the pass are gathered, the pass has failed, or the context is released.
+///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
+///         gradients of the pass are gathered, the pass has failed, or the context is released.
 class context_record {
  public:
   /// `counts`: the record counts itself there until its release, and the passes that this node starts.
@@ -55,8 +55,8 @@ class context_record {
     std::set<node_id> peers;
     std::vector<engine::recording> recordings;
   };
-  /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier passes are
-  /// not gathered yet.
+  /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier
+  /// passes are not gathered yet.
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Empty unless the pass is newer than all others.
   std::optional<start> follow(pass_number number);

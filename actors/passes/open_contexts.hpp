@@ -27,8 +27,8 @@ struct open_context {
   contracts::context_actor actor;
 };
 
-/// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with calls. Any
-/// thread may use it.
+/// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with
+/// calls. Any thread may use it.
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.

@@ -13,9 +13,9 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Starts a pass on the calling thread. The first burst has run when start_pass() returns, so no other thread has to wake before the
-/// first gradients leave. The context actor starts the pass instead if gradients of earlier passes have to be gathered
-/// first, or if this thread runs a continuation of a future. Every error goes to `job.result`.
+/// Starts a pass on the calling thread. The first burst has run when start_pass() returns, so no other thread has to wake
+/// before the first gradients leave. The context actor starts the pass instead if gradients of earlier passes have to be
+/// gathered first, or if this thread runs a continuation of a future. Every error goes to `job.result`.
 void start_pass(services::node_services& here, const contracts::context_record_ptr& record,
                 const contracts::context_actor& owner, const contracts::backward_job_ptr& job);
 

@@ -9,8 +9,8 @@
 namespace troupe::support {
 
 /// Counts of what a node does and has done. Any thread counts.
-///   AC-1  the counts of running work (contexts, passes_running, pass_parts, calls_waiting, calls_running) are zero again once the
-///         work is over, however it ended.
+///   AC-1  the counts of running work (contexts, passes_running, pass_parts, calls_waiting, calls_running) are zero again once
+///         the work is over, however it ended.
 struct activity {
   using count = std::atomic<std::uint64_t>;
 

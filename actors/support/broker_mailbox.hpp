@@ -11,10 +11,9 @@
 
 namespace troupe::support {
 
-/// Every behaviour that may run as a broker calls this first. When the actor ends, its mailbox closes, the messages in it are dropped,
-/// and senders that wait for an answer are told at once.
-/// CAF 0.17 does so for all actors except brokers. A message that stays in a mailbox keeps its sender alive; the thread of a detached
-/// sender then keeps the actor system from ending.
+/// Every behaviour that may run as a broker calls this first. When the actor ends, its mailbox closes, the messages in it are
+/// dropped, and senders that wait for an answer are told at once. CAF 0.17 does so for all actors except brokers. A message
+/// that stays in a mailbox keeps its sender alive; the thread of a detached sender then keeps the actor system from ending.
 template <class Self>
 void close_mailbox_at_exit(Self self) {
   self->attach_functor([self](const caf::error& reason) {
@@ -27,8 +26,8 @@ void close_mailbox_at_exit(Self self) {
   });
 }
 
-/// Closes the mailbox of CAF's own broker in the same way: this broker may end while a request for a connection waits. To be called
-/// before anything runs on the system, which must have a middleman.
+/// Closes the mailbox of CAF's own broker in the same way: this broker may end while a request for a connection waits. To be
+/// called before anything runs on the system, which must have a middleman.
 inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));

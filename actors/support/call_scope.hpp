@@ -11,8 +11,8 @@
 
 namespace troupe::support {
 
-/// What the calling thread works on: the context that its calls join, and the place of that work in the context's program. A thread
-/// has one current scope; the end of a nested scope restores the outer one.
+/// What the calling thread works on: the context that its calls join, and the place of that work in the context's program. A
+/// thread has one current scope; the end of a nested scope restores the outer one.
 class call_scope {
  public:
   /// `calls`: in anomaly mode, the calls that led here, as text.

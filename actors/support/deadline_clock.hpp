@@ -12,8 +12,9 @@
 
 namespace troupe::support {
 
-/// Alarms for deadlines. Nearly all alarms are cancelled long before their time. Setting and cancelling an alarm wakes no other thread
-/// and leaves nothing in memory. (CAF's clock keeps a timer until its time has come: its memory grows with rate times deadline.)
+/// Alarms for deadlines. Nearly all alarms are cancelled long before their time. Setting and cancelling an alarm wakes no other
+/// thread and leaves nothing in memory. (CAF's clock keeps a timer until its time has come: its memory grows with rate times
+/// deadline.)
 ///   DC-1  an alarm rings once, never before its time, unless it was cancelled before.
 ///   DC-2  an alarm that rang or was cancelled holds no memory.
 ///   DC-3  alarms ring on a thread of the clock's own; their functions must be short and must not throw.
@@ -28,7 +29,8 @@ class deadline_clock {
   deadline_clock(const deadline_clock&) = delete;
   deadline_clock& operator=(const deadline_clock&) = delete;
 
-  /// Starts the clock's thread, which otherwise starts with the first alarm. Throws std::system_error if the system gives no thread.
+  /// Starts the clock's thread, which otherwise starts with the first alarm. Throws std::system_error if the system gives no
+  /// thread.
   void start();
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
   /// Cancels the alarm. No effect if it rang already, or rings right now.

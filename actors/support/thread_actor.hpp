@@ -16,11 +16,11 @@
 namespace troupe::support {
 
 /// An actor with a thread of its own, which handles one message after another until it is told to exit.
-///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor before
-///         it asks for the thread: at its end the system would wait for that actor for ever.)
+///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor
+///         before it asks for the thread: at its end the system would wait for that actor for ever.)
 ///   TA-2  the destructor of the actor system waits until the thread has ended.
-/// `make_handlers(self)` gives a tuple of handlers, on that thread. A handler may return the answer to its message, and must not throw.
-/// The thread's name has at most 15 characters.
+/// `make_handlers(self)` gives a tuple of handlers, on that thread. A handler may return the answer to its message, and must
+/// not throw. The thread's name has at most 15 characters.
 template <class MakeHandlers>
 caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
   auto mailbox = std::make_unique<caf::scoped_actor>(system);

@@ -25,8 +25,8 @@ class span_collector {
 };
 using span_collector_ptr = std::shared_ptr<span_collector>;
 
-/// While a log lives, it collects what its thread runs: libtorch's operators and autograd functions, and the spans of calls that the
-/// thread makes. A thread has one current log; the end of a nested log restores the outer one.
+/// While a log lives, it collects what its thread runs: libtorch's operators and autograd functions, and the spans of calls
+/// that the thread makes. A thread has one current log; the end of a nested log restores the outer one.
 ///   OL-1  with no collector it costs nothing, and hides the outer one.
 class operator_log {
  public:

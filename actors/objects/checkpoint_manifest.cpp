@@ -36,7 +36,7 @@ bool is_hex16(const std::string& text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-/// The save that a file name of a part (finished or not) speaks of, or nothing.
+/// The save in the file name of a part, finished or not; empty for any other file name.
 std::string save_of(std::string name) {
   if (name.ends_with(".part")) name.resize(name.size() - 5);
   if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.') return {};
@@ -51,7 +51,7 @@ void remove_where(const std::string& folder, const std::function<bool(const std:
     for (const auto& one : fs::directory_iterator(folder, ignored))
       if (auto save = save_of(one.path().filename().string()); !save.empty() && unwanted(save)) found.push_back(one.path());
   } catch (const std::exception&) {
-    // What is left now goes with the next save.
+    // The next save removes the files that are left.
   }
   for (const auto& path : found) fs::remove(path, ignored);
 }
@@ -112,7 +112,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
   if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
   for (const auto& part : from.parts()) {
     part_entry entry{part.node(), part.file(), {part.bytes(), 0}};
-    // A part lies in the folder; the manifest can't lead elsewhere.
+    // Parts lie in the folder itself: a manifest must not name a file outside it.
     if (entry.file != part_file_name(entry.node, to.save))
       damaged(path, "the part of node '" + entry.node + "' is called '" + entry.file + "', expected '" +
                       part_file_name(entry.node, to.save) + "'");

@@ -11,7 +11,7 @@
 #include <troupe/messages/errors.hpp>
 
 // A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not
-// seen the parameter) and `slots` (a list of slots for each parameter; an empty tensor stands for one it does not keep);
+// stepped the parameter yet) and `slots` (a list for each parameter; an empty tensor: the optimizer does not keep this slot);
 // `buffer_names` and `buffers`; `random` (empty: not known). Parts of version 1 end before `buffer_names`.
 namespace troupe::objects {
 
@@ -36,7 +36,7 @@ double to_number(const attribute& from) {
   return std::get<double>(from.value);
 }
 
-/// On the CPU, without what else its storage holds.
+/// The tensor as it is written: on the CPU, with a storage that holds its elements only.
 at::Tensor to_write(const at::Tensor& from) {
   auto to = from.detach().cpu();
   return !to.has_storage() || to.storage().nbytes() == to.nbytes() ? to : to.clone();
@@ -137,7 +137,7 @@ support::file_digest write_part(const std::string& path, const checkpoint_part& 
   try {
     to.save_to([&file](const void* data, std::size_t size) {
       file.write(data, size);
-      return size;  // a failure waits for commit(): libtorch's writer does not take exceptions here
+      return size;  // commit() reports a failure: libtorch's writer does not allow exceptions here
     });
   } catch (const c10::Error& failed) {
     throw error(errc::function_failed, "can't write '" + path + "': " + failed.what_without_backtrace());

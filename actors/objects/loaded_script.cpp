@@ -30,7 +30,7 @@ call_reply reply_of(const std::string& method, const c10::IValue& result) {
                               ", expected a tensor, a tuple or list of tensors, or nothing");
 }
 
-/// A TorchScript module as its peers use it.
+/// A TorchScript module that peers can use through a remote_module.
 class script_module : public module {
  public:
   explicit script_module(torch::jit::Module script) : script_(std::move(script)) {}

@@ -9,8 +9,8 @@
 
 namespace troupe::objects {
 
-/// The TorchScript module that create_script sent as bytes, a uint8 tensor of one dimension. Throws troupe::error (misuse) for
-/// what is no TorchScript module.
+/// Loads the TorchScript module that create_script sent as bytes, a uint8 tensor of one dimension. Throws troupe::error
+/// (misuse) for any other tensor, and for bytes that libtorch can't load.
 std::shared_ptr<module> load_script(const at::Tensor& bytes);
 
 }  // namespace troupe::objects

@@ -21,7 +21,7 @@ namespace troupe::objects {
 
 namespace {
 
-/// Lends the parameters' `.grad` to libtorch's optimizer and gives it back.
+/// Empties `.grad` of the parameters for libtorch's optimizer; the destructor restores it.
 class lent_gradients {
  public:
   explicit lent_gradients(named_tensors& parameters) : parameters_(parameters) {
@@ -39,7 +39,7 @@ class lent_gradients {
   std::vector<at::Tensor> before_;
 };
 
-/// In double whatever the dtype: a zero-dim tensor on the gradient's device.
+/// The sum of squares in double, as a tensor without dimensions on the device of the gradient.
 at::Tensor sum_of_squares(const at::Tensor& gradient) {
   auto values = gradient.detach();
   if (values.is_sparse()) values = values.coalesce().values();
@@ -53,15 +53,15 @@ std::string describe(const at::Tensor& tensor) {
   return text.str();
 }
 
-/// Thrown where a part does not fit.
+/// Throws the error for a part that does not fit.
 [[noreturn]] void misfit(const std::string& what) { throw error(errc::function_failed, what); }
 
-/// Tensors of several owners: each once, and no two of one name.
+/// A list of tensors of several owners: each tensor is listed once, and no two tensors have one name.
 class distinct_tensors {
  public:
   explicit distinct_tensors(const char* kind) : kind_(kind) {}
 
-  /// Returns how many of them are new.
+  /// Adds tensors. Returns how many of them are new.
   std::size_t add(const std::string& prefix, const named_tensors& from) {
     const auto before = all_.size();
     for (const auto& [name, tensor] : from) {
@@ -89,8 +89,8 @@ void check_leaves(const std::string& prefix, const named_tensors& parameters) {
                                   (parameter.defined() ? "not a leaf; give the module's own tensor" : "undefined"));
 }
 
-/// Refuses tensors of a checkpoint that are not, one by one, of the name, shape and dtype of the model's, and tensors of the
-/// model that can't be overwritten.
+/// Throws unless the checkpoint's tensors have, one by one, the names, shapes and dtypes of the model's tensors, and all
+/// tensors of the model can be overwritten.
 void check_fit(const std::string& kind, const named_tensors& there, const named_tensors& here) {
   const auto common = std::min(there.size(), here.size());
   for (std::size_t i = 0; i < common; ++i) {
@@ -121,7 +121,7 @@ local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector
   for (std::size_t i = 0; i < modules_.size(); ++i) add(prefix_of(i), modules_[i]->parameters());
   add("", local);
   parameters_ = distinct.take();
-  buffers();  // which refuses two of one name now, not when there is a run to save
+  buffers();  // refuses two buffers of one name now, and not at the first save
 
   std::vector<at::Tensor> tensors;
   for (const auto& [name, parameter] : parameters_) tensors.push_back(parameter);
@@ -133,7 +133,7 @@ local_optimizer::~local_optimizer() = default;
 named_tensors local_optimizer::buffers() const {
   distinct_tensors distinct("buffer");
   const auto add = [&](const std::string& prefix, named_tensors from) {
-    std::erase_if(from, [](const auto& each) { return !each.second.defined(); });  // registered and not used
+    std::erase_if(from, [](const auto& each) { return !each.second.defined(); });  // registered without a value
     distinct.add(prefix, from);
   };
   for (std::size_t i = 0; i < modules_.size(); ++i) add(prefix_of(i), modules_[i]->buffers());
@@ -159,7 +159,7 @@ squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients)
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     if (auto gradient = gradients.find(parameters_[i].second); gradient.defined())
       sums.emplace_back(i, sum_of_squares(gradient));
-  // Read only now, so that a device computes all of them before anyone waits.
+  // item() waits for a device. So it is called when the device has all sums to compute, not after each.
   for (const auto& [i, sum] : sums) {
     result.sums[i] = sum.item<double>();
     if (!std::isfinite(result.sums[i]) && result.not_finite.empty()) result.not_finite = parameters_[i].first;
@@ -248,7 +248,7 @@ void local_optimizer::check(const checkpoint_part& part, const named_tensors& bu
   check_fit("buffer", part.buffers, buffers);
 }
 
-/// The buffers of now, as a call may have replaced one since stage().
+/// The current buffers, checked again: a call may have replaced one since stage().
 named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
   auto all = buffers();
   try {

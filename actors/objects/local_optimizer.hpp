@@ -17,35 +17,36 @@
 
 namespace troupe::objects {
 
-/// Sums of squares of gradients, one for each parameter, so that their total does not depend on which node holds what.
+/// Sums of squares of gradients, one for each parameter. So the total does not depend on which node holds which parameter.
 struct squared_norms {
-  std::vector<double> sums;  // 0 where a parameter has no gradient
-  std::string not_finite;    // the first parameter whose sum is not, or empty
+  std::vector<double> sums;  // 0 for a parameter without a gradient
+  std::string not_finite;    // name of the first parameter whose sum is not finite, or empty
 };
 
-/// Throws troupe::error (misuse) unless it is a number from 0.
+/// Throws troupe::error (misuse) unless the rate is finite and not negative.
 void check_learning_rate(double rate);
 
-/// A libtorch optimizer over parameters of this process. Safe to use from several threads.
+/// A libtorch optimizer over parameters of this process. Any thread may use it.
 ///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
-///   LO-2  `.grad` of the parameters and the gradients given are after a step what they were before.
-///   LO-3  a parameter without a gradient, and the optimizer's state for it, stay as they are.
-///   LO-4  what stage() refused changed nothing; what it accepted, apply() takes over whole: parameters, state, options,
-///         buffers and the state of libtorch's default generator of random numbers.
-///   LO-5  gathered gradients count for one step, which drops them, also when it throws; their sums are in the order of
+///   LO-2  a step changes neither `.grad` of the parameters nor the gradients that it is given.
+///   LO-3  a step changes no parameter without a gradient, and no state of the optimizer for such a parameter.
+///   LO-4  a part that stage() refuses changes nothing. From a part that stage() accepts, apply() takes all or nothing:
+///         parameters, state, options, buffers and the state of libtorch's default generator of random numbers.
+///   LO-5  gathered gradients serve one step, which drops them, also if it throws. Sums are made in the order of the calls of
 ///         gather().
 class local_optimizer {
  public:
-  /// Over the parameters of the modules, called `<index>/<name>`, then `local` ones. A parameter that is listed twice is
-  /// stepped once. A checkpoint also has the modules' buffers, named in the same way, then `local_buffers`.
+  /// Makes an optimizer over the parameters of the modules, with the names `<index>/<name>`, and over `local`. A parameter that
+  /// is listed twice is stepped once. A checkpoint also has the buffers of the modules, named in the same way, and
+  /// `local_buffers`.
   local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {},
                   named_tensors local_buffers = {});
   ~local_optimizer();
 
-  /// The current buffers, as a checkpoint names them.
+  /// The current buffers, with their names in a checkpoint.
   named_tensors buffers() const;
 
-  /// How many parameters each module has, and after those the number of local ones.
+  /// The number of parameters of each module; last the number of local parameters.
   const std::vector<std::size_t>& counts() const noexcept { return counts_; }
 
   squared_norms norms(const engine::gradient_table& gradients) const;
@@ -61,15 +62,16 @@ class local_optimizer {
 
   void set_learning_rate(double rate);
 
-  /// Writes parameters, state and the rest of what LO-4 names to `path`.
+  /// Writes all that LO-4 names to `path`.
   support::file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
 
-  /// Reads a part and keeps it for apply(), if every name, shape and dtype fits and every tensor here can be overwritten;
-  /// throws troupe::error naming the first that does not.
+  /// Reads a part and keeps it for apply(). Throws troupe::error with the name of the first tensor whose name, shape or dtype
+  /// does not fit, or that can't be overwritten in this process.
   void stage(const std::string& path, const support::file_digest& digest, const std::string& save_id);
-  /// Overwrites what LO-4 names with what was staged from that save. Asks the modules for their buffers again: throws and
-  /// changes nothing where a call since stage() put in a buffer that does not fit.
+  /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
+  /// call since stage() may have replaced one. If a buffer does not fit any more, throws and changes nothing.
   void apply(const std::string& save_id);
+  /// Drops the staged part.
   void discard() noexcept;
 
  private:
@@ -80,7 +82,7 @@ class local_optimizer {
 
   mutable std::mutex mutex_;
   const optimizer_kind& kind_;
-  std::vector<std::shared_ptr<module>> modules_;  // keeps what owns the parameters
+  std::vector<std::shared_ptr<module>> modules_;  // own the parameters
   named_tensors parameters_;
   named_tensors local_buffers_;
   std::vector<std::size_t> counts_;

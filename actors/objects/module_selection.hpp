@@ -9,13 +9,13 @@
 
 namespace troupe::objects {
 
-/// The module's parameter of that name; throws troupe::error (misuse) with the names there are.
+/// The parameter of the module with this name; throws troupe::error (misuse) with the names of all parameters if there is none.
 at::Tensor find_parameter(module& of, const std::string& name);
 
-/// A module with some of its parameters alone; calls go to the whole, and the buffers are those of the whole.
+/// Some parameters of a module, as a module. Its calls and buffers are those of the whole module.
 class module_selection : public module {
  public:
-  /// Throws troupe::error (misuse) for a name that the module does not have.
+  /// Throws troupe::error (misuse) if the module has no parameter of such a name.
   module_selection(std::shared_ptr<module> whole, const std::vector<std::string>& names);
 
   call_reply call(const std::string& method, call_arguments& arguments) override { return whole_->call(method, arguments); }

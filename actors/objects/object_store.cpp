@@ -73,7 +73,7 @@ void object_store::refuse(object_id id, const std::string& expected) const {
 }
 
 bool object_store::drop(object_id id, node_id owner) {
-  decltype(objects_)::node_type dropped;  // destroyed after the lock is gone
+  decltype(objects_)::node_type dropped;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) return false;

@@ -26,10 +26,10 @@ class local_optimizer;
 
 using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 
-/// The link from handles on remote objects to their node, as long as the node lives.
+/// The link from the handles of remote objects to the node that holds these handles. It is cut when the node stops.
 class node_tether {
  public:
-  /// Runs `use` with the node, which lives at least that long; does nothing if the node is gone.
+  /// Runs `use` with the node; the node can't stop meanwhile. Does nothing if the node has stopped.
   template <class F>
   void with_node(F&& use) {
     std::lock_guard lock(mutex_);
@@ -49,47 +49,49 @@ class node_tether {
   node* here_ = nullptr;
 };
 
-/// Modules and optimizers that live on a node, each on behalf of its owners, and the module types it can make. Safe to use from
-/// any thread.
-///   OS-1  an object is found from add until its last owner has dropped it and no loan is open. A caller that has found the
-///         object may go on using it afterwards.
-///   OS-2  no id is given twice, also not by two runs of a node.
-///   OS-3  user code (a maker, a destructor) runs without the store's lock.
-///   OS-4  a loan is taken once, by the node that it is for, and ends with either of its two nodes.
-///   OS-5  there is one tether: close() cuts off every handle, also one that was made before open().
+/// The modules and optimizers that live on a node, with their owners (nodes), and the module types of the node. Any thread may
+/// use it.
+///   OS-1  an object is found until all owners have dropped it and no loan of it is open. A caller that has found an object may
+///         use it after that.
+///   OS-2  no id is given to two objects, not even by two runs of a node.
+///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
+///   OS-4  a loan is accepted once, by the node that it is for. It ends when the lender or that node goes down.
+///   OS-5  a store has one tether: close() cuts the link of every handle, even of handles that were made before open().
 class object_store {
  public:
   object_store(node_id here, std::string node_name);
   ~object_store();
 
-  /// Throws troupe::error (misuse) when the name is taken.
+  /// Registers a module type. Throws troupe::error (misuse) if the name is taken.
   void add_module_type(const std::string& type, module_maker make);
-  /// Throws troupe::error (unknown_function) with the types there are, and what the maker throws.
+  /// Makes a module. Throws troupe::error (unknown_function) with the names of all types if there is no such type, and what the
+  /// maker throws.
   std::shared_ptr<module> make_module(const std::string& type, const attributes& values) const;
 
   object_id add(node_id owner, std::shared_ptr<module> object);
   object_id add(node_id owner, std::shared_ptr<local_optimizer> object);
 
-  /// Throws troupe::error (unknown_function) for an object that is not there.
+  /// Finds an object. Throws troupe::error (unknown_function) if it is not in the store.
   std::shared_ptr<module> find_module(object_id id) const;
   std::shared_ptr<local_optimizer> find_optimizer(object_id id) const;
 
-  /// Ends one ownership; returns whether the object was dropped.
+  /// Ends one ownership. Returns whether the object was dropped.
   bool drop(object_id id, node_id owner);
-  /// Ends the ownerships and loans of a node that went down; returns how many objects were dropped.
+  /// Ends all ownerships and loans of a node that went down. Returns how many objects were dropped.
   std::size_t drop_owned_by(node_id owner);
 
-  /// Opens a loan: the object stays for `to`. Returns its ticket; throws troupe::error (unknown_function) for an object that is
-  /// not there.
+  /// Opens a loan: the object stays until `to` accepts it. Returns the ticket of the loan. Throws troupe::error
+  /// (unknown_function) if the object is not in the store.
   std::uint64_t lend(object_id id, node_id from, node_id to);
-  /// Makes the loan an ownership; throws troupe::error (misuse) for a ticket that is not open for `to`.
+  /// Turns a loan into an ownership of `to`. Throws troupe::error (misuse) if `to` has no open loan with this ticket.
   void accept_loan(object_id id, std::uint64_t ticket, node_id to);
   std::size_t size() const;
 
   node_id here() const noexcept { return here_; }
   const std::string& node_name() const noexcept { return node_name_; }
 
-  /// Ties handles to the node; close() (a node that stops calls it first) cuts them off. Later drops of handles do nothing.
+  /// open() links handles to the node; close() cuts the link before the node stops. Handles that are dropped after that do
+  /// nothing.
   void open(node& here);
   void close();
   const std::shared_ptr<node_tether>& tether() const noexcept { return tether_; }
@@ -103,7 +105,7 @@ class object_store {
   };
   struct entry {
     object held;
-    std::vector<node_id> owners;  // a node that owns the object twice is in it twice
+    std::vector<node_id> owners;  // a node that owns the object twice is listed twice
     std::vector<loan> loans;
 
     bool is_free() const noexcept { return owners.empty() && loans.empty(); }

@@ -16,7 +16,7 @@ namespace troupe::objects {
 
 namespace {
 
-/// An option of libtorch's options class O. A flag travels as bool, all others as double.
+/// An option of libtorch's options class O. As an attribute a flag is a bool; any other option is a double.
 template <class O>
 struct option {
   const char* name;
@@ -97,7 +97,7 @@ struct adagrad_state {
   }
 };
 
-/// A number or a flag as the option wants it; throws with what was expected.
+/// The value of an option as a number. Throws with the expected type if the type of the attribute is wrong.
 double checked(const std::string& kind, const char* name, bool flag, const attribute& given) {
   if (const auto* x = std::get_if<bool>(&given.value); x != nullptr && flag) return *x ? 1.0 : 0.0;
   if (const auto* x = std::get_if<double>(&given.value); x != nullptr && !flag) return *x;

@@ -14,7 +14,7 @@ class Optimizer;
 
 namespace troupe::objects {
 
-/// What an optimizer remembers of one parameter: its step counter and one tensor a slot (undefined where it keeps none).
+/// What an optimizer keeps for one parameter: a step counter and a tensor for each slot (undefined if it keeps none).
 struct parameter_state {
   bool present = false;
   std::int64_t step = 0;
@@ -27,21 +27,21 @@ class optimizer_kind {
   virtual ~optimizer_kind() = default;
 
   virtual const std::string& name() const noexcept = 0;
-  /// Names of the tensors it keeps for a parameter.
+  /// The names of the tensors that the optimizer keeps for a parameter.
   virtual const std::vector<std::string>& slots() const noexcept = 0;
 
-  /// Throws troupe::error (misuse) for an option that it does not have, or of another type.
+  /// Makes an optimizer. Throws troupe::error (misuse) for an option that the optimizer does not have or whose type is wrong.
   virtual std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters,
                                                         const attributes& options) const = 0;
 
-  /// All options as they are now.
+  /// The current values of all options.
   virtual attributes options(const torch::optim::Optimizer& of) const = 0;
   virtual void set_options(torch::optim::Optimizer& of, const attributes& options) const = 0;
 
   virtual parameter_state state(const torch::optim::Optimizer& of, const at::Tensor& parameter) const = 0;
   virtual void set_state(torch::optim::Optimizer& of, const at::Tensor& parameter, parameter_state state) const = 0;
 
-  /// The kind of that name; throws troupe::error (misuse) with the names there are.
+  /// The kind with this name; throws troupe::error (misuse) with the names of all kinds if there is none.
   static const optimizer_kind& find(const std::string& name);
 };
 

@@ -6,7 +6,7 @@
 
 namespace troupe::objects {
 
-/// Why nothing can be copied into the tensor, or null.
+/// Why the elements of the tensor can't be overwritten; null if they can.
 inline const char* why_not_overwritable(const at::Tensor& tensor) {
   if (tensor.is_inference()) return "an inference tensor, which can't be overwritten; clone it";
   if (tensor.layout() == at::kStrided && at::has_internal_overlap(tensor) == at::MemOverlap::Yes)

@@ -5,10 +5,11 @@
 
 namespace troupe::objects {
 
-/// The state of libtorch's default generator of random numbers on the CPU, as bytes. A process has one: its nodes share it.
+/// The state of libtorch's default generator of random numbers on the CPU, as bytes. All nodes of a process share this
+/// generator.
 at::Tensor random_state();
 
-/// Sets the state: later draws go on from it. Throws c10::Error for bytes that are no such state.
+/// Sets the state: later random numbers continue from it. Throws c10::Error for bytes that are no such state.
 void set_random_state(const at::Tensor& state);
 
 /// Throws c10::Error for bytes that set_random_state would refuse.

@@ -8,7 +8,7 @@
 
 namespace troupe::support {
 
-/// Counts of what a node does and has done. Any thread counts.
+/// Counts of what a node does and has done. Any thread may use them.
 ///   AC-1  the counts of running work (contexts, passes_running, pass_parts, calls_waiting, calls_running) are zero again once
 ///         the work is over, however it ended.
 struct activity {

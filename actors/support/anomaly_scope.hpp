@@ -8,8 +8,8 @@
 
 namespace troupe::support {
 
-/// Switches anomaly mode on in this process while work runs whose caller is in anomaly mode. libtorch has one switch a process,
-/// so other work is watched too meanwhile. If the mode was on before, it stays on afterwards.
+/// Turns libtorch's anomaly mode on while work runs whose caller is in anomaly mode. libtorch has one switch for the process,
+/// so other work meanwhile runs in anomaly mode too. If the mode was on before, it stays on afterwards.
 class anomaly_scope {
  public:
   explicit anomaly_scope(bool wanted) {

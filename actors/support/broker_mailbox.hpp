@@ -11,9 +11,10 @@
 
 namespace troupe::support {
 
-/// Every behaviour that may run as a broker calls this first. When the actor ends, its mailbox closes, the messages in it are
-/// dropped, and senders that wait for an answer are told at once. CAF 0.17 does so for all actors except brokers. A message
-/// that stays in a mailbox keeps its sender alive; the thread of a detached sender then keeps the actor system from ending.
+/// Closes the mailbox of an actor when the actor ends: messages in it are dropped, and senders that wait for an answer get an
+/// error at once. Every behaviour that may run as a broker calls this first.
+/// CAF 0.17 does this for all actors except brokers. A message in the mailbox of an ended broker would keep its sender alive.
+/// If that sender has a thread of its own, the thread would keep the actor system from ending.
 template <class Self>
 void close_mailbox_at_exit(Self self) {
   self->attach_functor([self](const caf::error& reason) {
@@ -26,8 +27,8 @@ void close_mailbox_at_exit(Self self) {
   });
 }
 
-/// Closes the mailbox of CAF's own broker in the same way: this broker may end while a request for a connection waits. To be
-/// called before anything runs on the system, which must have a middleman.
+/// Does the same for CAF's own broker, which may end while a request for a connection waits. To be called before the first
+/// actor runs on the system. Pre: the system has a middleman.
 inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));

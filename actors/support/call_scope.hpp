@@ -11,18 +11,19 @@
 
 namespace troupe::support {
 
-/// What the calling thread works on: the context that its calls join, and the place of that work in the context's program. A
-/// thread has one current scope; the end of a nested scope restores the outer one.
+/// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a
+/// nested scope restores the outer one.
 class call_scope {
  public:
-  /// `calls`: in anomaly mode, the calls that led here, as text.
+  /// `calls`: in anomaly mode, a text about the calls that led to this work.
   call_scope(context_id context, program_place place, std::string calls = {})
       : outer_(current_), context_(context), recording_(engine::recording_from_now(std::move(place))) {
     recording_.calls = std::move(calls);
     current_ = this;
   }
   ~call_scope() { current_ = outer_; }
-  /// For a scope that ends on another thread than it began on: an empty scope stays as the current one of its first thread.
+  /// Ends a scope on another thread than the one that made it. An empty scope stays the current scope of the thread that made
+  /// it.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
     scope->context_ = {};
     static_cast<void>(scope.release());
@@ -32,7 +33,7 @@ class call_scope {
 
   static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
 
-  /// The place of the next call. Each use of this function returns another place.
+  /// The place of the next call. Each use returns another place.
   static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
 
   /// What the innermost scope has recorded so far.
@@ -42,7 +43,7 @@ class call_scope {
     return result;
   }
 
-  /// The calls that led here.
+  /// The text about the calls that led to this work; empty unless in anomaly mode.
   static const std::string& calls() noexcept {
     static const std::string none;
     return current_ == nullptr ? none : current_->recording_.calls;

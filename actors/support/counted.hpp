@@ -6,7 +6,7 @@
 
 namespace troupe::support {
 
-/// "no tensors", "1 tensor", "2 tensors", for an error's text.
+/// A number with its noun for an error text: "no tensors", "1 tensor", "2 tensors".
 inline std::string counted(std::size_t number, const std::string& noun) {
   if (number == 1) return "1 " + noun;
   return (number == 0 ? "no" : std::to_string(number)) + " " + noun + "s";

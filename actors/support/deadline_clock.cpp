@@ -8,7 +8,7 @@ namespace troupe::support {
 
 namespace {
 
-constexpr std::chrono::hours longest{24 * 365 * 30};  // no sum of times overflows
+constexpr std::chrono::hours longest{24 * 365 * 30};  // 30 years: sums of times do not overflow
 
 }  // namespace
 
@@ -37,7 +37,7 @@ deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std
 }
 
 void deadline_clock::call_off(const alarm& which) {
-  std::function<void()> called_off;  // ends without the lock
+  std::function<void()> called_off;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
   if (const auto found = alarms_.find(which); found != alarms_.end()) {
     called_off = std::move(found->second);
@@ -60,7 +60,7 @@ void deadline_clock::stop() {
   alarms_.clear();
 }
 
-// An alarm that is called off does not wake it: it looks once more when that one would have been due.
+// A cancelled alarm does not wake the thread. The thread wakes at the time of that alarm and waits for the next one.
 void deadline_clock::run() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {

@@ -12,16 +12,16 @@
 
 namespace troupe::support {
 
-/// Alarms for deadlines. Nearly all alarms are cancelled long before their time. Setting and cancelling an alarm wakes no other
-/// thread and leaves nothing in memory. (CAF's clock keeps a timer until its time has come: its memory grows with rate times
-/// deadline.)
-///   DC-1  an alarm rings once, never before its time, unless it was cancelled before.
+/// Alarms for deadlines. Nearly all alarms are cancelled long before their time, so setting and cancelling an alarm wakes no
+/// other thread, and a cancelled alarm leaves nothing in memory. (CAF's clock keeps a timer until its time has come: its memory
+/// grows with the rate of timers times the deadline.)
+///   DC-1  an alarm rings once, at its time or later, unless it was cancelled before.
 ///   DC-2  an alarm that rang or was cancelled holds no memory.
-///   DC-3  alarms ring on a thread of the clock's own; their functions must be short and must not throw.
+///   DC-3  alarms ring on a thread of the clock. Their functions must be short and must not throw.
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;
-  /// The name of an alarm; a default-constructed one names no alarm.
+  /// The id of an alarm. A default-constructed id is that of no alarm.
   using alarm = std::pair<time, std::uint64_t>;
 
   deadline_clock() = default;
@@ -29,12 +29,14 @@ class deadline_clock {
   deadline_clock(const deadline_clock&) = delete;
   deadline_clock& operator=(const deadline_clock&) = delete;
 
-  /// Starts the clock's thread, which otherwise starts with the first alarm. Throws std::system_error if the system gives no
+  /// Starts the thread of the clock; otherwise the first set() starts it. Throws std::system_error if the system gives no
   /// thread.
   void start();
+  /// Sets an alarm: calls `ring` after the time `from_now`.
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
-  /// Cancels the alarm. No effect if it rang already, or rings right now.
+  /// Cancels the alarm. No effect if the alarm has rung, or rings now.
   void call_off(const alarm& which);
+  /// The number of alarms that are set.
   std::size_t pending() const;
 
   /// From now on no alarm rings. Idempotent.
@@ -48,7 +50,7 @@ class deadline_clock {
   std::condition_variable sooner_;
   std::map<alarm, std::function<void()>> alarms_;
   std::uint64_t last_ = 0;
-  time wakes_ = time::max();  // when the thread looks next
+  time wakes_ = time::max();  // when the thread wakes next
   bool stopped_ = false;
   std::thread thread_;
 };

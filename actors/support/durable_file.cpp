@@ -70,7 +70,7 @@ file_digest durable_file::commit() {
   if (failure_ != 0) fail("write", failure_);
   descriptor_ = {};
   if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("rename the finished file to", errno);
-  // The new name itself is safe only once its folder is on the disk.
+  // The new name survives a loss of power only once the folder is on the disk.
   std::string folder = std::filesystem::path(path_).parent_path().string();
   const owned_descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened) ::fsync(opened.get());

@@ -21,22 +21,22 @@ struct file_digest {
   static file_digest of(const std::string& path, checksum_kind kind = checksum_kind::xxh3);
 };
 
-/// A file that appears under its name whole, or not at all.
-///   DF-1  until commit() has returned, `path` is what it was before.
-///   DF-2  once commit() has returned, the bytes survive a loss of power.
-///   DF-3  no other file is left beside `path`, whether it was committed or not.
+/// A file that appears under its name complete or not at all.
+///   DF-1  if commit() throws or is not called, the file at `path` is as before.
+///   DF-2  when commit() has returned, the bytes survive a loss of power.
+///   DF-3  the destructor leaves no other file beside `path`.
 class durable_file {
  public:
-  /// Opens a file beside `path` to write to; throws troupe::error.
+  /// Opens a temporary file beside `path`. Throws troupe::error.
   explicit durable_file(std::string path);
   ~durable_file();
   durable_file(const durable_file&) = delete;
   durable_file& operator=(const durable_file&) = delete;
 
-  /// Never throws: commit() reports the first failure, and later bytes are dropped.
+  /// Writes bytes. Never throws: after a failure bytes are dropped, and commit() reports the failure.
   void write(const void* data, std::size_t size) noexcept;
 
-  /// Throws troupe::error with the path and the reason if anything could not be written.
+  /// Renames the temporary file to `path`. Throws troupe::error with the path and the reason if a byte could not be written.
   file_digest commit();
 
  private:

@@ -10,7 +10,7 @@
 
 namespace troupe::support {
 
-/// What an exception says, without the backtrace that libtorch adds to its own.
+/// The text of an exception. Of libtorch's exceptions, without the backtrace.
 inline std::string text_of(const std::exception& reason) {
   const auto* torch = dynamic_cast<const c10::Error*>(&reason);
   return torch != nullptr ? torch->what_without_backtrace() : reason.what();
@@ -26,7 +26,7 @@ inline std::string text_of(const std::exception_ptr& reason) {
   }
 }
 
-/// "0.25 s".
+/// A time in seconds for an error text: "0.25 s".
 inline std::string seconds_text(std::chrono::milliseconds time) {
   std::ostringstream text;
   text << static_cast<double>(time.count()) / 1e3 << " s";

@@ -13,16 +13,16 @@ struct free_addresses {
   void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
 };
 
-/// The addresses of a host's name, or why it has none.
+/// The addresses of a host name, or why it has none.
 struct host_lookup {
   std::unique_ptr<addrinfo, free_addresses> addresses;
   std::string problem;     // "the host name '...' has no address (...)"
-  bool temporary = false;  // the look-up may succeed later
+  bool temporary = false;  // whether the look-up may succeed later
 
   bool failed() const noexcept { return !problem.empty(); }
 };
 
-/// Asks the system, which may ask the network: this may take seconds.
+/// Looks the host name up. The system may ask the network: this may take seconds.
 host_lookup look_up(const std::string& host, std::uint16_t port);
 
 }  // namespace troupe::support

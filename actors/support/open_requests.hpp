@@ -14,14 +14,14 @@
 
 namespace troupe::support {
 
-/// Ends a request of the actor as if it had been answered with `why`. (CAF keeps the handlers of a request, with all that they
-/// hold, until there is an answer, and a node that went down gives none.)
+/// Ends a request of the actor as if the answer were the error `why`. (CAF keeps the handlers of a request until the answer
+/// comes, with all that they hold. A node that went down never answers.)
 template <class Self>
 void end_request(Self self, caf::message_id which, caf::error why) {
   self->enqueue(nullptr, which, caf::make_message(std::move(why)), nullptr);
 }
 
-/// An actor's unanswered requests, by the node that was asked. So requests to a node that goes down can be ended.
+/// The unanswered requests of an actor, by the node that was asked. When a node goes down the actor ends the requests to it.
 class open_requests {
  public:
   void add(node_id to, caf::message_id which) { open_[to].insert(which); }
@@ -33,7 +33,7 @@ class open_requests {
     if (found->second.empty()) open_.erase(found);
   }
 
-  /// Takes out the requests to that node.
+  /// Takes the requests to the node.
   std::set<caf::message_id> take(node_id to) {
     auto all = open_.extract(to);
     return all ? std::move(all.mapped()) : std::set<caf::message_id>{};

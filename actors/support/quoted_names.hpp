@@ -6,7 +6,7 @@
 
 namespace troupe::support {
 
-/// Adds a name to a list of names in an error's text: 'a', 'b'.
+/// Adds a name to a list of names for an error text: 'a', 'b'.
 inline void add_quoted(std::string& names, std::string_view name) {
   names.append(names.empty() ? "'" : ", '").append(name).append("'");
 }

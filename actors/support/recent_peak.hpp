@@ -7,13 +7,13 @@
 
 namespace troupe::support {
 
-/// The largest of the last uses of a buffer: how much memory the buffer should keep.
+/// The largest size among the last uses of a buffer: so much memory the buffer should keep.
 class recent_peak {
  public:
   /// The peak covers at least this many uses, and at most twice as many.
   static constexpr int window = 32;
 
-  /// Notes a use of `bytes` bytes; returns the peak, this use included.
+  /// Notes a use of `bytes` bytes. Returns the peak, this use included.
   std::size_t add(std::size_t bytes) noexcept {
     now_ = std::max(now_, bytes);
     const auto result = std::max(now_, before_);
@@ -25,8 +25,8 @@ class recent_peak {
   }
 
  private:
-  std::size_t before_ = 0;  // of the last full window
-  std::size_t now_ = 0;     // of the one that goes on
+  std::size_t before_ = 0;  // peak of the last full window
+  std::size_t now_ = 0;     // peak of the current window
   int uses_ = 0;
 };
 

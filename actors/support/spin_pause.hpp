@@ -9,8 +9,8 @@
 
 namespace troupe::detail {
 
-/// To be called between two looks for a value that another thread will store. Yields the core to other threads. On a core with
-/// two hardware threads, leaves most of the core to the other one.
+/// To be called in a loop that polls for a value of another thread, between two reads. Yields the core to other threads. If the
+/// core has two hardware threads, leaves most of its capacity to the other one.
 inline void spin_pause() noexcept {
   std::this_thread::yield();
 #if defined(__x86_64__) || defined(__i386__)

@@ -6,7 +6,7 @@
 
 namespace troupe::support {
 
-/// Nanoseconds of the steady clock, the one that heartbeats compare.
+/// The steady clock in nanoseconds. Heartbeats compare this clock between nodes.
 inline std::int64_t steady_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }

@@ -15,23 +15,23 @@
 
 namespace troupe::support {
 
-/// An actor with a thread of its own, which handles one message after another until it is told to exit.
+/// An actor with a thread of its own. The thread handles one message after another until the actor gets an exit message.
 ///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor
-///         before it asks for the thread: at its end the system would wait for that actor for ever.)
+///         before it asks for the thread. Without the thread the actor system would wait for that actor for ever.)
 ///   TA-2  the destructor of the actor system waits until the thread has ended.
-/// `make_handlers(self)` gives a tuple of handlers, on that thread. A handler may return the answer to its message, and must
-/// not throw. The thread's name has at most 15 characters.
+/// `make_handlers(self)` returns a tuple of handlers; it runs on the new thread. A handler may return the answer to its
+/// message, and must not throw. The name of the thread has at most 15 characters.
 template <class MakeHandlers>
 caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
   auto mailbox = std::make_unique<caf::scoped_actor>(system);
   caf::actor self = *mailbox;
   auto run = [&system, name, mailbox = std::move(mailbox), self, make_handlers = std::move(make_handlers)]() mutable {
-    ::pthread_setname_np(::pthread_self(), name);  // else it has the name of the thread that spawns it
+    ::pthread_setname_np(::pthread_self(), name);  // otherwise the thread has the name of the thread that spawned it
     bool over = false;
     const auto end = [&](const caf::exit_msg&) { over = true; };
     const auto receive = [&](auto... handlers) { (*mailbox)->do_receive(handlers..., end).until([&] { return over; }); };
     {
-      const auto make = std::move(make_handlers);  // destroyed here, before dec_detached_threads lets the system end
+      const auto make = std::move(make_handlers);  // destroyed before dec_detached_threads lets the system end
       std::apply(receive, make(self));
     }
     self = nullptr;
@@ -48,7 +48,7 @@ caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* nam
   return self;
 }
 
-/// A thread_actor for one kind of message, a `Job`, which `handle(job, self)` handles.
+/// An actor with a thread of its own for one type of message: `handle(job, self)` handles each `Job`.
 template <class Job, class Handle>
 caf::actor spawn_with_thread(caf::actor_system& system, const char* name, Handle handle) {
   return spawn_handlers_with_thread(system, name, [handle = std::move(handle)](const caf::actor& self) {

@@ -10,7 +10,7 @@
 
 namespace troupe::support {
 
-/// How long each kind of work took lately. Kinds may share an entry. Safe from any thread.
+/// How long each kind of work took lately. Two kinds may share an entry. Any thread may use it.
 class work_times {
  public:
   static constexpr std::int64_t short_ns = 500'000;
@@ -20,7 +20,7 @@ class work_times {
     const auto before = mean.load(std::memory_order_relaxed);
     mean.store(before == 0 ? ns + 1 : (before + ns) / 2 + 1, std::memory_order_relaxed);
   }
-  /// Whether the next work of this kind is likely to be short. False for a kind that never ran.
+  /// Whether work of this kind took less than `short_ns` lately. False for a kind that never ran.
   bool is_short(std::string_view kind) const noexcept {
     const auto mean = means_[slot_of(kind)].load(std::memory_order_relaxed);
     return mean != 0 && mean < short_ns;

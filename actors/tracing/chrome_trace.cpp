@@ -22,7 +22,7 @@ struct bar {
   std::size_t thread;
 };
 
-// A row holds spans that follow or enclose one another: the ends of those that are open, innermost last.
+// The ends of the open spans of a row, innermost last. The spans of a row follow or enclose one another.
 using open_ends = std::vector<std::int64_t>;
 
 bool fits(open_ends& row, const bar& next) {
@@ -63,7 +63,7 @@ std::vector<bar> bars_of(const node_trace& node, std::size_t process) {
   return result;
 }
 
-// Gives every bar of a node its row; the names of the rows go to `to`.
+// Gives every bar of a node its row. Writes the names of the rows to `to`.
 void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
   std::map<std::string_view, std::vector<bar*>> tracks;
   for (auto& next : bars) tracks[next.span->track].push_back(&next);

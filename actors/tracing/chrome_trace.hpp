@@ -9,16 +9,16 @@
 
 namespace troupe::tracing {
 
-/// The spans of one node. `offset_ns` is its steady clock minus that of the node which draws the trace.
+/// The spans of one node. `offset_ns` is the steady clock of this node minus the steady clock of the node that makes the trace.
 struct node_trace {
   std::string node;
   std::int64_t offset_ns = 0;
   std::vector<trace_span> spans;
 };
 
-/// A trace in the JSON format of Chrome and Perfetto: a process row for each node, in the given order, a thread row for
-/// each track, more of them where spans of a track overlap without one lying within the other. Times are microseconds since
-/// the first span, on one clock, in order; that span's time in nanoseconds is `otherData.origin_ns`.
+/// A trace in the JSON format of Chrome and Perfetto. Each node is a process, in the given order; each track is a thread, or
+/// several if spans of the track overlap and neither encloses the other. Times are microseconds since the first span, in order,
+/// on one clock. `otherData.origin_ns` is the time of the first span in nanoseconds.
 std::string chrome_trace(const std::vector<node_trace>& nodes);
 
 }  // namespace troupe::tracing

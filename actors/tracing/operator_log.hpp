@@ -11,10 +11,11 @@
 
 namespace troupe::tracing {
 
-/// Spans of one call or burst, from the thread that runs it and from those that bring answers to it. Any thread may add.
+/// The spans of one call or burst. The thread that runs it adds spans, and so do threads that bring answers to it. Any thread
+/// may use it.
 class span_collector {
  public:
-  static constexpr std::size_t most = 20'000;  // later ones are left out
+  static constexpr std::size_t most = 20'000;  // later spans are dropped
 
   void add(trace_span span);
   std::vector<trace_span> take();
@@ -25,9 +26,9 @@ class span_collector {
 };
 using span_collector_ptr = std::shared_ptr<span_collector>;
 
-/// While a log lives, it collects what its thread runs: libtorch's operators and autograd functions, and the spans of calls
-/// that the thread makes. A thread has one current log; the end of a nested log restores the outer one.
-///   OL-1  with no collector it costs nothing, and hides the outer one.
+/// While an operator_log lives, it records spans of what its thread runs: libtorch's operators and autograd functions, and
+/// calls that the thread makes. A thread has one current log; the end of a nested log restores the outer one.
+///   OL-1  a log without a collector costs nothing, and hides the outer log.
 class operator_log {
  public:
   explicit operator_log(span_collector_ptr into);
@@ -44,8 +45,8 @@ class operator_log {
   std::uint64_t handle_ = 0;
 };
 
-/// Moves spans of another node onto this one's clock: the first of them, which encloses the others, comes to lie in the middle
-/// of [begin_ns, end_ns], the time that this node waited for them, and none reaches beyond it.
+/// Moves spans of another node to the clock of this node. The first span encloses the others; it is moved to the middle of
+/// [begin_ns, end_ns], the time that this node waited for the spans. No span reaches beyond that time.
 void fit_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int64_t end_ns);
 
 }  // namespace troupe::tracing

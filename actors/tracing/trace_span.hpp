@@ -8,7 +8,7 @@
 
 namespace troupe::tracing {
 
-/// A stretch of work on one node, by its steady clock in nanoseconds. Spans of one track ("calls", "backward") share rows.
+/// Work of one node from begin to end, by its steady clock in nanoseconds. Spans of one track ("calls", "backward") share rows.
 struct trace_span {
   std::string name;
   std::string category;
@@ -19,12 +19,12 @@ struct trace_span {
   bool operator==(const trace_span&) const = default;
 };
 
-/// a - b, in nanoseconds. Another node may send any times: a difference that overflows wraps around.
+/// a - b, in nanoseconds. Another node may send any times: a difference that is too large wraps around.
 constexpr std::int64_t time_minus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-/// What a node recorded: the newest spans, and how many older ones were dropped for them.
+/// What a node recorded: the newest spans, and how many older spans were dropped.
 struct trace_log {
   std::vector<trace_span> spans;
   std::uint64_t dropped = 0;
@@ -32,10 +32,10 @@ struct trace_log {
   bool operator==(const trace_log&) const = default;
 };
 
-/// A log as bytes, to travel as an attribute; names that repeat are written once, and cut after 256 bytes.
+/// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes.
 std::string pack(const trace_log& log);
 
-/// Reads what pack() wrote; throws troupe::error (malformed_message) for anything else.
+/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes.
 trace_log unpack(std::string_view bytes);
 
 }  // namespace troupe::tracing

@@ -17,13 +17,13 @@
 
 namespace troupe::tracing {
 
-/// Keeps a node's newest spans and hands them out.
-///   TR-1  it holds at most its capacity; older spans give way and are counted.
-///   TR-2  a recorder that is off sends nothing and copies nothing.
+/// Keeps the newest spans of a node.
+///   TR-1  a tracer holds at most `capacity` spans; the oldest are dropped, and the dropped spans are counted.
+///   TR-2  a recorder that is turned off sends nothing and copies nothing.
 using tracer_actor = caf::typed_actor<caf::reacts_to<trace_span>,
-                                      caf::replies_to<support::collect_atom>::with<trace_log>>;  // oldest first; they stay
+                                      caf::replies_to<support::collect_atom>::with<trace_log>>;  // oldest first
 
-/// A bounded memory of spans.
+/// A ring buffer of spans.
 class span_ring {
  public:
   explicit span_ring(std::size_t capacity) : capacity_(capacity == 0 ? 1 : capacity) {}
@@ -45,10 +45,10 @@ struct tracer_state {
 
 tracer_actor::behavior_type make_tracer(tracer_actor::stateful_pointer<tracer_state> self, std::size_t capacity);
 
-/// Spawns a tracer on the scheduler; an exit message ends it.
+/// Spawns a tracer on the scheduler. An exit message ends it.
 tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity = 200'000);
 
-/// Records spans from any thread. Copies share one switch. A default one records nothing.
+/// Records spans from any thread. Copies share one switch. A default-constructed recorder records nothing.
 class trace_recorder {
  public:
   trace_recorder() = default;
@@ -57,11 +57,11 @@ class trace_recorder {
   bool enabled() const noexcept { return shared_ && shared_->enabled.load(std::memory_order_relaxed); }
   void enable(bool on) noexcept;
 
-  /// Whether calls and passes of this node bring back the spans of what they ran. Works only with `enabled`.
+  /// Whether calls and passes of this node bring the spans of what they ran. False unless enabled().
   bool profiling() const noexcept { return enabled() && shared_->profiling.load(std::memory_order_relaxed); }
   void profile(bool on) noexcept;
 
-  /// A finished span, steady clock in nanoseconds. The track is the category where none is named.
+  /// Records a finished span, in nanoseconds of the steady clock. If no track is given, the category is the track.
   void record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
               std::string_view track = {}) const;
   void record(trace_span span) const;

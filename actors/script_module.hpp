@@ -11,7 +11,7 @@ namespace troupe {
 
 /// Sends a TorchScript module to the node as bytes; a copy of the module runs there, without a registered type. A method gets
 /// the tensors of a call first, then its named values (numbers, flags, texts). It returns a tensor, a tuple or list of tensors,
-/// or nothing. Blocks; throws troupe::error (function_failed with libtorch's text if the node can't load the module).
+/// or nothing. Blocks; throws troupe::error (misuse, with libtorch's text, if the module can't be written or loaded).
 /// TorchScript is code: a node runs whatever its peers send.
 remote_module create_script(const peer& where, const torch::jit::Module& script);
 

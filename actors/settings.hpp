@@ -27,7 +27,7 @@ struct settings {
   std::string host = "127.0.0.1";               // address to listen on; loopback unless told otherwise
   std::uint16_t port = 0;                       // 0: any free port
   std::vector<std::string> join;                // "host:port" of nodes to join at start
-  std::size_t workers = 1;                      // remote calls that run at once (more when calls block on calls)
+  std::size_t workers = 1;                      // remote calls that compute at once; calls that wait for calls do not count
   std::chrono::milliseconds deadline{60'000};   // default deadline of calls, passes and lookups
   std::chrono::milliseconds heartbeat{250};     // between two heartbeats; a peer that leaves 3 unanswered is down
   bool direct_memory = true;                    // large tensors within a machine are read out of the sender's memory

@@ -21,8 +21,8 @@ constexpr int how = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 }  // namespace
 
-/// A pipe or a terminal is opened anew: O_NONBLOCK on the descriptor that is there would hold for all who share it. A file is not: a
-/// second position in the file would overwrite what others write.
+/// Opens a pipe or terminal again: O_NONBLOCK on the existing descriptor would hold for all processes that share it. A file is
+/// not opened again: with a second position in the file, lines would overwrite what other processes write.
 line_descriptor line_descriptor::standard_error() {
   struct stat about {};
   if (::fstat(STDERR_FILENO, &about) != 0) return {support::owned_descriptor(), false};

@@ -10,23 +10,24 @@
 
 namespace troupe::logging {
 
-/// Where the lines of a log go: stderr, or a file. Used by one thread at a time, which has the signal SIGPIPE blocked.
-///   WL-1  a write waits for a slow reader at most `patience`, and after that not at all until the reader has read something. Lines
-///         that did not fit meanwhile are counted.
+/// The descriptor that the lines of a log are written to: stderr or a file. One thread at a time may use it. Pre: this thread
+/// has blocked the signal SIGPIPE.
+///   WL-1  a write waits for a slow reader for at most `patience`. After that writes do not wait until the reader has read
+///         something. Lines that could not be written are counted.
 ///   WL-2  lines of up to 4,096 bytes from several processes never mix, whether they share a file or a pipe.
-///   WL-3  how stderr blocks stays as it is for everybody else who writes there.
+///   WL-3  whether stderr blocks does not change for other code and other processes that write to stderr.
 class line_descriptor {
  public:
   static constexpr std::chrono::milliseconds patience{100};
 
-  /// Drops all lines if stderr is closed.
+  /// Writes to stderr. Drops all lines if stderr is closed.
   static line_descriptor standard_error();
-  /// Appends to the file; makes it if there is none. Throws troupe::error (misuse) that names the file and the reason.
+  /// Appends to the file, and makes the file if there is none. Throws troupe::error (misuse) with the file and the reason.
   static line_descriptor append_to(const std::string& path);
 
-  /// False if the line was lost.
+  /// Writes a line. False if the line was lost.
   bool write(std::string_view line) noexcept;
-  /// Lines that were lost since the last one that was written.
+  /// The number of lines that were lost since the last line that was written.
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
@@ -37,7 +38,7 @@ class line_descriptor {
   support::owned_descriptor to_;
   bool is_socket_ = false;
   bool is_stuck_ = false;  // the reader did not read within `patience`
-  bool is_cut_ = false;    // a line was written in part
+  bool is_cut_ = false;    // the last line was written only in part
   std::uint64_t lost_ = 0;
 };
 

@@ -6,10 +6,11 @@
 
 namespace troupe::logging {
 
-/// Keeps a flood of one event from filling the disk: lines of one kind may come in bursts of `most_at_once`, and in the long run one
-/// each `refill_ns`. Not safe to use from several threads at a time.
-///   LL-1  lines of one kind never hold back lines of another.
-///   LL-2  every line is either admitted or counted, and each count is told once: with the next line that is admitted, or by held().
+/// Limits the lines of one kind, so that a flood of one event does not fill the disk: `most_at_once` lines at once, and after
+/// that one line each `refill_ns`. One thread at a time may use it.
+///   LL-1  lines of one kind never hold back lines of another kind.
+///   LL-2  every line is either admitted or counted. Each count is returned once: with the next line that is admitted, or by
+///         held().
 class line_limit {
  public:
   static constexpr double most_at_once = 100;
@@ -17,12 +18,12 @@ class line_limit {
 
   struct verdict {
     bool admitted = false;
-    std::uint64_t left_out = 0;  // lines of this kind since the last one that was admitted
+    std::uint64_t left_out = 0;  // lines of this kind that were held back since the last admitted line
   };
 
-  /// `kind`: an address that stands for the place in the code.
+  /// Decides whether a line may be written. `kind`: an address that stands for the place in the code that logs.
   verdict ask(const void* kind, std::int64_t now_ns);
-  /// How many lines were held back and not told yet. Forgets them.
+  /// Returns the counts that were not returned yet, and sets them to 0.
   std::uint64_t held();
 
  private:

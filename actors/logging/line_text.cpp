@@ -15,7 +15,7 @@ struct character {
   bool valid = false;
 };
 
-/// The first character of UTF-8. Pre: the text is not empty.
+/// The first character of a UTF-8 text. Pre: the text is not empty.
 character first_of(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return {lead, 1, true};
@@ -33,7 +33,7 @@ character first_of(std::string_view text) {
   return {value, bytes, true};
 }
 
-/// Characters that a terminal or an editor obeys instead of showing them.
+/// Whether a terminal or an editor takes the character as a command and does not show it.
 bool is_command(std::uint32_t c) {
   const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
   const bool line_break = c == 0x2028 || c == 0x2029;

@@ -7,9 +7,9 @@
 
 namespace troupe::logging {
 
-/// The text as a part of one line, of at most `most` bytes and a note of how much is missing.
-///   LX-1  the result has no control character, no line break of Unicode, no mark that changes the direction of writing, and no bytes
-///         that are not UTF-8: \n, \r, \t, \x1b and \u{202e} stand for them.
+/// The text as a part of one line. It is cut after `most` bytes; a note then says how many bytes are missing.
+///   LX-1  the result has no control character, no Unicode line break, no mark that changes the direction of writing, and only
+///         valid UTF-8. Other characters and bytes are escaped: \n, \r, \t, \x1b, \u{202e}.
 std::string one_line(std::string_view text, std::size_t most);
 
 }  // namespace troupe::logging

@@ -24,7 +24,7 @@ namespace troupe::logging {
 
 namespace {
 
-constexpr std::size_t longest_text = 3'800;  // with what stands before it, a line has at most 4,096 bytes
+constexpr std::size_t longest_text = 3'800;  // a line then has at most 4,096 bytes, with time, level, node and room
 
 /// The thread that writes the lines of all nodes of the process, and the lines that wait for it.
 struct writing_thread {
@@ -36,7 +36,8 @@ struct writing_thread {
                                     }};
   std::atomic<std::size_t> lost_and_told{0};
 
-  /// The thread lives as long as a node that has logged. Throws std::exception if the system gives no thread.
+  /// The thread of this process. It lives as long as a node that has logged. Throws std::exception if the system gives no
+  /// thread.
   static std::shared_ptr<writing_thread> of_process() {
     static std::mutex mutex;
     static std::weak_ptr<writing_thread> known;
@@ -46,7 +47,8 @@ struct writing_thread {
     return result;
   }
 
-  /// How many lines were lost because too many waited. Each is told once, when the flood is over: what says so may not be lost too.
+  /// The number of lines that were lost because too many lines waited. Each loss is returned once, and only after the flood:
+  /// otherwise the line that reports it could be lost too.
   std::size_t lost() {
     if (pool.overrun_counter() == lost_and_told || pool.queue_size() > node_log::most_waiting / 2) return 0;
     const auto all = pool.overrun_counter();
@@ -67,7 +69,7 @@ spdlog::level::level_enum to_spdlog(severity level) {
   return static_cast<spdlog::level::level_enum>(static_cast<int>(spdlog::level::debug) + static_cast<int>(level));
 }
 
-/// Writes lines by the writing thread, or by the thread that logs where the system gave no writing thread.
+/// Writes lines. The writing thread calls it, or the thread that logs if the system gave no writing thread.
 class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   descriptor_sink(std::string node, std::optional<line_descriptor> to) : node_(std::move(node)), to_(std::move(to)) {
@@ -151,9 +153,9 @@ class node_log::writer {
   const std::string node_;
   const std::shared_ptr<descriptor_sink> sink_;
   std::once_flag started_;
-  std::shared_ptr<writing_thread> thread_;  // null where the system gave no thread
+  std::shared_ptr<writing_thread> thread_;  // null if the system gave no thread
   std::shared_ptr<spdlog::logger> logger_;
-  std::mutex mutex_;  // guards
+  std::mutex mutex_;  // guards limit_
   line_limit limit_;
 };
 

@@ -12,20 +12,22 @@ namespace troupe::logging {
 
 /// The log of a node: one line an event, with time, level, node and room. Copies write to the same log. Any thread may use it.
 ///   NL-1  a line whose level is off costs a load and a branch; its text is not made.
-///   NL-2  a thread that logs never waits for the reader of the log. Another thread writes the lines of all nodes of the process. If more
-///         than `most_waiting` lines wait for that thread, the oldest are lost, and the log says how many. Only where the system gives no
-///         thread, the thread that logs writes its lines itself.
+///   NL-2  a thread that logs never waits for the reader of the log: another thread writes the lines of all nodes of the
+///         process. If more than `most_waiting` lines wait for that thread the oldest are lost, and the log says how many. If
+///         the system gives no such thread, the thread that logs writes its lines itself.
 ///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug have
 ///         no such limit.
 ///   NL-4  an event is one line of at most 4,096 bytes, whatever its text holds.
-///   NL-5  when the last log of the process is gone, all lines have been written, except those that nobody read.
+///   NL-5  when the last log of the process is destroyed, all lines have been written, except lines that a slow reader did not
+///         read in time.
 class node_log {
  public:
   static constexpr std::size_t most_waiting = 1024;
 
-  /// Logs nothing.
+  /// A log that writes nothing.
   node_log() = default;
-  /// `file`: empty for stderr. Throws troupe::error (misuse) for a file that can't be written.
+  /// A log of lines from level `least` on. `file`: empty for stderr. Throws troupe::error (misuse) if the file can't be
+  /// written.
   node_log(std::string node, severity least, const std::string& file);
 
   bool is_on(severity level) const noexcept { return level >= least_; }
@@ -57,21 +59,21 @@ class node_log {
       add(level, room, text);
   }
 
-  // Each place in the code that logs has a Text of its own, and by that a kind.
+  // Each place in the code that logs has its own Text, and so its own `kind`.
   template <class Text>
   [[gnu::noinline, gnu::cold]] void add(severity level, std::string_view room, const Text& text) const noexcept {
     static char kind;
     try {
       if (admits(level, room, &kind)) put(level, room, text());
     } catch (...) {
-      // A line without a text is no reason to fail.
+      // A text that could not be made must not make the caller fail.
     }
   }
   bool admits(severity level, std::string_view room, const void* kind) const;
   void put(severity level, std::string_view room, std::string_view text) const;
 
   severity least_ = severity::off;
-  std::shared_ptr<writer> writer_;  // null if nothing is logged
+  std::shared_ptr<writer> writer_;  // null if the log writes nothing
 };
 
 }  // namespace troupe::logging

@@ -95,7 +95,7 @@ class probe {
 
 /// An address that is dialled. Each has a thread of its own.
 struct dialled {
-  caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // the dialer's
+  caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // of the dialer
   std::string host;
   std::uint16_t port;
   steady::time_point deadline;

@@ -40,7 +40,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
   terms->participants = std::move(peers);
   terms->deadline = job.deadline;
   terms->fast = job.fast;
-  auto result = std::exchange(job.result, {});  // see ~backward_job
+  auto result = std::exchange(job.result, {});  // ~backward_job must not fail it
   terms->outcome = std::make_shared<pass_outcome>(here, record, number, std::move(result));
   return terms;
 }

@@ -31,8 +31,7 @@ error explain(const caf::error& from, const std::string& where, std::chrono::mil
   if (from == caf::sec::unexpected_message) return {errc::refused, "what listens at " + where + " is no troupe node"};
   if (from == caf::sec::cannot_connect_to_node)
     return {errc::unknown_peer, "no node listens at " + where + "; is it started, and are host and port right?"};
-  if (from.category() == caf::error(errc::misuse).category())
-    return to_exception(from);  // the text of this error names the address
+  if (from.category() == caf::error(errc::misuse).category()) return to_exception(from);  // its text names the address
   return to_exception(from, "asking " + where);
 }
 

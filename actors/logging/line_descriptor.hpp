@@ -15,7 +15,7 @@ namespace troupe::logging {
 ///   WL-1  a write waits for a slow reader for at most `patience`. After that writes do not wait until the reader has read
 ///         something. Lines that could not be written are counted.
 ///   WL-2  lines of up to 4,096 bytes from several processes never mix, whether they share a file or a pipe.
-///   WL-3  whether stderr blocks does not change for other code and other processes that write to stderr.
+///   WL-3  stderr stays blocking or non-blocking, as it was, for all others that write to it.
 class line_descriptor {
  public:
   static constexpr std::chrono::milliseconds patience{100};

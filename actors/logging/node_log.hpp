@@ -15,8 +15,8 @@ namespace troupe::logging {
 ///   NL-2  a thread that logs never waits for the reader of the log: another thread writes the lines of all nodes of the
 ///         process. If more than `most_waiting` lines wait for that thread the oldest are lost, and the log says how many. If
 ///         the system gives no such thread, the thread that logs writes its lines itself.
-///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug have
-///         no such limit.
+///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug
+///         have no such limit.
 ///   NL-4  an event is one line of at most 4,096 bytes, whatever its text holds.
 ///   NL-5  when the last log of the process is destroyed, all lines have been written, except lines that a slow reader did not
 ///         read in time.

@@ -21,7 +21,7 @@ namespace troupe::nodes {
 
 namespace {
 
-/// Takes one of troupe's own values: the user's values are left.
+/// Removes one of troupe's own values and returns it. The user's values stay.
 attribute extract(attributes& values, const char* name) {
   auto found = values.extract(name);
   if (found.empty()) throw error(errc::misuse, std::string("the call carries no value '") + name + "'");

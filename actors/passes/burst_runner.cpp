@@ -64,7 +64,7 @@ void run_and_return(services::node_services& here, contracts::burst_ptr work, co
   if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});
   const bool complete = last && protocol::all_settled(work->carried) && outcome->succeed();
   caf::anon_send(owner, std::move(work));
-  if (complete) outcome->tell();  // the last use of `here`: the thread that waits for the pass may then end the node
+  if (complete) outcome->tell();  // last: the thread that waits for the pass may then end the node
 }
 
 }  // namespace troupe::passes

@@ -15,7 +15,7 @@
 namespace troupe::transfers {
 
 /// Large tensors on their way to one node, ahead of the message that holds them. Their elements leave in pieces, or are offered
-/// in pieces to a node that reads them out of this process's memory. Sender and receiver so work at the same time, each on
+/// in pieces to a node that reads them out of this process's memory. So sender and receiver work at the same time, each on
 /// bytes in its cache, and small messages leave in between.
 ///   OP-1  a message leaves after its last piece has left or, if the pieces were offered, after the receiver has taken the last
 ///         one. Messages leave in the order of add().

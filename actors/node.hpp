@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/distributed_pass_test.cpp, tests/actors/contexts_test.cpp, tests/actors/misuse_test.cpp
 #pragma once
 
 #include <chrono>

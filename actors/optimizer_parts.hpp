@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/optimizer_test.cpp
 #pragma once
 
 #include <functional>

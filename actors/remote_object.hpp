@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/remote_module_test.cpp
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/node_command_test.cpp, tests/apps/train_test.cpp
 #pragma once
 
 #include <string>

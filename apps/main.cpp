@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/cli_test.cpp
 #include <malloc.h>
 #include <unistd.h>
 

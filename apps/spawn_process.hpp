@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/process_group_test.cpp
 #pragma once
 
 #include <sys/types.h>

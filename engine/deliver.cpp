@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/graph_task_test.cpp
 #include <sstream>
 #include <string>
 #include <utility>

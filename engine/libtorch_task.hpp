@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/nested_test.cpp, tests/engine/state_test.cpp, tests/engine/drop_in/one_engine_test.cpp
 #pragma once
 
 #include <functional>

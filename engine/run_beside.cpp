@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/parallel_test.cpp, tests/engine/parallel_state_test.cpp
 #include <algorithm>
 #include <chrono>
 #include <exception>

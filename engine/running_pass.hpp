@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/nested_test.cpp, tests/engine/parallel_state_test.cpp
 #pragma once
 
 #include <atomic>

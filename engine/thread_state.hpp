@@ -26,7 +26,7 @@ namespace troupe::engine {
 ///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
 ///   TH-2  only calls into libtorch tell autocast's types on the CPU and CUDA. Therefore only the destructor checks these
 ///         types. They are set back with the rest.
-///   TH-3  if nothing has changed, restore() takes a few nanoseconds and allocates nothing.
+///   TH-3  if nothing has changed, restore() allocates nothing.
 ///   TH-4  not checked, because a check would cost too much: autocast's types of other devices, debug info, the warning
 ///         handler, objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors
 ///         below the topmost ones. If nothing else has changed, a change of these stays.

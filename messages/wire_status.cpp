@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/messages/inspect_test.cpp, tests/messages/hostile_test.cpp
 #include <troupe/messages/wire.hpp>
 #include <troupe/messages/wire_parts.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/distributed_pass_test.cpp, tests/actors/threads_of_calls_test.cpp, tests/actors/thread_state_of_calls_test.cpp
 #pragma once
 
 #include <troupe/actors/contracts/workers.hpp>

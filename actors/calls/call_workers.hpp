@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/threads_of_calls_test.cpp
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/orderings_test.cpp, tests/actors/distributed_tensors_test.cpp, tests/actors/direct_reads_test.cpp
 #pragma once
 
 #include <string>

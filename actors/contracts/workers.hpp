@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/passes/cpu_continuation_test.cpp, tests/actors/distributed_pass_test.cpp, tests/actors/transfers/memory_reader_test.cpp
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/shared_multiplexer_test.cpp
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/remote_module_test.cpp, tests/actors/optimizer_test.cpp
 #pragma once
 
 namespace troupe::nodes {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/profiling_test.cpp
 #pragma once
 
 namespace troupe::nodes {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/objects/checkpoint_test.cpp
 #include <troupe/actors/objects/checkpoint.hpp>
 
 #include <algorithm>

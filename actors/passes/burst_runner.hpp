@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/short_work_test.cpp, tests/actors/distributed_pass_test.cpp
 #pragma once
 
 #include <troupe/actors/contracts/graph_task.hpp>

@@ -29,7 +29,7 @@ class stage_nodes {
   const std::vector<std::string>& names() const noexcept { return names_; }
   std::vector<peer> peers(node& driver) const;
 
-  /// How a started process ended, if one has ended or ends within `patience`: "stage1 (pid 4711) was killed by signal 9
+  /// How a started process ended, if one has ended or ends within `patience`: "stage1 (pid 4711) killed by signal 9
   /// (Killed)".
   std::optional<std::string> lost(std::chrono::milliseconds patience);
 

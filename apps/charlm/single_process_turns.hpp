@@ -11,13 +11,15 @@ namespace troupe::apps::charlm {
 /// Measures training in this process alone, beside the training on the cluster. Half of the time is spent before the cluster
 /// trains, the other half in turns between the cluster's steps, because the speed of the machine may change.
 ///   SP-1  with 0 seconds nothing is measured.
-///   SP-2  turns come due at even fractions of the training. Each turn runs once.
+///   SP-2  turns come due at even fractions of what is left of the training. Each turn runs once. Several turns that are due at
+///         once run as one.
 class single_process_turns {
  public:
   /// `seconds`: for the whole measurement. `stop`: ends a turn early.
   single_process_turns(double seconds, std::function<bool()> stop) : seconds_(seconds), stop_(std::move(stop)) {}
 
-  /// Runs the first half, before the training, with one thread and with `threads` inside an operation.
+  /// Runs the first half, before the training, with one thread and with `threads` inside an operation. Without time it does
+  /// nothing.
   void begin(const run_state& state, const corpus& data, int threads);
   /// Runs the turns that are due at this fraction (0 to 1) of the training. Returns false if none is due.
   bool run_due(double fraction);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/charlm/pipeline_test.cpp, tests/apps/charlm/gradient_check_test.cpp, tests/apps/train_test.cpp
 #pragma once
 
 #include <troupe/actors/node.hpp>

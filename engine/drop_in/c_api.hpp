@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/drop_in/shared_test.cpp
 #pragma once
 
 /// The C functions of `libtroupe.so`, for programs that load the library at run time (see install.hpp). They return 0, or -1

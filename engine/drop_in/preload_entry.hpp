@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/drop_in/preload_test.cpp
 #pragma once
 
 /// The interface between libtroupe_preload.so, which is built without libtorch, and libtroupe.so, which libtroupe_preload.so

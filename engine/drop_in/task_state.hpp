@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/drop_in/state_test.cpp
 #pragma once
 
 #include <functional>

@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(several_roots_with_gradients_and_roots_that_are_leaves_add_
   BOOST_TEST(at::equal(pass.gradient(leaf), torch::ones({1})));
 }
 
-BOOST_AUTO_TEST_CASE(nested_blocking_calls_64_deep_between_nodes_with_contexts_end_and_carry_gradients_back) {
+BOOST_AUTO_TEST_CASE(nested_blocking_calls_64_deep_between_nodes_with_contexts_end_and_carry_gradients_back) {  // CW-2
   const auto down = [](troupe::call_arguments& arguments) {
     const auto left = troupe::get<std::int64_t>(arguments.values, "left");
     auto y = arguments.tensors.at(0) + 1;

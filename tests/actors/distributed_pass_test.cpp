@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(two_passes_with_a_kept_graph_accumulate) {
   BOOST_TEST(same(a.peer("b").call("gradient").get().tensors.at(0), torch::tensor({2.0, 10.0})));
 }
 
-BOOST_AUTO_TEST_CASE(a_throwing_function_names_node_function_and_reason) {
+BOOST_AUTO_TEST_CASE(a_throwing_function_names_node_function_and_reason) {  // CW-1
   BOOST_CHECK_EXCEPTION(a.peer("b").call("fail").get(), troupe::error, [](const troupe::error& e) {
     std::string text = e.what();
     return e.code() == troupe::errc::function_failed && text.find("'fail'") != text.npos && text.find("'b'") != text.npos &&

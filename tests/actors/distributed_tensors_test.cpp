@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(of_gradients_whose_elements_repeat_only_one_of_each_travels
   }
 }
 
-BOOST_AUTO_TEST_CASE(tensors_of_many_pieces_and_their_gradients_cross_nodes_as_small_ones_do) {
+BOOST_AUTO_TEST_CASE(tensors_of_many_pieces_and_their_gradients_cross_nodes_as_small_ones_do) {  // GW-6
   const auto run = [](const at::Tensor& x, const auto& combine) {
     const tensors y = combine({x.t(), x.narrow(0, 1, 500).expand({3, 500, 700}), x, x});
     return y.at(0).sum() + (y.at(1) * at::arange(700.)).sum();
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(a_large_tensor_that_is_sent_twice_arrives_apart) {
   BOOST_TEST(at::equal(y.at(1), x));
 }
 
-BOOST_AUTO_TEST_CASE(small_calls_get_through_between_the_pieces_of_large_ones) {
+BOOST_AUTO_TEST_CASE(small_calls_get_through_between_the_pieces_of_large_ones) {  // GW-6
   std::mutex mutex;
   std::string order;
   b.functions().add("note", [&](troupe::call_arguments& arguments) {
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(small_calls_get_through_between_the_pieces_of_large_ones) {
   BOOST_TEST(order == "1 16777216 ");
 }
 
-BOOST_AUTO_TEST_CASE(a_call_whose_deadline_passes_before_its_tensors_have_left_leaves_none_of_them) {
+BOOST_AUTO_TEST_CASE(a_call_whose_deadline_passes_before_its_tensors_have_left_leaves_none_of_them) {  // GW-7
   BOOST_CHECK_EXCEPTION(
     a.peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)}, {}, {}, std::chrono::milliseconds(2)).get(), troupe::error,
     [](const troupe::error& reason) { return reason.code() == troupe::errc::deadline_passed; });
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_deadline_passes_before_its_tensors_have_left_l
   BOOST_TEST(troupe::services_of(b).arriving().bytes() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(of_a_node_that_stops_while_its_tensors_leave_nothing_stays) {
+BOOST_AUTO_TEST_CASE(of_a_node_that_stops_while_its_tensors_leave_nothing_stays) {  // GW-7
   auto c = std::make_unique<troupe::node>(troupe::test::named_settings("c"));
   c->join("127.0.0.1", b.port());
   auto lost = c->peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)});
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(of_a_node_that_stops_while_its_tensors_leave_nothing_stays)
   BOOST_TEST(nothing_arrives(b));
 }
 
-BOOST_AUTO_TEST_CASE(of_a_node_that_is_down_a_late_piece_is_dropped_with_what_came_before) {
+BOOST_AUTO_TEST_CASE(of_a_node_that_is_down_a_late_piece_is_dropped_with_what_came_before) {  // GW-7
   auto c = std::make_unique<troupe::node>(troupe::test::named_settings("c"));
   c->join("127.0.0.1", b.port());
   const auto gone = c->id();

@@ -4,6 +4,16 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
 #include <torch/torch.h>
 
 #include <caf/actor_system_config.hpp>
@@ -259,6 +269,90 @@ BOOST_AUTO_TEST_CASE(an_answer_without_the_tensor_that_its_requester_needs_says_
   BOOST_CHECK_EXCEPTION(troupe::joined_tensor(a, answer(), 1), troupe::error, [](const troupe::error& e) {
     return e.code() == troupe::errc::misuse && std::string(e.what()) == "expected a message of at least 2 tensors, got 1";
   });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(order_of_joined_messages)
+
+namespace {
+
+/// Lets handlers on several threads go on in a given order.
+class turns {
+ public:
+  explicit turns(std::vector<int> order) : order_(std::move(order)) {}
+  void wait_for(int which) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, 10s, [&] { return order_.at(done_) == which; })) throw std::runtime_error("no turn came");
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> order_;
+  std::size_t done_ = 0;
+};
+
+// Their sum depends on the order.
+const std::vector<float> inputs{1e8F, 3.0F, -1e8F};
+
+at::Tensor expected_gradient() {
+  const auto weight = torch::ones({1}, torch::requires_grad());
+  std::vector<at::Tensor> outputs;
+  for (const float each : inputs) outputs.push_back(torch::full({1}, each) * weight);
+  torch::cat(outputs).sum().backward();
+  return weight.grad();
+}
+
+}  // namespace
+
+// JS-1
+BOOST_AUTO_TEST_CASE(has_no_influence_on_sums) {
+  std::vector<int> order{0, 1, 2};
+  do {
+    const auto weight = torch::ones({1}, torch::requires_grad());
+    turns handled(order);
+    troupe::node a{named("a")};
+    troupe::node b{named("b")};
+    b.functions().add(
+      "gradient", [&](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.gradients->find(weight)}}; });
+    for (int i = 0; i < 3; ++i) {
+      const auto behave = [&, i](stage_actor::pointer) -> stage_actor::behavior_type {
+        return {[&, i](activation& request) -> caf::result<activation> {
+          handled.wait_for(i);
+          const troupe::joined_scope scope(b, std::move(request.payload));
+          activation answer{request.name, scope.reply({scope.tensor(0) * weight})};
+          handled.end();
+          return answer;
+        }};
+      };
+      b.publish("stage" + std::to_string(i), caf::actor_cast<caf::strong_actor_ptr>(b.system().spawn<caf::detached>(behave)));
+    }
+    a.join("127.0.0.1", b.port());
+    troupe::context pass{a};
+    caf::scoped_actor self{a.system()};
+    std::vector<at::Tensor> leaves;
+    std::vector<at::Tensor> outputs(3);
+    std::vector<std::function<void()>> receive;
+    for (int i = 0; i < 3; ++i) {
+      leaves.push_back(torch::full({1}, inputs[static_cast<std::size_t>(i)], torch::requires_grad()));
+      const auto to = caf::actor_cast<stage_actor>(a.peer("b").actor("stage" + std::to_string(i)));
+      auto request = self->request(to, 20s, activation{"x", troupe::join_graphs(a.peer("b"), {leaves.back()})});
+      receive.emplace_back([&outputs, &a, i, request = std::make_shared<decltype(request)>(std::move(request))] {
+        request->receive(
+          [&](activation& answer) { outputs[static_cast<std::size_t>(i)] = joined_tensor(a, answer.payload, 0); },
+          [](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
+      });
+    }
+    for (const auto& each : receive) each();
+    pass.backward({torch::cat(outputs).sum()}).get();
+    BOOST_TEST(alike(a.peer("b").call("gradient").get().tensors.at(0), expected_gradient()));
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

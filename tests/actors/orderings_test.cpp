@@ -440,6 +440,27 @@ BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
     [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
 }
 
+// GW-5
+BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_is_down_opens_nothing) {
+  cast play(1);
+  const troupe::context pass(play.node("a"));
+  play.tell_down("b", "c");
+  play.run();
+  troupe::call_request late;
+  late.function = "times_weight";
+  late.payload.context = pass.id();
+  late.payload.message = {1, play.node("c").id()};
+  late.payload.tensors = {torch::ones({2})};
+  caf::scoped_actor self{play.system};
+  auto request =
+    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway()), caf::infinite, std::move(late));
+  play.run();
+  request.receive(
+    [](const troupe::call_result&) { BOOST_FAIL("a call of a node that is down was run"); },
+    [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
+  BOOST_TEST(troupe::parts_of(play.node("b")).contexts.all().empty());
+}
+
 // CO-5, GW-1: the scope is left after a drawn number of steps.
 BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   int cut_short = 0;

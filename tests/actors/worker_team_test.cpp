@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -53,6 +54,30 @@ BOOST_AUTO_TEST_CASE(run_what_is_posted_on_threads_of_their_own) {
     });
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return threads.size() == 2; });
+  BOOST_TEST(threads.count(std::this_thread::get_id()) == 0u);
+}
+
+// EW-1
+BOOST_AUTO_TEST_CASE(run_all_that_is_posted_once_and_elsewhere) {
+  constexpr int posted = 100;
+  host here;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int runs = 0;
+  std::set<std::thread::id> threads;
+  {
+    worker_team team(here.system, 2);
+    for (int i = 0; i < posted; ++i)
+      team.post([&] {
+        const std::lock_guard lock(mutex);
+        threads.insert(std::this_thread::get_id());
+        ++runs;
+        changed.notify_all();
+      });
+    std::unique_lock lock(mutex);
+    BOOST_TEST(changed.wait_for(lock, std::chrono::seconds(10), [&] { return runs >= posted; }));
+  }
+  BOOST_TEST(runs == posted);
   BOOST_TEST(threads.count(std::this_thread::get_id()) == 0u);
 }
 

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
   BOOST_TEST(cluster.nodes[1].name == "a");
 }
 
-BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {
+BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {  // CF-1, CF-2
   for (auto& m : mistakes) {
     auto text = error_of([&] { cluster_file::parse(m.text, "f.json"); });
     BOOST_TEST(text.find(m.error) != std::string::npos, m.text << " gives: " << text);
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_cluster_file_never_crashes_however_it_is_cu
   BOOST_TEST(error_of([&] { cluster_file::parse("\xff\xfe\x00{", "f.json"); }).starts_with("f.json: "));
 }
 
-BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named) {
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named) {  // CF-1
   const temporary_folder here;
   auto path = (here.path() / "cluster.json").string();
   BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": no such file"));

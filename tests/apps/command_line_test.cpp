@@ -10,7 +10,6 @@
 
 #include <c10/util/Exception.h>
 
-#include "apps/ready_line.hpp"
 #include "support/captured_stderr.hpp"
 
 using namespace troupe::apps;
@@ -46,13 +45,13 @@ outcome run(
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_subcommand_that_returns_is_a_success_without_a_word) {
+BOOST_AUTO_TEST_CASE(a_subcommand_that_returns_is_a_success_without_a_word) {  // CL-1
   auto end = run({"node", "--port", "4001", "--join", "127.0.0.1:4001", "--name", "a"});
   BOOST_TEST(end.status == 0);
   BOOST_TEST(end.errors == "");
 }
 
-BOOST_AUTO_TEST_CASE(wrong_arguments_get_one_line_with_a_hint_and_status_2) {
+BOOST_AUTO_TEST_CASE(wrong_arguments_get_one_line_with_a_hint_and_status_2) {  // CL-1, CL-2
   struct wrong {
     std::vector<const char*> arguments;
     std::string line;
@@ -81,7 +80,7 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_get_one_line_with_a_hint_and_status_2) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_failure_is_one_line_and_status_1) {
+BOOST_AUTO_TEST_CASE(a_failure_is_one_line_and_status_1) {  // CL-1, CL-2
   auto end = run({"node"}, [] { throw std::runtime_error("expected this,\n  got that\n"); });
   BOOST_TEST(end.status == 1);
   BOOST_TEST(end.errors == "troupe: expected this,   got that\n");
@@ -103,20 +102,4 @@ BOOST_AUTO_TEST_CASE(a_subcommand_can_choose_its_status) {
   auto end = run({"node"}, [] { throw CLI::RuntimeError(130); });
   BOOST_TEST(end.status == 130);
   BOOST_TEST(end.errors == "");
-}
-
-BOOST_AUTO_TEST_CASE(a_ready_line_is_read_as_it_is_written) {
-  ready_line ready{"stage1", "127.0.0.1", 40123};
-  BOOST_TEST(ready.text() == "stage1 listens on 127.0.0.1:40123");
-  auto read = ready_line::parse(ready.text());
-  BOOST_REQUIRE(read);
-  BOOST_TEST(read->name == "stage1");
-  BOOST_TEST(read->address() == "127.0.0.1:40123");
-  ready_line six{"stage1", "::1", 40123};
-  BOOST_TEST(six.text() == "stage1 listens on [::1]:40123");
-  BOOST_TEST(ready_line::parse(six.text())->host == "::1");
-  for (auto* other : {"", "stage1", "stage1 listens on ", "stage1 listens on 127.0.0.1",
-                      "stage1 listens on 127.0.0.1:", "stage1 listens on 127.0.0.1:0", "stage1 listens on 127.0.0.1:99999",
-                      " listens on 127.0.0.1:1", "a listens on :1", "a b listens on 127.0.0.1:1"})
-    BOOST_TEST(!ready_line::parse(other), other);
 }

@@ -68,7 +68,7 @@ bool ends(pid_t pid) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_child_that_exits_is_reported_once_with_its_status) {
+BOOST_AUTO_TEST_CASE(a_child_that_exits_is_reported_once_with_its_status) {  // PG-4
   process_group group;
   auto pid = group.start("three", shell("exit 3"));
   auto end = group.poll_for(patience);
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_does_not_exist_is_an_error_with_its_name) {
   BOOST_TEST(!group.poll());
 }
 
-BOOST_AUTO_TEST_CASE(every_line_arrives_with_its_name_before_the_end_is_reported) {
+BOOST_AUTO_TEST_CASE(every_line_arrives_with_its_name_before_the_end_is_reported) {  // PG-4
   lines heard;
   process_group group(heard.sink());
   group.start("a", shell("echo one; echo two >&2; printf unfinished"));
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_child_whose_own_child_keeps_the_output_open_still_ends) {
   kill(std::stoi(heard.all()[0].substr(3)), SIGKILL);
 }
 
-BOOST_AUTO_TEST_CASE(stop_all_lets_a_child_say_goodbye) {
+BOOST_AUTO_TEST_CASE(stop_all_lets_a_child_say_goodbye) {  // PG-4
   lines heard;
   process_group group(heard.sink());
   group.start("a", shell("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done"));
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(stop_all_lets_a_child_say_goodbye) {
   BOOST_TEST(!group.poll());
 }
 
-BOOST_AUTO_TEST_CASE(stop_all_leaves_no_child_that_ignores_the_signal_or_is_stopped) {
+BOOST_AUTO_TEST_CASE(stop_all_leaves_no_child_that_ignores_the_signal_or_is_stopped) {  // PG-4, PG-5
   lines heard;
   process_group group(heard.sink());
   auto deaf = group.start("deaf", shell("trap '' TERM; echo ready; while :; do sleep 0.01; done"));
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(the_destructor_leaves_nobody_behind) {
   BOOST_TEST(!is_alive(pid));
 }
 
-BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {
+BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {  // PG-1
   const auto pipe = support::make_pipe();
   BOOST_REQUIRE(bool{pipe.read});
   pid_t parent = fork();
@@ -205,7 +205,7 @@ static bool ignores_nothing(const std::string& line) {
   return (std::stoull(line.substr(line.rfind(':') + 1), nullptr, 16) & ~of_glibc) == 0;
 }
 
-BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_ignored) {
+BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_ignored) {  // PG-2, PG-3
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -234,15 +234,19 @@ BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(a_child_has_an_empty_stdin_and_none_of_the_parents_files) {
+BOOST_AUTO_TEST_CASE(a_child_has_an_empty_stdin_and_none_of_the_parents_files) {  // PG-3
   const support::owned_descriptor leak(open("/dev/zero", O_RDONLY));
-  BOOST_REQUIRE(bool{leak});
+  const support::owned_descriptor own_stdin(dup(STDIN_FILENO));
+  const support::owned_descriptor not_empty(open("/proc/self/status", O_RDONLY));
+  BOOST_REQUIRE((leak && own_stdin && not_empty));
+  dup2(not_empty.get(), STDIN_FILENO);
   lines heard;
   process_group group(heard.sink());
   group.start("a", shell("wc -c; ls /proc/self/fd | wc -l"));
   BOOST_REQUIRE(group.poll_for(patience));
   BOOST_TEST(heard.all() == (std::vector<std::string>{"a: 0", "a: 4"}),
              boost::test_tools::per_element());  // 0, 1, 2 and ls's folder
+  dup2(own_stdin.get(), STDIN_FILENO);
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_start_and_stop_children_at_once) {

@@ -131,7 +131,7 @@ std::string advice_in(const std::string& line) { return line.substr(line.find("w
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_all_files) {  // TN-4
+BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_all_files) {  // TN-4, TC-1
   const small_run run;
   program training(run.command({"--steps", "60", "--validate-every", "20", "--single-process-seconds", "0.3"}));
   BOOST_TEST(training.how_it_ends() == "exited with 0");
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_
   BOOST_TEST(broken.summary()["validation_loss"] == straight.summary()["validation_loss"]);
 }
 
-BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time) {
+BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time) {  // TC-1
   for (const int number : {SIGINT, SIGTERM}) {
     const small_run run;
     program training(run.command({"--steps", "1000000", "--checkpoint-every", "1000000"}));
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_driver_that_is_killed_leaves_no_process_behind) {
   for (const auto pid : children) BOOST_TEST(is_gone(pid));
 }
 
-BOOST_AUTO_TEST_CASE(every_bad_text_is_one_line_and_leaves_nothing) {
+BOOST_AUTO_TEST_CASE(every_bad_text_is_one_line_and_leaves_nothing) {  // TC-1
   const small_run run;
   const auto with = [&](const std::string& data) {
     return std::vector<std::string>{"train", "--data", data, "--out", run.out};
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(every_bad_text_is_one_line_and_leaves_nothing) {
   BOOST_TEST((!std::filesystem::exists(run.out) || std::filesystem::is_empty(run.out)));
 }
 
-BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_named_by_their_options) {
+BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_named_by_their_options) {  // TC-1
   const small_run run;
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"train", "--data", run.data, "--out", run.out});

@@ -35,13 +35,13 @@ struct courier_fixture : simulated::fixture {
 
 BOOST_FIXTURE_TEST_SUITE(courier, courier_fixture)
 
-BOOST_AUTO_TEST_CASE(CE1_what_needs_no_waiting_is_sent_by_the_caller) {
+BOOST_AUTO_TEST_CASE(what_needs_no_waiting_is_sent_by_the_caller) {  // CE-1
   std::thread::id sender;
   messenger->post(stage.to_host({at::ones({2})}), [&](std::exception_ptr) { sender = std::this_thread::get_id(); });
   BOOST_CHECK(sender == std::this_thread::get_id());
 }
 
-BOOST_AUTO_TEST_CASE(CE2_parcels_are_sent_in_order_when_their_elements_are_there) {
+BOOST_AUTO_TEST_CASE(parcels_are_sent_in_order_when_their_elements_are_there) {  // CE-2
   simulated::gate late(default_stream);
   auto staged = stage.to_host({at::ones({2}, at::device(first))});
   const auto tensor = staged.tensors[0];
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(CE2_parcels_are_sent_in_order_when_their_elements_are_there
   BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(CE2_at_the_end_parcels_are_sent_on_one_thread_at_a_time_too) {
+BOOST_AUTO_TEST_CASE(at_the_end_parcels_are_sent_on_one_thread_at_a_time_too) {  // CE-2
   std::promise<void> inside;
   std::promise<void> may_end;
   std::atomic<bool> first_is_sent{false};
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(CE2_at_the_end_parcels_are_sent_on_one_thread_at_a_time_too
   BOOST_TEST(in_order);
 }
 
-BOOST_AUTO_TEST_CASE(CE3_where_the_device_failed_the_sender_is_told_why) {
+BOOST_AUTO_TEST_CASE(where_the_device_failed_the_sender_is_told_why) {  // CE-3
   const simulated::broken_device broken;
   std::string why;
   messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr failure) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(CE3_where_the_device_failed_the_sender_is_told_why) {
   BOOST_TEST(messenger->idle());
 }
 
-BOOST_AUTO_TEST_CASE(CE3_where_there_is_no_thread_the_sender_is_told_why) {
+BOOST_AUTO_TEST_CASE(where_there_is_no_thread_the_sender_is_told_why) {  // CE-3
   auto staged = stage.to_host({at::ones({2}, at::device(first))});
   std::string why;
   {
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(CE3_where_there_is_no_thread_the_sender_is_told_why) {
   BOOST_TEST(messenger->idle());
 }
 
-BOOST_AUTO_TEST_CASE(CE4_a_device_that_is_not_too_late_is_waited_for_at_the_end) {
+BOOST_AUTO_TEST_CASE(a_device_that_is_not_too_late_is_waited_for_at_the_end) {  // CE-4
   int sent = 0;
   simulated::gate late(default_stream);
   for (int i = 0; i < 20; ++i) {
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(CE4_a_device_that_is_not_too_late_is_waited_for_at_the_end)
   BOOST_TEST(sent == 20);
 }
 
-BOOST_AUTO_TEST_CASE(CE4_it_ends_in_time_though_the_device_does_not_answer) {
+BOOST_AUTO_TEST_CASE(it_ends_in_time_though_the_device_does_not_answer) {  // CE-4
   int told = 0;
   const auto too_late = [&](std::exception_ptr failure) {
     BOOST_CHECK_EXCEPTION(std::rethrow_exception(failure), error,
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(CE4_it_ends_in_time_though_the_device_does_not_answer) {
   BOOST_TEST(told == 4);
 }
 
-BOOST_AUTO_TEST_CASE(CE4_its_destructor_ends_in_time_though_the_device_does_not_answer) {
+BOOST_AUTO_TEST_CASE(its_destructor_ends_in_time_though_the_device_does_not_answer) {  // CE-4
   bool told = false;
   simulated::gate late(default_stream);
   messenger->post(stage.to_host({at::ones({2}, at::device(first))}),
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(CE4_its_destructor_ends_in_time_though_the_device_does_not_
   simulated::synchronize();
 }
 
-BOOST_AUTO_TEST_CASE(CE4_the_end_of_all_transfers_is_the_end_of_those_of_each_device) {
+BOOST_AUTO_TEST_CASE(the_end_of_all_transfers_is_the_end_of_those_of_each_device) {  // CE-4
   int told = 0;
   devices::transfers all;
   simulated::gate late(default_stream);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(CE4_the_end_of_all_transfers_is_the_end_of_those_of_each_de
   BOOST_TEST(told == 2);
 }
 
-BOOST_AUTO_TEST_CASE(CE4_what_is_posted_later_does_not_hold_up_the_end_of_its_buffers) {
+BOOST_AUTO_TEST_CASE(what_is_posted_later_does_not_hold_up_the_end_of_its_buffers) {  // CE-4
   auto all = std::make_unique<devices::transfers>();
   simulated::gate late(default_stream);
   all->finish(std::chrono::steady_clock::now());
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(CE4_what_is_posted_later_does_not_hold_up_the_end_of_its_bu
   late.open();
 }
 
-BOOST_AUTO_TEST_CASE(TF1_what_is_late_on_one_device_holds_up_no_other_device) {
+BOOST_AUTO_TEST_CASE(what_is_late_on_one_device_holds_up_no_other_device) {  // TF-1
   devices::transfers all;
   std::promise<void> sent;
   auto second_is_there = sent.get_future();

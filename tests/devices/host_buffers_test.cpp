@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_has_the_shape_asked_for_in_locked_memory) {
   BOOST_CHECK(taken.device().is_cpu());
 }
 
-BOOST_AUTO_TEST_CASE(HB1_what_is_locked_stays_within_the_budget) {
+BOOST_AUTO_TEST_CASE(what_is_locked_stays_within_the_budget) {  // HB-1
   const auto before = simulated::pinned_bytes();
   std::vector<at::Tensor> held;
   for (int i = 0; i < 6; ++i) {
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(HB1_what_is_locked_stays_within_the_budget) {
   BOOST_TEST(held.back().fill_(7)[0].item<int>() == 7);
 }
 
-BOOST_AUTO_TEST_CASE(HB1_idle_buffers_make_room_for_one_of_another_size) {
+BOOST_AUTO_TEST_CASE(idle_buffers_make_room_for_one_of_another_size) {  // HB-1
   const auto before = simulated::pinned_bytes();
   {
     const std::vector<at::Tensor> three{pool->allocate(bytes(page)), pool->allocate(bytes(page)), pool->allocate(bytes(page))};
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(HB1_idle_buffers_make_room_for_one_of_another_size) {
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
-BOOST_AUTO_TEST_CASE(HB1_what_makes_room_is_freed_while_other_threads_use_the_pool) {
+BOOST_AUTO_TEST_CASE(what_makes_room_is_freed_while_other_threads_use_the_pool) {  // HB-1
   { const auto all = pool->allocate(bytes(4 * page)); }
   std::vector<std::future<void>> users;
   int in_time = 0;
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(HB1_what_makes_room_is_freed_while_other_threads_use_the_po
   BOOST_TEST(in_time == 1);
 }
 
-BOOST_AUTO_TEST_CASE(HB1_memory_that_could_not_be_locked_takes_nothing_from_the_budget) {
+BOOST_AUTO_TEST_CASE(memory_that_could_not_be_locked_takes_nothing_from_the_budget) {  // HB-1
   {
     const simulated::no_pinned_memory none;
     BOOST_CHECK_THROW(pool->allocate(bytes(4 * page)), c10::Error);
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(HB1_memory_that_could_not_be_locked_takes_nothing_from_the_
   BOOST_TEST(pool->allocate(bytes(4 * page)).is_pinned());
 }
 
-BOOST_AUTO_TEST_CASE(HB2_a_buffer_that_serves_again_is_idle_no_more) {
+BOOST_AUTO_TEST_CASE(a_buffer_that_serves_again_is_idle_no_more) {  // HB-2
   { const auto taken = pool->allocate(bytes(page)); }
   const auto again = pool->allocate(bytes(page));
   const auto another = pool->allocate(bytes(page));
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(HB2_a_buffer_that_serves_again_is_idle_no_more) {
   BOOST_TEST(pool->used().in_use == 2 * page);
 }
 
-BOOST_AUTO_TEST_CASE(HB2_a_buffer_serves_again_when_its_last_view_is_gone) {
+BOOST_AUTO_TEST_CASE(a_buffer_serves_again_when_its_last_view_is_gone) {  // HB-2
   auto taken = pool->allocate(bytes(100));
   const auto* memory = taken.const_data_ptr();
   auto view = taken.narrow(0, 10, 5);
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(HB2_a_buffer_serves_again_when_its_last_view_is_gone) {
   BOOST_TEST(pool->allocate(bytes(50)).const_data_ptr() == memory);
 }
 
-BOOST_AUTO_TEST_CASE(HB3_a_buffer_has_at_most_twice_the_bytes_asked_for) {
+BOOST_AUTO_TEST_CASE(a_buffer_has_at_most_twice_the_bytes_asked_for) {  // HB-3
   BOOST_TEST(pool->used().in_use == 0U);
   const auto small = pool->allocate(bytes(1));
   BOOST_TEST(pool->used().in_use == page);
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(HB3_a_buffer_has_at_most_twice_the_bytes_asked_for) {
   BOOST_TEST(pool->allocate(bytes(0)).numel() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(HB4_a_buffer_serves_again_only_when_its_transfer_is_done_and_nobody_waits_for_that) {
+BOOST_AUTO_TEST_CASE(a_buffer_serves_again_only_when_its_transfer_is_done_and_nobody_waits_for_that) {  // HB-4
   simulated::gate late(default_stream);
   const void* memory = throw_away_with_the_transfer_under_way();
   const auto next = pool->allocate(bytes(16));
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_serves_again_only_when_its_transfer_is_done_an
   BOOST_TEST(pool->allocate(bytes(16)).const_data_ptr() == memory);
 }
 
-BOOST_AUTO_TEST_CASE(HB4_a_buffer_behind_one_that_is_being_filled_serves_again) {
+BOOST_AUTO_TEST_CASE(a_buffer_behind_one_that_is_being_filled_serves_again) {  // HB-4
   auto done = pool->allocate(bytes(16));
   const void* memory = done.const_data_ptr();
   simulated::gate late(default_stream);
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_behind_one_that_is_being_filled_serves_again) 
   BOOST_TEST(pool->allocate(bytes(16)).const_data_ptr() == memory);
 }
 
-BOOST_AUTO_TEST_CASE(HB4_where_all_of_the_budget_is_being_filled_there_is_ordinary_memory) {
+BOOST_AUTO_TEST_CASE(where_all_of_the_budget_is_being_filled_there_is_ordinary_memory) {  // HB-4
   simulated::gate late(default_stream);
   for (int i = 0; i < 4; ++i) throw_away_with_the_transfer_under_way();
   for (const std::size_t count : {page, 2 * page}) BOOST_TEST(!pool->allocate(bytes(count)).is_pinned());
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(HB4_where_all_of_the_budget_is_being_filled_there_is_ordina
   BOOST_TEST(pool->allocate(bytes(2 * page)).is_pinned());
 }
 
-BOOST_AUTO_TEST_CASE(HB4_a_buffer_that_makes_room_is_none_that_is_being_filled) {
+BOOST_AUTO_TEST_CASE(a_buffer_that_makes_room_is_none_that_is_being_filled) {  // HB-4
   const auto before = simulated::pinned_bytes();
   auto done = pool->allocate(bytes(page));
   simulated::gate late(default_stream);
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_that_makes_room_is_none_that_is_being_filled) 
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
-BOOST_AUTO_TEST_CASE(HB4_the_pool_ends_without_waiting_for_a_transfer_and_leaves_its_memory_alone) {
+BOOST_AUTO_TEST_CASE(the_pool_ends_without_waiting_for_a_transfer_and_leaves_its_memory_alone) {  // HB-4
   const auto before = simulated::pinned_bytes();
   simulated::gate late(default_stream);
   throw_away_with_the_transfer_under_way();
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(HB4_the_pool_ends_without_waiting_for_a_transfer_and_leaves
   late.open();
 }
 
-BOOST_AUTO_TEST_CASE(HB4_a_buffer_of_a_device_that_has_failed_is_not_freed) {
+BOOST_AUTO_TEST_CASE(a_buffer_of_a_device_that_has_failed_is_not_freed) {  // HB-4
   const auto before = simulated::pinned_bytes();
   simulated::gate late(default_stream);
   throw_away_with_the_transfer_under_way(4 * page);
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(HB4_a_buffer_of_a_device_that_has_failed_is_not_freed) {
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
-BOOST_AUTO_TEST_CASE(HB5_tensors_outlive_the_pool) {
+BOOST_AUTO_TEST_CASE(tensors_outlive_the_pool) {  // HB-5
   const auto before = simulated::pinned_bytes();
   auto taken = pool->allocate(bytes(10));
   pool.reset();

@@ -28,7 +28,7 @@ struct staging_fixture : simulated::fixture {
 
 BOOST_FIXTURE_TEST_SUITE(staging, staging_fixture)
 
-BOOST_AUTO_TEST_CASE(ST1_a_copy_comes_after_what_its_stream_had_to_do_and_nobody_waits) {
+BOOST_AUTO_TEST_CASE(a_copy_comes_after_what_its_stream_had_to_do_and_nobody_waits) {  // ST-1
   simulated::gate late(stream);
   const c10::StreamGuard on(stream);
   auto made = at::full({3}, 7, at::device(first));
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(ST1_a_copy_comes_after_what_its_stream_had_to_do_and_nobody
   BOOST_TEST((staged.tensors[0] == 7).all().item<bool>());
 }
 
-BOOST_AUTO_TEST_CASE(ST1_tensors_of_two_devices_are_ready_when_both_are) {
+BOOST_AUTO_TEST_CASE(tensors_of_two_devices_are_ready_when_both_are) {  // ST-1
   const auto one = at::ones({2}, at::device(first));
   const auto two = at::ones({2}, at::device(second));
   simulated::gate late(c10::Stream(c10::Stream::DEFAULT, second));
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(ST1_tensors_of_two_devices_are_ready_when_both_are) {
   BOOST_CHECK(staged.devices == (std::vector<c10::Device>{first, second, first}));
 }
 
-BOOST_AUTO_TEST_CASE(ST1_the_last_copy_of_a_device_counts) {
+BOOST_AUTO_TEST_CASE(the_last_copy_of_a_device_counts) {  // ST-1
   const auto one = at::ones({2}, at::device(first));
   simulated::synchronize();
   simulated::gate late(default_stream);
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(ST1_the_last_copy_of_a_device_counts) {
   BOOST_TEST((staged.tensors[1] == 2).all().item<bool>());
 }
 
-BOOST_AUTO_TEST_CASE(ST1_a_copy_that_nobody_wants_any_more_holds_up_no_other_device) {
+BOOST_AUTO_TEST_CASE(a_copy_that_nobody_wants_any_more_holds_up_no_other_device) {  // ST-1
   simulated::gate late(default_stream);
   stage.to_host({at::ones({2}, at::device(first))});
   auto next = std::async(std::launch::async, [this] { return stage.to_host({at::ones({2}, at::device(second))}); });
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(ST1_a_copy_that_nobody_wants_any_more_holds_up_no_other_dev
   BOOST_TEST((staged.tensors[0] == 1).all().item<bool>());
 }
 
-BOOST_AUTO_TEST_CASE(ST2_elements_arrive_bit_for_bit_with_the_strides_of_a_dense_tensor) {
+BOOST_AUTO_TEST_CASE(elements_arrive_bit_for_bit_with_the_strides_of_a_dense_tensor) {  // ST-2
   const auto matrix = at::randn({4, 6});
   const auto there = matrix.to(first);
   const std::vector<at::Tensor> views{there,
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(ST2_elements_arrive_bit_for_bit_with_the_strides_of_a_dense
   }
 }
 
-BOOST_AUTO_TEST_CASE(ST3_tensors_of_the_cpu_pass_as_they_are) {
+BOOST_AUTO_TEST_CASE(tensors_of_the_cpu_pass_as_they_are) {  // ST-3
   const auto tensor = at::ones({2});
   const auto staged = stage.to_host({tensor, at::Tensor()});
   BOOST_TEST(staged.tensors[0].is_same(tensor));
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(ST3_tensors_of_the_cpu_pass_as_they_are) {
   BOOST_TEST(staged.ready());
 }
 
-BOOST_AUTO_TEST_CASE(ST4_what_can_not_be_copied_so_is_left_for_the_sender_to_refuse) {
+BOOST_AUTO_TEST_CASE(what_can_not_be_copied_so_is_left_for_the_sender_to_refuse) {  // ST-4
   const auto meta = at::empty({2}, at::device(at::kMeta));
   const auto staged = stage.to_host({meta});
   BOOST_TEST(staged.tensors[0].is_same(meta));

@@ -130,7 +130,7 @@ struct two_devices final : torch::autograd::Function<two_devices> {
 
 BOOST_FIXTURE_TEST_SUITE(streams, streams_fixture)
 
-BOOST_AUTO_TEST_CASE(SO1_a_function_runs_on_the_stream_of_its_forward) {
+BOOST_AUTO_TEST_CASE(a_function_runs_on_the_stream_of_its_forward) {  // SO-1
   const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
   std::optional<c10::Stream> seen;
   std::optional<c10::Stream> seen_before;
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(SO1_a_function_runs_on_the_stream_of_its_forward) {
   BOOST_CHECK(accelerator.getStream(first) == default_stream);
 }
 
-BOOST_AUTO_TEST_CASE(SO2_a_consumer_waits_for_what_was_made_on_another_stream) {
+BOOST_AUTO_TEST_CASE(a_consumer_waits_for_what_was_made_on_another_stream) {  // SO-2
   for (const auto& held_up : {default_stream, other, stream}) {
     leaf.mutable_grad().reset();
     simulated::gate late(held_up);
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(SO2_a_consumer_waits_for_what_was_made_on_another_stream) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(SO2_gradients_of_two_streams_are_summed_when_both_are_there) {
+BOOST_AUTO_TEST_CASE(gradients_of_two_streams_are_summed_when_both_are_there) {  // SO-2
   const auto one = on(stream, [&] { return leaf * 2; });
   const auto two = on(other, [&] { return leaf * 5; });
   const auto both = on(default_stream, [&] { return (one + two).sum(); });
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(SO2_gradients_of_two_streams_are_summed_when_both_are_there
   }
 }
 
-BOOST_AUTO_TEST_CASE(SO2_where_a_pass_goes_on_a_consumer_waits_for_what_its_new_caller_has_made) {
+BOOST_AUTO_TEST_CASE(where_a_pass_goes_on_a_consumer_waits_for_what_its_new_caller_has_made) {  // SO-2
   lone_order pass(root);
   pass.order.begin();
   pass.order.enter(pass.of(middle));  // on `stream`, which the new caller uses
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(SO2_where_a_pass_goes_on_a_consumer_waits_for_what_its_new_
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO2_a_function_with_outputs_on_two_devices_waits_on_the_callers_stream_of_the_other_device) {
+BOOST_AUTO_TEST_CASE(a_function_with_outputs_on_two_devices_waits_on_the_callers_stream_of_the_other_device) {  // SO-2
   const auto far = simulated::new_stream(1);
   const auto outputs = on(stream, [&] { return leaf * 1; });
   torch::autograd::variable_list two;
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(SO2_a_function_with_outputs_on_two_devices_waits_on_the_cal
   BOOST_TEST(values(leaf.grad()) == (std::vector<float>{17, 17, 17}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO3_each_part_of_a_sparse_tensor_is_kept_for_the_stream_that_uses_it) {
+BOOST_AUTO_TEST_CASE(each_part_of_a_sparse_tensor_is_kept_for_the_stream_that_uses_it) {  // SO-3
   const auto there = [&](const at::Tensor& part) { return part.to(first); };
   for (const auto layout : {at::kSparse, at::kSparseCsr, at::kSparseCsc}) {
     std::vector<at::Tensor> parts{there(at::tensor({5.0F, 6.0F})), there(at::tensor({0, 1}, at::kLong))};
@@ -225,14 +225,14 @@ BOOST_AUTO_TEST_CASE(SO3_each_part_of_a_sparse_tensor_is_kept_for_the_stream_tha
   }
 }
 
-BOOST_AUTO_TEST_CASE(SO3_memory_that_another_stream_still_reads_is_not_given_away) {
+BOOST_AUTO_TEST_CASE(memory_that_another_stream_still_reads_is_not_given_away) {  // SO-3
   simulated::gate late(stream);
   troupe::backward({root});  // the gradient made on `other` is dropped before `stream` has read it
   finish(late);
   BOOST_TEST(values(leaf.grad()) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO4_a_sum_leaves_memory_alone_that_another_stream_reads) {
+BOOST_AUTO_TEST_CASE(a_sum_leaves_memory_alone_that_another_stream_reads) {  // SO-4
   // The sum's gradient goes to `stream`. On `other` it goes into a sum with another gradient, which could be made in its
   // memory.
   const auto source = ones_leaf(default_stream);
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(SO4_a_sum_leaves_memory_alone_that_another_stream_reads) {
   BOOST_TEST(values(source.grad()) == (std::vector<float>{35, 35, 35}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO4_outputs_that_share_memory_go_to_three_streams_each_when_its_copy_is_made) {
+BOOST_AUTO_TEST_CASE(outputs_that_share_memory_go_to_three_streams_each_when_its_copy_is_made) {  // SO-4
   const auto third = simulated::new_stream();
   const auto one = on(stream, [&] { return leaf * 2; });
   const auto two = on(other, [&] { return leaf * 5; });
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(SO4_outputs_that_share_memory_go_to_three_streams_each_when
   BOOST_TEST(values(leaf.grad()) == (std::vector<float>{84, 84, 84}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO4_a_sum_is_made_in_memory_that_nothing_else_reads) {
+BOOST_AUTO_TEST_CASE(a_sum_is_made_in_memory_that_nothing_else_reads) {  // SO-4
   const c10::AutoGradMode no_grad(false);
   std::vector<at::Tensor> ones(5);
   std::generate(ones.begin(), ones.end(), [&] { return at::ones({3}, at::device(first)); });
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(SO4_a_sum_is_made_in_memory_that_nothing_else_reads) {
   BOOST_TEST(values(pass.buffer) == (std::vector<float>{3, 3, 3}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO4_only_a_value_that_something_else_reads_is_copied_for_a_sum_made_elsewhere) {
+BOOST_AUTO_TEST_CASE(only_a_value_that_something_else_reads_is_copied_for_a_sum_made_elsewhere) {  // SO-4
   lone_order pass(root);
   pass.order.begin();
   for (const bool shared : {false, true}) {
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(SO4_only_a_value_that_something_else_reads_is_copied_for_a_
   pass.order.end();
 }
 
-BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_the_pass_and_may_outlive_its_gradients) {
+BOOST_AUTO_TEST_CASE(the_callers_stream_waits_for_the_pass_and_may_outlive_its_gradients) {  // SO-5
   const auto callers = simulated::new_stream();
   simulated::gate late(stream);
   simulated::gate later(callers);
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_the_pass_and_may_outlive_i
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_answers_and_may_outlive_them) {
+BOOST_AUTO_TEST_CASE(the_callers_stream_waits_for_answers_and_may_outlive_them) {  // SO-5
   simulated::gate late(stream);
   simulated::gate later(other);
   at::Tensor read;
@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_answers_and_may_outlive_th
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_also_after_an_error) {
+BOOST_AUTO_TEST_CASE(the_callers_stream_waits_also_after_an_error) {  // SO-5
   const auto other_leaf = ones_leaf(default_stream);
   const auto failing = on(default_stream, [&] { return other_leaf * 2; });
   failing.register_hook([](const at::Tensor&) { throw std::runtime_error("told to"); });
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_also_after_an_error) {
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO5_final_callbacks_run_once_the_callers_stream_waits_for_the_pass) {
+BOOST_AUTO_TEST_CASE(final_callbacks_run_once_the_callers_stream_waits_for_the_pass) {  // SO-5
   const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
   const auto callers = simulated::new_stream();
   for (const bool trimmed : {false, true}) {
@@ -377,7 +377,7 @@ BOOST_AUTO_TEST_CASE(SO5_final_callbacks_run_once_the_callers_stream_waits_for_t
   }
 }
 
-BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_what_a_function_has_queued_after_its_output) {
+BOOST_AUTO_TEST_CASE(the_callers_stream_waits_for_what_a_function_has_queued_after_its_output) {  // SO-5
   lone_order pass(root);
   pass.order.begin();
   pass.order.enter(pass.of(late_one));  // on `other`
@@ -391,7 +391,7 @@ BOOST_AUTO_TEST_CASE(SO5_the_callers_stream_waits_for_what_a_function_has_queued
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO5_at_the_end_the_callers_stream_is_current_though_no_one_left_the_function) {
+BOOST_AUTO_TEST_CASE(at_the_end_the_callers_stream_is_current_though_no_one_left_the_function) {  // SO-5
   const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
   lone_order pass(root);
   pass.order.begin();
@@ -401,7 +401,7 @@ BOOST_AUTO_TEST_CASE(SO5_at_the_end_the_callers_stream_is_current_though_no_one_
   BOOST_CHECK(accelerator.getStream(first) == default_stream);
 }
 
-BOOST_AUTO_TEST_CASE(SO5_where_a_pass_goes_on_for_another_caller_that_callers_stream_waits) {
+BOOST_AUTO_TEST_CASE(where_a_pass_goes_on_for_another_caller_that_callers_stream_waits) {  // SO-5
   lone_order pass(root);
   pass.order.begin();
   pass.order.end();
@@ -417,7 +417,7 @@ BOOST_AUTO_TEST_CASE(SO5_where_a_pass_goes_on_for_another_caller_that_callers_st
   BOOST_TEST(values(read) == sixes, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(SO6_on_one_stream_nothing_waits) {
+BOOST_AUTO_TEST_CASE(on_one_stream_nothing_waits) {  // SO-6
   const auto own = ones_leaf(default_stream);
   const auto alone = on(default_stream, [&] { return ((own * 2).tanh() + own).sum(); });
   const auto before = simulated::waits();

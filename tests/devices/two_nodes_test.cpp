@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_device_is_late_fails_when_its_node_goes_down_o
   BOOST_CHECK_EXCEPTION(lost.get(10s), error, [](const error& failed) { return failed.code() == errc::peer_down; });
 }
 
-BOOST_AUTO_TEST_CASE(a_late_result_keeps_no_worker_from_other_calls) {
+BOOST_AUTO_TEST_CASE(a_late_result_keeps_no_worker_from_other_calls) {  // CW-1
   settings one_worker = named("c");
   one_worker.workers = 1;
   node c(one_worker);
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_the_device_of_its_result_does_n
   BOOST_CHECK_THROW(reply.get(10s), error);
 }
 
-BOOST_AUTO_TEST_CASE(a_result_is_sent_when_its_device_has_made_it) {
+BOOST_AUTO_TEST_CASE(a_result_is_sent_when_its_device_has_made_it) {  // CW-1
   std::promise<simulated::gate*> held;
   b.functions().add("late", [&](call_arguments& arguments) {
     held.set_value(new simulated::gate(default_stream));

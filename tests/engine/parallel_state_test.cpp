@@ -23,7 +23,6 @@
 #include <troupe/engine/cost_book.hpp>
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task.hpp>
-#include <troupe/engine/job_board.hpp>
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
@@ -286,32 +285,6 @@ BOOST_AUTO_TEST_CASE(end_when_they_are_told_to_stop) {
     BOOST_TEST(!ran);
     BOOST_TEST(!x.grad().defined());
   }
-}
-
-// JB-2
-BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
-  struct nobody final : troupe::engine::cpu_workers {
-    nobody() : cpu_workers(1) {}
-    void post(std::function<void()>) override {}
-  } workers;
-  troupe::engine::job_board board(workers, [](troupe::engine::job&) {});
-  for (std::uint32_t i = 0; i < 5; ++i) {
-    auto next = std::make_unique<troupe::engine::job>();
-    next->index = i;
-    board.add(std::move(next));
-  }
-  for (std::uint32_t i = 0; i < 5; ++i) BOOST_TEST(board.take()->index == i);
-  BOOST_TEST(!board.take());
-}
-
-// CB-1: kinds with the same entry are told apart.
-BOOST_AUTO_TEST_CASE(take_no_cost_from_another_kind) {
-  const auto book = std::make_unique<troupe::engine::cost_book>();
-  constexpr troupe::engine::cost_book::kind one = 5;
-  constexpr troupe::engine::cost_book::kind other = one + (troupe::engine::cost_book::kind{1} << 40);
-  book->note(one, 700);
-  BOOST_TEST(book->cost(one) == 700);
-  BOOST_TEST(book->cost(other) == troupe::engine::cost_book::unknown);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

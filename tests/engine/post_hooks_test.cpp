@@ -53,6 +53,7 @@ at::Tensor leaf() { return at::ones({2}).requires_grad_(); }
 
 }  // namespace
 
+// HK-2
 BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_while_it_runs_are_called) {
   for (const bool has_one_before : {false, true}) {
     const auto run = [&](const way& run_on) {
@@ -73,6 +74,7 @@ BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_while_it_runs_are_called) {
   }
 }
 
+// HK-2
 BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_are_shown_no_inputs_though_it_only_reads_them) {
   struct reads_its_inputs final : Node {
     variable_list apply(variable_list&& inputs) override {
@@ -97,6 +99,7 @@ BOOST_AUTO_TEST_CASE(that_a_function_adds_to_itself_are_shown_no_inputs_though_i
   TROUPE_TEST_BOTH_WAYS(run, 2);
 }
 
+// HK-2
 BOOST_AUTO_TEST_CASE(that_other_hooks_of_the_function_add_are_called) {
   const auto run = [](const way& run_on) {
     trace notes;

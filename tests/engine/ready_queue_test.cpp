@@ -4,7 +4,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <troupe/engine/node_map.hpp>
 #include <troupe/engine/ready_queue.hpp>
 
 using namespace troupe::engine;
@@ -40,27 +39,6 @@ BOOST_AUTO_TEST_CASE(ties_come_out_as_from_the_queue_that_libtorch_uses) {
     }
   }
   BOOST_TEST(ours.size() == theirs.size());
-}
-
-BOOST_AUTO_TEST_CASE(a_map_numbers_functions_by_address_and_can_be_used_again) {
-  std::vector<std::uint64_t> memory(20'000);
-  const auto address = [&](std::size_t i) { return reinterpret_cast<const torch::autograd::Node*>(&memory[i]); };
-  node_map map;
-  BOOST_TEST(map.find(address(0), 77) == 77u);
-  for (const std::size_t count : {20'000, 3, 3, 5000}) {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const auto [index, fresh] = map.insert(address(i));
-      BOOST_REQUIRE(fresh);
-      index = i;
-    }
-    for (std::uint32_t i = 0; i < count; ++i) {
-      BOOST_REQUIRE(!map.insert(address(i)).fresh);
-      BOOST_REQUIRE(map.find(address(i), 77) == (i));
-    }
-    BOOST_TEST((count == memory.size() || map.find(address(count), 77) == 77u));
-    map.clear();
-    BOOST_TEST(map.find(address(0), 77) == 77u);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -26,6 +26,7 @@
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/thread_state_parts.hpp"
 #include "engine/threads.hpp"
+#include "support/allocation_count.hpp"
 
 using namespace troupe::test;
 using at::impl::PythonTorchFunctionTLS;
@@ -218,6 +219,22 @@ BOOST_AUTO_TEST_CASE(at_the_end_every_part_is_set_back_whether_containers_are_em
       BOOST_TEST(each.see() != before, each.name);
     }
     BOOST_TEST(each.see() == before, each.name);
+  }
+}
+
+// TH-3: where the containers are empty, and where they hold something.
+BOOST_AUTO_TEST_CASE(where_nothing_has_changed_nothing_is_allocated) {
+  for (const bool holds_something : {false, true}) {
+    const unharmed_thread afterwards;
+    if (holds_something) {
+      c10::impl::TorchDispatchModeTLS::push_non_infra_mode_onto_stack(no_mode());
+    }
+    troupe::engine::thread_state_keeper keeper;
+    const troupe::testing::allocation_count allocated;
+    for (int i = 0; i < 100; ++i) {
+      keeper.restore();
+    }
+    BOOST_TEST(allocated.bytes() == 0u);
   }
 }
 

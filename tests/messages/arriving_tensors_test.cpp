@@ -138,35 +138,11 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_is_begun_anew_called_off_or_of_a_node_that_
   BOOST_TEST(all.bytes() == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1, TM-1
+BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1
   arriving_tensors all;
   const auto before = test::resident_kib();
   for (std::uint64_t number = 0; number < 10; ++number) BOOST_TEST(add(all, a, number, std::uint64_t{1} << 30, 0, page) == "");
   BOOST_TEST(test::resident_kib() - before < 4096);
-}
-
-BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
-  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
-  auto memory = std::make_unique<tensor_memory>();
-  auto first = memory->make(5 * mebibyte);
-  const void* was = first.data();
-  BOOST_TEST(reinterpret_cast<std::uintptr_t>(was) % 64 == 0u);
-  first = {};
-  BOOST_TEST(memory->kept() > 5 * mebibyte);
-  BOOST_TEST(memory->make(7 * mebibyte).data() != was);  // the block is too small for this
-  BOOST_TEST(memory->make(3 * mebibyte).data() != was);  // the block is too large for this
-  auto second = memory->make(5 * mebibyte - 100);
-  BOOST_TEST(second.data() == was);
-  std::vector<c10::Storage> many;
-  for (int i = 0; i < 30; ++i) many.push_back(memory->make(4 * mebibyte));
-  many.clear();
-  BOOST_TEST(memory->kept() <= tensor_memory::kept_bytes);
-  BOOST_TEST(memory->kept() > tensor_memory::kept_bytes / 2);
-  const auto kept = memory->kept();
-  memory->make(tensor_memory::kept_bytes + 1);  // displaces no block
-  BOOST_TEST(memory->kept() == kept);
-  memory.reset();  // a storage may outlive the memory object
-  std::memset(second.mutable_data(), 1, second.nbytes());
 }
 
 BOOST_AUTO_TEST_CASE(a_message_whose_tensors_came_ahead_is_read_as_one_whose_tensors_did_not) {  // WI-6

@@ -8,8 +8,8 @@
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/caf_error.hpp>
 
-#include "allocation_count.hpp"
 #include "samples.hpp"
+#include "support/allocation_count.hpp"
 
 using namespace troupe;
 using testing::bytes;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks how the sources are laid out: which way includes go, what an installed troupe shows, and the letters of promises.
+"""Checks how the sources are laid out: which way includes go, what an installed troupe shows, the letters of promises, and
+where the tests of each unit stand.
 
   structure.py ROOT includes   no include goes up, and units (a header and its source) include each other in no circle
   structure.py ROOT public     the public headers reach nothing that is private to a room
   structure.py ROOT promises   the letters of a header's promises are its own
+  structure.py ROOT tests      tests mirror units, or the unit names its tests; a test cites each promise
   structure.py ROOT links      links between the pages lead to files and headings that are there
   structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
 import collections
@@ -23,6 +25,14 @@ EXCEPTIONS = {
 
 # Headers of rooms that public templates need.
 SHOWN = {"actors/support/call_scope.hpp", "actors/support/spin_pause.hpp"}
+
+# Units and folders of units (with a slash at the end) without a test of their name or a line that names one, with the reason.
+UNTESTED = {
+    "apps/examples/": "each program is a test of its own: tests/apps/CMakeLists.txt runs it",
+}
+
+# Promises that no test cites, with the reason.
+UNCITED = {}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
 
@@ -206,6 +216,61 @@ def check_promises(tree):
     return problems
 
 
+PROMISE = re.compile(r"^[ \t]*///   ([A-Z]{2}-\d+) ", re.MULTILINE)
+TESTS = re.compile(r"\A// SPDX[^\n]*\n// Tests: ([^\n]*)\n")
+
+
+def named_tests(text):
+    """The tests that a source names below its SPDX line, or None where it names none."""
+    found = TESTS.match(text)
+    return None if found is None else found[1].split(", ")
+
+
+def promises_by_name(tree):
+    return {promise: name for name, text in tree.texts.items() for promise in PROMISE.findall(text)}
+
+
+def cited_promises(tree):
+    cited = set()
+    for path in sorted((tree.root / "tests").rglob("*.?pp")):
+        for comment in re.findall(r"(?<!/)//(?!/)[^\n]*", path.read_text()):
+            cited.update(re.findall(r"\b[A-Z]{2}-\d+\b", comment))
+    return cited
+
+
+def check_tests(tree):
+    problems = []
+    units = collections.defaultdict(list)
+    for name in tree.texts:
+        units[unit_of(name)].append(name)
+    excused = set()
+    for unit, files in sorted(units.items()):
+        first = unit + ".hpp" if unit + ".hpp" in files else unit + ".cpp"
+        named = named_tests(tree.texts[first])
+        for test in named or ():
+            if not test.startswith("tests/") or not (tree.root / test).is_file():
+                problems.append(f"{first} names the test {test}, which is not there; expected '// Tests: tests/PATH_test.cpp, ...'")
+        for name in files:
+            if re.search(r"^// Tests:", tree.texts[name], re.MULTILINE) and (name != first or named is None):
+                problems.append(f"{name} names tests where nobody looks; expected the line right below the SPDX line of {first}")
+        needs_one = any(name.endswith(".cpp") for name in files) or any(PROMISE.search(tree.texts[name]) for name in files)
+        if not needs_one or named or (tree.root / f"tests/{unit}_test.cpp").is_file():
+            continue
+        reasons = [each for each in UNTESTED if each == unit or each.endswith("/") and unit.startswith(each)]
+        excused.update(reasons)
+        if not reasons:
+            problems.append(f"{unit} has no test: expected tests/{unit}_test.cpp, or '// Tests: tests/PATH_test.cpp' below the "
+                            f"SPDX line of {first}")
+    cited = cited_promises(tree)
+    for promise, name in sorted(promises_by_name(tree).items()):
+        if promise not in cited and promise not in UNCITED:
+            problems.append(f"no test cites {promise} of {name}; cite it in a comment of a test that fails when it is broken")
+    problems += [f"{each} needs no exception any more: take it out of tests/structure/structure.py"
+                 for each in UNTESTED if each not in excused and (tree.root / each).exists()]
+    problems += [f"{each} is cited: take it out of the exceptions of tests/structure/structure.py" for each in UNCITED if each in cited]
+    return problems
+
+
 def anchors(page):
     """The names of a page's headings, as links give them."""
     names = set()
@@ -249,7 +314,8 @@ def picture(tree):
 
 
 def main():
-    checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "links": check_links, "picture": picture}
+    checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "tests": check_tests,
+              "links": check_links, "picture": picture}
     if len(sys.argv) != 3 or sys.argv[2] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[2]](Tree(sys.argv[1]))

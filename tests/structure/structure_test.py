@@ -4,6 +4,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import structure
@@ -92,6 +93,47 @@ class Checks(unittest.TestCase):
     def test_letters_of_two_headers_are_found(self):
         tree = self.tree(**{"engine/b.hpp": "///   AB-1  one.\n", "engine/c.hpp": "///   AB-2  two.\n"})
         self.finds(structure.check_promises(tree), "AB-n", "engine/b.hpp", "engine/c.hpp")
+
+    def mirrored(self, **files):
+        return structure.check_tests(self.tree(**files))
+
+    def test_a_unit_with_a_test_of_its_name_or_a_line_that_names_one_is_fine(self):
+        self.assertEqual(self.mirrored(**{"engine/b.cpp": "", "tests/engine/b_test.cpp": ""}), [])
+        line = "// SPDX-License-Identifier: BSD-3-Clause\n// Tests: tests/engine/c_test.cpp, tests/engine/d_test.cpp\n"
+        tests = {"tests/engine/c_test.cpp": "", "tests/engine/d_test.cpp": ""}
+        self.assertEqual(self.mirrored(**{"engine/b.cpp": "", "engine/b.hpp": line, **tests}), [])
+        self.assertEqual(self.mirrored(**{"engine/b.cpp": line, **tests}), [])
+        self.assertEqual(self.mirrored(**{"engine/b.hpp": "", "apps/examples/c.cpp": ""}), [])
+
+    def test_a_unit_without_a_test_is_found(self):
+        self.finds(self.mirrored(**{"engine/b.cpp": "", "engine/b.hpp": "", "tests/b_test.cpp": ""}), "tests/engine/b_test.cpp", "engine/b.hpp")
+
+    def test_a_header_that_promises_and_has_no_test_is_found(self):
+        self.finds(self.mirrored(**{"engine/b.hpp": "///   AB-1  one.\n", "tests/c_test.cpp": "// AB-1\n"}), "tests/engine/b_test.cpp")
+
+    def test_a_named_test_that_is_not_there_is_found(self):
+        line = "// SPDX-License-Identifier: BSD-3-Clause\n// Tests: tests/engine/c_test.cpp\n"
+        self.finds(self.mirrored(**{"engine/b.hpp": line}), "engine/b.hpp", "tests/engine/c_test.cpp")
+
+    def test_a_line_that_names_tests_in_another_place_is_found(self):
+        line = "// SPDX-License-Identifier: BSD-3-Clause\n#pragma once\n// Tests: tests/engine/b_test.cpp\n"
+        self.finds(self.mirrored(**{"engine/b.hpp": line, "tests/engine/b_test.cpp": ""}), "engine/b.hpp", "SPDX")
+
+    def test_a_promise_that_no_test_cites_is_found(self):
+        files = {"engine/b.hpp": "///   AB-1  one.\n///   AB-2  two.\n", "tests/engine/b_test.cpp": "f();  // AB-1\n///   AB-2  made here.\n"}
+        self.finds(self.mirrored(**files), "AB-2", "engine/b.hpp")
+
+    def test_a_promise_in_code_is_not_cited(self):
+        files = {"engine/b.hpp": "///   AB-1  one.\n", "tests/engine/b_test.cpp": 'f("AB-1");\n'}
+        self.finds(self.mirrored(**files), "AB-1")
+
+    def test_exceptions_of_tests_that_are_no_longer_needed_are_found(self):
+        with unittest.mock.patch.dict(structure.UNTESTED, {"engine/b.cpp": "a reason"}):
+            self.finds(self.mirrored(**{"engine/b.cpp": "", "tests/engine/b_test.cpp": ""}), "engine/b.cpp", "exception")
+        with unittest.mock.patch.dict(structure.UNCITED, {"AB-1": "a reason"}):
+            files = {"engine/b.hpp": "///   AB-1  one.\n", "tests/engine/b_test.cpp": "// AB-1\n"}
+            self.finds(self.mirrored(**files), "AB-1", "exceptions")
+            self.assertEqual(self.mirrored(**{**files, "tests/engine/b_test.cpp": ""}), [])
 
     def test_links_to_nowhere_are_found(self):
         tree = self.tree(**{"README.md": "# A page\n[one](docs/b.md#its-part) [two](#a-page) [web](https://example.org/none)\n",

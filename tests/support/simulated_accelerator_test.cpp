@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(operators_give_what_the_cpu_gives) {
   BOOST_TEST(at::equal(a.to(first).to(second).cpu(), a));
 }
 
-BOOST_AUTO_TEST_CASE(SA1_a_result_that_is_read_before_it_is_there_is_NaN) {
+BOOST_AUTO_TEST_CASE(a_result_that_is_read_before_it_is_there_is_NaN) {  // SA-1
   simulated::gate late(stream);
   const c10::StreamGuard on(stream);
   const auto made = at::ones({2}, at::device(first));
@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(SA1_a_result_that_is_read_before_it_is_there_is_NaN) {
   BOOST_TEST(*static_cast<const float*>(made.const_data_ptr()) == 1.0F);
 }
 
-BOOST_AUTO_TEST_CASE(SA1_another_stream_reads_NaN_unless_it_waits_for_an_event) {
+BOOST_AUTO_TEST_CASE(another_stream_reads_NaN_unless_it_waits_for_an_event) {  // SA-1
   for (const bool waits : {false, true}) {
     simulated::gate late(stream);
     at::Tensor made;
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(SA1_another_stream_reads_NaN_unless_it_waits_for_an_event) 
   }
 }
 
-BOOST_AUTO_TEST_CASE(SA2_memory_freed_while_another_stream_uses_it_is_NaN_unless_the_use_is_recorded) {
+BOOST_AUTO_TEST_CASE(memory_freed_while_another_stream_uses_it_is_NaN_unless_the_use_is_recorded) {  // SA-2
   for (const bool records : {false, true}) {
     auto lent = at::ones({2}, at::device(first));
     simulated::synchronize();
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(SA2_memory_freed_while_another_stream_uses_it_is_NaN_unless
   }
 }
 
-BOOST_AUTO_TEST_CASE(SA3_only_a_copy_to_pinned_memory_returns_before_it_is_done) {
+BOOST_AUTO_TEST_CASE(only_a_copy_to_pinned_memory_returns_before_it_is_done) {  // SA-3
   const auto made = at::ones({2}, at::device(first));
   const auto pinned = at::empty({2}, at::TensorOptions().pinned_memory(true));
   BOOST_TEST(pinned.is_pinned());

@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_dialer_answers_every_call_while_threads_come_and_go) {
   BOOST_TEST_MESSAGE(refused << " of 500 calls got no thread");
 }
 
-// DI-1
+// DI-1, DI-2
 BOOST_AUTO_TEST_CASE(nobody_is_told_from_a_stranger) {
   caller here;
   odd_server greeter("SSH-2.0-troupe\r\n");

@@ -15,6 +15,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/io/broker.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/io/receive_policy.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
@@ -24,6 +25,7 @@
 #include <troupe/actors/settings.hpp>
 
 #include "actors/loopback_nodes.hpp"
+#include "actors/network/broker_connection.hpp"
 #include "actors/network/posted_work.hpp"
 
 namespace {
@@ -247,6 +249,15 @@ std::thread::id thread_of(const a_network& network) {
 }
 
 }  // namespace
+
+// SM-2: nothing happens on the network after the bytes were flushed.
+BOOST_AUTO_TEST_CASE(bytes_that_a_broker_flushed_leave_before_the_thread_sleeps) {
+  for (int round = 0; round < 5; ++round) {
+    troupe::test::broker_connection to(caf::io::receive_policy::exactly(1), troupe::test::without_shared_memory());
+    to.write("flushed");
+    BOOST_TEST(to.receive(7) == "flushed");
+  }
+}
 
 // NT-1
 BOOST_AUTO_TEST_CASE(all_systems_are_served_by_the_same_two) {

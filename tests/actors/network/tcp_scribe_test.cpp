@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_broker_that_was_halted_stays_halted_when_it_configures_it
   BOOST_TEST(got.all() == "1234567890");
 }
 
-// TS-1: much more than the system takes at once, twice. The connection ends after the last byte.
+// TS-1, TS-4: much more than the system takes at once, twice. The connection ends after the last byte.
 BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_end) {
   broker_connection to(receive_policy::exactly(1));
   const auto sent = some_bytes(std::size_t{24} << 20);
@@ -164,6 +164,16 @@ BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_e
     self->close(to.handle);
   });
   BOOST_TEST((to.receive(sent.size() + 100) == sent + "end"));
+}
+
+// TS-4: the broker lets the scribe go while flushed bytes have yet to leave.
+BOOST_AUTO_TEST_CASE(bytes_of_a_connection_that_is_closed_at_once_leave) {
+  broker_connection to(receive_policy::exactly(1));
+  to.run([&](caf::io::broker* self) {
+    write_in(self, to.handle, "end");
+    self->close(to.handle);
+  });
+  BOOST_TEST(to.receive(100) == "end");
 }
 
 // TS-7

@@ -207,6 +207,35 @@ BOOST_AUTO_TEST_CASE(a_parameter_without_a_gradient_stays_as_it_is_whatever_its_
   BOOST_TEST(!at::equal(mine[0], before[0]));
 }
 
+BOOST_AUTO_TEST_CASE(gathered_gradients_are_summed_in_order_and_count_for_one_step) {  // LO-5
+  const std::vector<float> order{1e8F, -1e8F, 3.0F};                                   // another order has another sum
+  auto parameter = at::zeros({1}).requires_grad_();
+  objects::local_optimizer ours({"sgd", {{"lr", 1.0}}}, {}, {{"w", parameter}});
+  for (const float each : order) {
+    gradient_table of_one;
+    of_one.accumulate(parameter, at::full({1}, each));
+    ours.gather(of_one);
+  }
+  ours.gathered_step(1);
+  const float sum = order[0] + order[1];
+  BOOST_TEST(parameter.item<float>() == -(sum + order[2]));
+  ours.gathered_step(1);
+  BOOST_TEST(parameter.item<float>() == -(sum + order[2]));
+  BOOST_TEST(!ours.gathered_norms().sums.empty());
+  BOOST_TEST(ours.gathered_norms().sums[0] == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_throws_drops_what_was_gathered) {  // LO-5
+  auto parameter = at::zeros({2}).requires_grad_();
+  objects::local_optimizer ours({"adamw", {}}, {}, {{"w", parameter}});
+  gradient_table sparse;  // which AdamW refuses
+  sparse.accumulate(parameter, at::ones({2}).to_sparse());
+  ours.gather(sparse);
+  BOOST_CHECK_THROW(ours.gathered_step(1), c10::Error);
+  BOOST_CHECK_NO_THROW(ours.gathered_step(1));
+  BOOST_TEST(at::equal(parameter.detach(), at::zeros({2})));
+}
+
 BOOST_AUTO_TEST_CASE(sparse_and_complex_gradients_have_norms) {
   auto table_leaf = at::zeros({10, 2}).requires_grad_();
   auto complex_leaf = at::zeros({2}, at::kComplexFloat).requires_grad_();

@@ -8,7 +8,6 @@
 #include <ATen/ATen.h>
 
 #include "apps/charlm/corpus.hpp"
-#include "apps/charlm/trigram.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::charlm;
@@ -95,23 +94,6 @@ BOOST_AUTO_TEST_CASE(a_long_text_is_validated_on_some_of_its_blocks) {
   BOOST_TEST(cut.validation().size() == 24u);
   BOOST_TEST(cut.validation()[0].front() == 18'000);
   BOOST_TEST(cut.validation()[23].front() > 550'000);
-}
-
-BOOST_AUTO_TEST_CASE(a_trigram_model_scores_1_79_on_the_licences) {
-  if (!std::filesystem::exists(licence_folder)) {
-    BOOST_TEST_MESSAGE("no " << licence_folder << " here");
-    return;
-  }
-  const auto licences = text::read(licence_folder);
-  const auto words = vocabulary::of(licences.characters);
-  BOOST_TEST(trigram_loss(corpus(licences, words, 64), words.size()) == 1.79, boost::test_tools::tolerance(0.01));
-}
-
-BOOST_AUTO_TEST_CASE(a_trigram_model_knows_what_always_follows) {
-  text turns{{}, "a test"};
-  for (int i = 0; i < 20'000; ++i) turns.characters.push_back(U"abc"[i % 3]);
-  // After 6,000 pairs of a kind with one outcome, the two others have a tenth of a count each.
-  BOOST_TEST(trigram_loss(corpus_of(turns, 8), 3) < 1e-4);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

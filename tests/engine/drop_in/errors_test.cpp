@@ -45,6 +45,7 @@ std::vector<std::string> error_and_warnings(const std::function<void()>& run) {
 
 }  // namespace
 
+// SU-2
 BOOST_AUTO_TEST_CASE(an_exception_arrives_as_itself) {
   const installed engine;
   const auto x = leaf({2});
@@ -52,6 +53,7 @@ BOOST_AUTO_TEST_CASE(an_exception_arrives_as_itself) {
                         [](const my_error& error) { return std::string(error.what()) == "mine"; });
 }
 
+// SU-2
 BOOST_AUTO_TEST_CASE(what_is_no_std_exception_arrives_as_itself_too) {
   const installed engine;
   const auto x = leaf({2});
@@ -67,6 +69,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_std_exception_arrives_as_itself_too) {
   BOOST_TEST(at::equal(x.grad(), at::ones({2})));
 }
 
+// SU-2
 BOOST_AUTO_TEST_CASE(what_is_no_std_exception_passes_through_nested_passes) {
   const installed engine;
   const auto x = leaf({2});

@@ -73,6 +73,7 @@ BOOST_AUTO_TEST_CASE(the_first_pass_of_a_thread_calls_the_operators_of_libtorchs
   BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
 }
 
+// SU-1, DT-1
 BOOST_AUTO_TEST_CASE(functions_see_the_state_of_libtorchs_passes) {
   const auto run = [](int kind) {
     return [kind] {
@@ -135,6 +136,7 @@ BOOST_AUTO_TEST_CASE(libtorchs_functions_compute_only_what_a_trimmed_pass_needs)
   BOOST_TEST(defined == (std::vector<bool>{false, true}));
 }
 
+// DT-1
 BOOST_AUTO_TEST_CASE(the_order_of_a_pass_is_known_beforehand_where_it_keeps_to_one_thread) {
   const auto run = [] {
     auto state = c10::AutogradState::get_tls_state();

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/outgoing_calls.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <caf/after.hpp>
+
+#include <troupe/actors/passes/open_contexts.hpp>
+
+#include "actors/lone_services.hpp"
+
+using namespace troupe;
+
+BOOST_AUTO_TEST_SUITE(calls_that_a_node_makes)
+
+namespace {
+
+struct fixture : test::lone_services {
+  contracts::outgoing_call_ptr made() {
+    auto job = std::make_shared<contracts::outgoing_call>();
+    job->to = node_id{2};
+    job->label = "f";
+    job->answer = std::make_shared<autograd_message>();
+    calls.send(job);
+    return job;
+  }
+  static call_result result(std::int64_t number) {
+    call_result made;
+    made.values = {{"number", number}};
+    return made;
+  }
+
+  passes::open_contexts contexts{services};
+  calls::outgoing_calls calls{services, contexts};
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(go_to_the_gateway_and_are_counted, fixture) {
+  const auto job = made();
+  contracts::outgoing_call_ptr sent;
+  gateway->receive([&](const contracts::outgoing_call_ptr& came) { sent = came; }, caf::after(test::patience) >> [] {});
+  BOOST_TEST((sent == job));
+  BOOST_TEST(services.counts().calls_made == 1u);
+  BOOST_TEST(services.counts().calls_waiting == 1u);
+  job->ended = true;
+}
+
+BOOST_FIXTURE_TEST_CASE(that_were_answered_keep_their_first_answer, fixture) {  // OG-1
+  const auto job = made();
+  auto first = result(1);
+  auto second = result(2);
+  calls.finish(*job, first);
+  calls.finish(*job, second);
+  calls.fail(*job, error(errc::peer_down, "it is down"));
+  BOOST_TEST(get<std::int64_t>(job->reply.get().values, "number") == 1);
+  BOOST_TEST(services.counts().calls_waiting == 0u);
+  BOOST_TEST(services.counts().calls_failed == 0u);
+}
+
+BOOST_FIXTURE_TEST_CASE(that_failed_keep_their_first_failure, fixture) {  // OG-1
+  const auto job = made();
+  auto late = result(1);
+  calls.fail(*job, error(errc::peer_down, "it is down"));
+  calls.fail(*job, error(errc::misuse, "another reason"));
+  calls.finish(*job, late);
+  BOOST_CHECK_EXCEPTION(job->reply.get(), error, [](const error& failed) {
+    return failed.code() == errc::peer_down && std::string(failed.what()).find("it is down") != std::string::npos;
+  });
+  BOOST_TEST(services.counts().calls_waiting == 0u);
+  BOOST_TEST(services.counts().calls_failed == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

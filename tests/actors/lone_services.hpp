@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
+
+namespace troupe::test {
+
+constexpr std::chrono::seconds patience{10};
+
+/// The services of a node without the node. Messages to the gateway come to `gateway`. `networked`: threads of the services do what
+/// the network thread does.
+struct lone_services {
+  explicit lone_services(bool networked = false, settings options = named())
+      : services(std::move(options), [this] { tidy(); }) {
+    services.live_on(system, nullptr, networked ? &arriving : nullptr);
+    services.meet(caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway)));
+  }
+  ~lone_services() {
+    run();
+    services.actors_ended();
+    services.let_go();
+  }
+  lone_services(const lone_services&) = delete;
+  lone_services& operator=(const lone_services&) = delete;
+
+  static settings named() {
+    settings options;
+    options.name = "here";
+    return options;
+  }
+
+  /// Ends an actor of the deterministic scheduler.
+  template <class Actor>
+  void end(const Actor& actor) {
+    gateway->send_exit(actor, caf::exit_reason::user_shutdown);
+    run();
+  }
+
+  /// Runs the actors of the deterministic scheduler as far as they get.
+  void run() { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
+
+  network::system_config config{network::system_config::for_tests{}};
+  caf::actor_system system{config};
+  arriving_tensors arriving;
+  caf::scoped_actor gateway{system};
+  std::function<void()> tidy = [] {};
+  services::node_services services;
+};
+
+}  // namespace troupe::test

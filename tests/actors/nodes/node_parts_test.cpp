@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/node_parts.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <stdexcept>
+#include <string>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/network/system_config.hpp>
+
+using namespace troupe;
+
+BOOST_AUTO_TEST_SUITE(parts_of_a_node)
+
+BOOST_AUTO_TEST_CASE(published_actors_are_found_by_name_until_the_end) {
+  network::system_config config{network::system_config::for_tests{}};
+  caf::actor_system system{config};
+  caf::scoped_actor one{system};
+  caf::scoped_actor two{system};
+  const auto handle = [](const caf::scoped_actor& of) { return caf::actor_cast<caf::strong_actor_ptr>(of); };
+  nodes::published_actors published;
+  BOOST_TEST((published.find("one") == nullptr));
+  published.add("one", handle(one));
+  published.add("two", handle(two));
+  BOOST_TEST((published.find("one") == handle(one)));
+  BOOST_TEST((published.find("two") == handle(two)));
+  BOOST_TEST(published.stop().size() == 2u);
+  BOOST_TEST((published.find("one") == nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(the_handler_of_lost_peers_is_told_and_its_exceptions_go_no_further) {
+  nodes::peer_down_handler handler{logging::node_log{}};
+  const contracts::peer_down news{{"b", node_id{2}, "127.0.0.1", 1}, "it has left"};
+  BOOST_CHECK_NO_THROW(handler.tell(news));
+  std::string told;
+  handler.set([&](const std::string& name, const std::string& reason) { told = name + ": " + reason; });
+  handler.tell(news);
+  BOOST_TEST(told == "b: it has left");
+  handler.set([](const std::string&, const std::string&) { throw std::runtime_error("of the user"); });
+  BOOST_CHECK_NO_THROW(handler.tell(news));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

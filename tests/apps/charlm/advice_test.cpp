@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/advice.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cerrno>
+
+using namespace troupe::apps::charlm;
+
+BOOST_AUTO_TEST_SUITE(advice_of_a_run)
+
+BOOST_AUTO_TEST_CASE(a_command_can_be_copied_to_a_shell) {  // AD-1
+  BOOST_TEST(shell_word("out/charlm") == "out/charlm");
+  BOOST_TEST(shell_word("my runs/it's") == R"('my runs/it'\''s')");
+  BOOST_TEST(shell_word("") == "''");
+  BOOST_TEST(shell_word("a$b") == "'a$b'");
+  train_options options;
+  options.out = "my runs/1";
+  const auto program = shell_word(program_invocation_name);
+  BOOST_TEST(continue_command(options) == program + " train --resume --out 'my runs/1'");
+  options.cluster = "two.json";
+  options.verify_steps = 0;
+  BOOST_TEST(continue_command(options) == program + " train --resume --out 'my runs/1' --cluster two.json --verify-steps 0");
+  BOOST_TEST(generate_command(options) == program + " generate --out 'my runs/1'");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

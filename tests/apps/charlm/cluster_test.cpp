@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/cluster.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/temporary_folder.hpp"
+
+using namespace troupe::apps;
+using namespace troupe::apps::charlm;
+using troupe::apps::test::says;
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(stage_processes)
+
+namespace {
+
+// stage_nodes starts the program that runs, which is this test: as `troupe node` it waits to be killed, or fails where told.
+const bool is_no_stage = [] {
+  std::ifstream command("/proc/self/cmdline");
+  std::string word;
+  std::getline(command, word, '\0');
+  std::getline(command, word, '\0');
+  if (word == "node") {
+    if (getenv("TROUPE_TEST_STAGE_FAILS") != nullptr) _exit(7);
+    while (true) pause();
+  }
+  return true;
+}();
+
+troupe::settings named(const std::string& name) {
+  troupe::settings options;
+  options.name = name;
+  return options;
+}
+
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream in(thread.path() / "children");
+    for (pid_t pid = 0; in >> pid;) found.push_back(pid);
+  }
+  return found;
+}
+
+struct stopped_at_once {
+  stopped_at_once() { stop.request(); }
+  stop_signal stop;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
+  BOOST_TEST(is_no_stage);
+  troupe::node driver{named("driver")};
+  const stopped_at_once returns_early;
+  {
+    const auto nodes = stage_nodes::start(driver, 2, returns_early.stop);
+    BOOST_TEST(nodes.names() == (std::vector<std::string>{"stage1", "stage2"}), boost::test_tools::per_element());
+    BOOST_TEST(children().size() == 2u);
+  }
+  BOOST_TEST(children().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_one_is_reported_with_its_name_its_number_and_how_it_ended) {  // SN-2
+  troupe::node driver{named("driver")};
+  const stopped_at_once returns_early;
+  auto nodes = stage_nodes::start(driver, 1, returns_early.stop);
+  BOOST_TEST(!nodes.lost(0ms));
+  const auto all = children();
+  BOOST_REQUIRE(all.size() == 1u);
+  kill(all[0], SIGKILL);
+  BOOST_TEST(nodes.lost(20s).value_or("") == "stage1 (pid " + std::to_string(all[0]) + ") killed by signal 9 (Killed)");
+}
+
+BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) {  // SN-1, SN-2
+  troupe::node driver{named("driver")};
+  const stop_signal stop;
+  setenv("TROUPE_TEST_STAGE_FAILS", "1", 1);
+  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 2, stop), std::runtime_error,
+                        says({"expected node stage", "exited with 7"}));
+  unsetenv("TROUPE_TEST_STAGE_FAILS");
+  BOOST_TEST(children().empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/pipeline.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <torch/torch.h>
+
+#include "apps/charlm/stage_module.hpp"
+#include "apps/charlm/verification.hpp"
+
+using namespace troupe::apps::charlm;
+
+BOOST_AUTO_TEST_SUITE(training_in_a_pipeline)
+
+namespace {
+
+constexpr model_shape small{.vocabulary = 11, .blocks = 2, .width = 16, .heads = 2, .context = 8};
+
+batch some_windows(std::int64_t count) {
+  const auto tokens = at::arange(count * 8, at::kLong).remainder(11).view({count, 8});
+  return {tokens, tokens.remainder(7)};
+}
+
+recipe parts(std::int64_t micro_batches, std::int64_t contexts) {
+  recipe how;
+  how.batch = 6;
+  how.micro_batches = micro_batches;
+  how.contexts = contexts;
+  return how;
+}
+
+troupe::settings named(const std::string& name) {
+  troupe::settings options;
+  options.name = name;
+  return options;
+}
+
+/// Counts the calls that each of two stages has begun, and lets one wait for those of the other.
+class begun_calls {
+ public:
+  /// The number of the call in its stage, from 1.
+  int note(int stage) {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+    return ++counts_.at(static_cast<std::size_t>(stage));
+  }
+  void wait_for(int stage, int count) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(10),
+                           [&] { return counts_.at(static_cast<std::size_t>(stage)) >= count; }))
+      throw std::runtime_error("the stages do not work at once");
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> counts_ = std::vector<int>(2);
+};
+
+/// A stage that calls `before(stage)` before it computes.
+class noting_stage : public troupe::module {
+ public:
+  noting_stage(const troupe::attributes& values, std::function<void(int)> before)
+      : index_(static_cast<int>(troupe::get<std::int64_t>(values, "stage"))),
+        before_(std::move(before)),
+        stage_(model_shape::from_attributes(values), {index_, 2}, 1) {}
+
+  troupe::call_reply call(const std::string&, troupe::call_arguments& arguments) override {
+    before_(index_);
+    return {{stage_.forward(arguments.tensors.at(0))}};
+  }
+  troupe::named_tensors parameters() override { return parameters_of(stage_); }
+
+ private:
+  int index_;
+  std::function<void(int)> before_;
+  stage stage_;
+};
+
+struct cluster {
+  explicit cluster(std::function<void(int)> before) {
+    for (troupe::node* each : {&one, &two})
+      troupe::add_module_type(*each, stage_type, [before](const troupe::attributes& values) {
+        return std::make_shared<noting_stage>(values, before);
+      });
+    driver.join("127.0.0.1", one.port());
+    driver.join("127.0.0.1", two.port());
+  }
+  std::vector<troupe::peer> stages() { return {driver.peer("one"), driver.peer("two")}; }
+
+  troupe::node driver{named("driver")};
+  troupe::node one{named("one")};
+  troupe::node two{named("two")};
+};
+
+}  // namespace
+
+// PI-1: the first stage's last micro-batch waits for the second stage to begin.
+BOOST_AUTO_TEST_CASE(the_micro_batches_of_a_context_move_one_behind_the_other) {
+  begun_calls begun;
+  cluster nodes([&](int stage) {
+    if (begun.note(stage) == 3 && stage == 0) begun.wait_for(1, 1);
+  });
+  pipeline trained(nodes.driver, nodes.stages(), small, parts(3, 1));
+  BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
+}
+
+// PI-1: the second stage's first micro-batch waits for the first stage to begin with those of all contexts.
+BOOST_AUTO_TEST_CASE(stages_work_for_one_context_while_another_one_begins) {
+  begun_calls begun;
+  cluster nodes([&](int stage) {
+    if (begun.note(stage) == 1 && stage == 1) begun.wait_for(0, 3);
+  });
+  pipeline trained(nodes.driver, nodes.stages(), small, parts(3, 3));
+  BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
+}
+
+// PI-2: a sum of three depends on its order.
+BOOST_AUTO_TEST_CASE(gradients_have_the_bits_of_a_single_process) {
+  at::set_num_threads(1);
+  cluster nodes([](int) {});
+  const auto how = parts(6, 3);
+  pipeline trained(nodes.driver, nodes.stages(), small, how);
+  whole_model alone(small, 2, how.seed);
+  const auto windows = some_windows(6);
+  verification verified;
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    verified.check(alone, windows, trained.cuts(), step, {"one", "two"}, trained.train_step(windows, 0, true).gradients);
+  }
+  BOOST_TEST(verified.steps() == 3);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/run_state.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <stdexcept>
+
+#include "support/temporary_folder.hpp"
+
+using namespace troupe::apps::charlm;
+using troupe::apps::test::says;
+
+BOOST_AUTO_TEST_SUITE(state_of_a_run)
+
+BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
+  run_state state;
+  state.shape.vocabulary = 86;
+  state.how.learning_rate = 1.0 / 3;
+  state.characters = "\n\xE2\x82\xAC";
+  state.step = 12;
+  state.seconds = 1.5;
+  state.planned_seconds = 6;
+  state.nodes = "stage1,stage2";
+  const auto again = run_state::from_attributes(state.to_attributes(), "here");
+  BOOST_TEST((again.to_attributes() == state.to_attributes()));
+  BOOST_TEST(again.fraction() == 0.25);
+  BOOST_CHECK_EXCEPTION(run_state::from_attributes({}, "here"), std::runtime_error, says({"here", "another program"}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/summary.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+using namespace troupe::apps::charlm;
+
+BOOST_AUTO_TEST_SUITE(summary_of_a_run)
+
+BOOST_AUTO_TEST_CASE(a_summary_has_what_is_promised) {
+  run_summary summary;
+  summary.validation_loss = 1.4;
+  summary.verified_steps = 3;
+  const auto fields = nlohmann::json::parse(summary.to_json(run_state{}));
+  for (const char* name : {"validation_loss", "trigram_loss", "tokens_per_second", "single_process_tokens_per_second",
+                           "gradients_verified", "seconds"})
+    BOOST_TEST(fields.contains(name), name);
+  BOOST_TEST(fields["gradients_verified"] == true);
+}
+
+BOOST_AUTO_TEST_CASE(a_summary_names_the_files_that_were_written) {
+  const auto lines =
+    run_summary{}.lines(run_state{}, "some\ntext", {"out/a", {"summary.json", "checkpoint/"}, "troupe generate --out out/a"});
+  const auto has = [&](const std::string& line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
+  for (const char* line : {"  | some", "  | text", "files            out/a/: summary.json, checkpoint/",
+                           "more text        troupe generate --out out/a"})
+    BOOST_TEST(has(line), line);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/job_board.hpp>
+
+#include "engine/threads.hpp"
+
+using namespace troupe::engine;
+using namespace troupe::test;
+
+BOOST_AUTO_TEST_SUITE(job_boards)
+
+namespace {
+
+// Keeps what is posted: no worker is free until the test does the work.
+class nobody final : public cpu_workers {
+ public:
+  nobody() : cpu_workers(1) {}
+  void post(std::function<void()> work) override { waiting.push_back(std::move(work)); }
+  std::vector<std::function<void()>> waiting;
+};
+
+std::unique_ptr<job> numbered(std::uint32_t index) {
+  auto made = std::make_unique<job>();
+  made->index = index;
+  return made;
+}
+
+}  // namespace
+
+// JB-2
+BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
+  nobody workers;
+  job_board board(workers, [](job&) {});
+  for (std::uint32_t i = 0; i < 5; ++i) board.add(numbered(i));
+  for (std::uint32_t i = 0; i < 5; ++i) BOOST_TEST(board.take()->index == i);
+  BOOST_TEST(!board.take());
+}
+
+// JB-2: a worker's visit does all of them.
+BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_in_which_they_were_added) {
+  nobody workers;
+  std::vector<std::uint32_t> order;
+  job_board board(workers, [&](job& which) { order.push_back(which.index); });
+  for (std::uint32_t i = 0; i < 5; ++i) board.add(numbered(i));
+  BOOST_REQUIRE(workers.waiting.size() == 1u);
+  workers.waiting.front()();
+  BOOST_TEST(order == (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+  BOOST_TEST(board.collect().size() == 5u);
+  BOOST_TEST(board.collect().empty());
+}
+
+BOOST_AUTO_TEST_CASE(keep_what_a_job_throws_with_the_job) {
+  nobody workers;
+  job_board board(workers, [](job&) { throw std::runtime_error("of the job"); });
+  board.add(numbered(7));
+  BOOST_TEST(!board.wait());  // no worker is at a job
+  BOOST_REQUIRE(workers.waiting.size() == 1u);
+  workers.waiting.front()();
+  BOOST_TEST(board.wait());
+  const auto done = board.collect();
+  BOOST_REQUIRE(done.size() == 1u);
+  BOOST_TEST(done[0]->index == 7u);
+  BOOST_REQUIRE(done[0]->failure);
+  BOOST_CHECK_THROW(std::rethrow_exception(done[0]->failure), std::runtime_error);
+  BOOST_TEST(!board.wait());
+}
+
+// JB-3: a worker comes after the end.
+BOOST_AUTO_TEST_CASE(do_no_job_that_had_not_begun_when_the_board_ended) {
+  nobody workers;
+  int done = 0;
+  {
+    job_board board(workers, [&](job&) { ++done; });
+    board.add(numbered(0));
+    board.add(numbered(1));
+  }
+  BOOST_REQUIRE(workers.waiting.size() == 1u);
+  workers.waiting.front()();
+  BOOST_TEST(done == 0);
+}
+
+// JB-3: the job ends in its own time, or when the destructor did not wait for it.
+BOOST_AUTO_TEST_CASE(end_after_the_jobs_that_run) {
+  constexpr std::chrono::milliseconds time_of_the_job{200};
+  threads workers(1);
+  std::promise<void> running;
+  std::promise<void> ended_early;
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
+  auto board = std::make_unique<job_board>(workers, [&](job&) {
+    ++begun;
+    running.set_value();
+    ended_early.get_future().wait_for(time_of_the_job);
+    ++ended;
+  });
+  board->add(numbered(0));
+  board->add(numbered(1));
+  running.get_future().wait();
+  board.reset();
+  BOOST_TEST(begun == 1);
+  BOOST_TEST(ended == 1);
+  ended_early.set_value();
+}
+
+BOOST_AUTO_TEST_SUITE_END()

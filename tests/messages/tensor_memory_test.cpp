@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <troupe/messages/tensor_memory.hpp>
+
+#include "support/resident_memory.hpp"
+
+using namespace troupe;
+
+BOOST_AUTO_TEST_SUITE(memory_of_arriving_tensors)
+
+namespace {
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_block_takes_no_memory_before_something_is_written_to_it) {  // TM-1
+  tensor_memory memory;
+  const auto before = test::resident_kib();
+  auto block = memory.make(64 * mebibyte);
+  BOOST_TEST(test::resident_kib() - before < 4096);
+  std::memset(block.mutable_data(), 1, block.nbytes());
+  BOOST_TEST(test::resident_kib() - before > 60 * 1024);
+}
+
+BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
+  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+  auto memory = std::make_unique<tensor_memory>();
+  auto first = memory->make(5 * mebibyte);
+  const void* was = first.data();
+  BOOST_TEST(reinterpret_cast<std::uintptr_t>(was) % 64 == 0u);
+  first = {};
+  BOOST_TEST(memory->kept() > 5 * mebibyte);
+  BOOST_TEST(memory->make(7 * mebibyte).data() != was);  // the block is too small for this
+  BOOST_TEST(memory->make(3 * mebibyte).data() != was);  // the block is too large for this
+  auto second = memory->make(5 * mebibyte - 100);
+  BOOST_TEST(second.data() == was);
+  std::vector<c10::Storage> many;
+  for (int i = 0; i < 30; ++i) many.push_back(memory->make(4 * mebibyte));
+  many.clear();
+  BOOST_TEST(memory->kept() <= tensor_memory::kept_bytes);
+  BOOST_TEST(memory->kept() > tensor_memory::kept_bytes / 2);
+  const auto kept = memory->kept();
+  memory->make(tensor_memory::kept_bytes + 1);  // displaces no block
+  BOOST_TEST(memory->kept() == kept);
+  memory.reset();  // a storage may outlive the memory object
+  std::memset(second.mutable_data(), 1, second.nbytes());
+}
+
+BOOST_AUTO_TEST_CASE(no_block_is_left_once_the_memory_and_its_storages_are_gone) {  // TM-2
+  const auto before = test::resident_kib();
+  auto memory = std::make_unique<tensor_memory>();
+  std::vector<c10::Storage> blocks{memory->make(20 * mebibyte), memory->make(20 * mebibyte)};
+  for (auto& each : blocks) std::memset(each.mutable_data(), 1, each.nbytes());
+  blocks.pop_back();
+  BOOST_TEST(test::resident_kib() - before > 36 * 1024);  // one block is kept
+  memory.reset();
+  blocks.clear();
+  BOOST_TEST(test::resident_kib() - before < 4096);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

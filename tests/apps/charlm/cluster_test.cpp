@@ -57,6 +57,8 @@ struct stopped_at_once {
   stop_signal stop;
 };
 
+const troupe::apps::log_options quiet{troupe::severity::warn};
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
@@ -64,7 +66,7 @@ BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
   troupe::node driver{named("driver")};
   const stopped_at_once returns_early;
   {
-    const auto nodes = stage_nodes::start(driver, 2, returns_early.stop);
+    const auto nodes = stage_nodes::start(driver, 2, quiet, returns_early.stop);
     BOOST_TEST(nodes.names() == (std::vector<std::string>{"stage1", "stage2"}), boost::test_tools::per_element());
     BOOST_TEST(children().size() == 2u);
   }
@@ -74,7 +76,7 @@ BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
 BOOST_AUTO_TEST_CASE(a_lost_one_is_reported_with_its_name_its_number_and_how_it_ended) {  // SN-2
   troupe::node driver{named("driver")};
   const stopped_at_once returns_early;
-  auto nodes = stage_nodes::start(driver, 1, returns_early.stop);
+  auto nodes = stage_nodes::start(driver, 1, quiet, returns_early.stop);
   BOOST_TEST(!nodes.lost(0ms));
   const auto all = children();
   BOOST_REQUIRE(all.size() == 1u);
@@ -86,7 +88,7 @@ BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) 
   troupe::node driver{named("driver")};
   const stop_signal stop;
   setenv("TROUPE_TEST_STAGE_FAILS", "1", 1);
-  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 2, stop), std::runtime_error,
+  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 2, quiet, stop), std::runtime_error,
                         says({"expected node stage", "exited with 7"}));
   unsetenv("TROUPE_TEST_STAGE_FAILS");
   BOOST_TEST(children().empty());

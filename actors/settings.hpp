@@ -29,7 +29,8 @@ struct settings {
   std::vector<std::string> join;                // "host:port" of nodes to join at start
   std::size_t workers = 1;                      // remote calls that compute at once; calls that wait for calls do not count
   std::chrono::milliseconds deadline{60'000};   // default deadline of calls, passes and lookups
-  std::chrono::milliseconds heartbeat{250};     // between two heartbeats; a peer that leaves 3 unanswered is down
+  std::chrono::milliseconds heartbeat{250};     // between two heartbeats. A peer that leaves 3 unanswered is down, or, if other
+                                                // bytes keep coming from it, a peer that leaves 240 unanswered
   bool direct_memory = true;                    // large tensors within a machine are read out of the sender's memory
   bool shared_memory = true;                    // messages within a machine go through shared memory, not TCP
   network_kind network = network_kind::troupe;  // with `caf` there is only TCP: `shared_memory` has no effect

@@ -9,9 +9,10 @@
 
 namespace troupe::calls {
 
-/// Decides which worker runs which call. At most `limit` calls compute at once. A call that waits for another call frees its
-/// worker slot meanwhile, so nested calls never wait for each other's workers.
-///   PW-1  while a call waits in the queue, `limit` calls are computing.
+/// Decides which worker runs which call. A call starts only while fewer than `limit` calls compute. A call that waits for
+/// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call goes
+/// on, more than `limit` calls compute for a while.
+///   PW-1  while a call waits in the queue, at least `limit` calls are computing.
 ///   PW-2  calls start in the order of add().
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left.
 template <class Worker, class Call>

@@ -50,11 +50,11 @@ void train() {
   auto targets = torch::sin(inputs);
   double loss = 1;
   for (int step = 0; step < 200; ++step) {
-    troupe::context pass{driver};                                  // one forward and its backward pass
+    troupe::context context{driver};                               // one forward and its backward pass
     auto hidden = half.call("forward", {inputs}).get().tensor(0);  // a tensor with a recv_backward behind it
     auto error = torch::mse_loss(head(hidden), targets);
-    pass.backward({error}).get();  // runs on both nodes
-    optimizer.step(pass);          // each parameter is stepped where it lives
+    context.backward({error}).get();  // runs on both nodes
+    optimizer.step(context);          // each parameter is stepped where it lives
     loss = error.item<double>();
   }
   std::printf("loss after 200 steps: %.4f\n", loss);

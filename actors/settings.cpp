@@ -35,11 +35,19 @@ void check_range(const char* what, long long value, long long least, long long m
            std::to_string(most));
 }
 
-/// An option with one value, which `read` takes or refuses by an exception.
+[[noreturn]] void refuse_missing_value(const std::string& option) {
+  refuse(option + ": expected a value, as in " + option + "=VALUE");
+}
+
+void refuse_option_as_value(const std::string& option, const std::string& text) {
+  if (text.starts_with("--")) refuse(option + ": expected a value, got the option '" + text + "'");
+}
+
+/// An option with one value, which `read` accepts or refuses by an exception.
 template <class F>
 void add(CLI::App& app, const std::string& option, F read) {
   app.add_option_function<std::string>(option, [=](const std::string& text) {
-    if (text.starts_with("--")) refuse(option + ": expected a value, got the option '" + text + "'");
+    refuse_option_as_value(option, text);
     read(text);
   });
 }
@@ -51,12 +59,14 @@ std::string known_options(const CLI::App& app) {
   return list;
 }
 
-/// CLI11 takes `--no-shared-memory=false` for `--no-shared-memory`.
-void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>& arguments) {
+/// CLI11 takes `--no-shared-memory=false` for `--no-shared-memory`, and the next argument for the value of `--name=`.
+void refuse_misread_values(const CLI::App& app, const std::vector<std::string>& arguments) {
   for (const auto& argument : arguments) {
     const auto equals = std::min(argument.find('='), argument.size());
     const auto* option = app.get_option_no_throw(argument.substr(0, equals));
-    if (option != nullptr && option->get_expected_max() == 0 && equals != argument.size())
+    if (option == nullptr || equals == argument.size()) continue;
+    if (option->get_expected_max() > 0 && equals + 1 == argument.size()) refuse_missing_value(option->get_name());
+    if (option->get_expected_max() == 0)
       refuse(option->get_name() + ": expected no value, got '" + argument.substr(equals + 1) + "'");
   }
 }
@@ -72,7 +82,7 @@ void refuse_values_of_flags(const CLI::App& app, const std::vector<std::string>&
   }
   // Options are read from the left, so only the last one can lack its value.
   const auto name = arguments.back().substr(0, arguments.back().find('='));
-  if (app.get_option_no_throw(name) != nullptr) refuse(name + ": expected a value, as in " + name + "=VALUE");
+  if (app.get_option_no_throw(name) != nullptr) refuse_missing_value(name);
   refuse(mistake.what());
 }
 
@@ -139,7 +149,9 @@ settings::settings(int argc, char** argv) {
   add(app, "--host", [this](const std::string& text) { host = text; });
   add(app, "--port",
       [this](const std::string& text) { port = static_cast<std::uint16_t>(parse_number("--port", text, 0, 65535)); });
-  app.add_option("--join", join)->allow_extra_args(false);
+  app.add_option("--join", join)->allow_extra_args(false)->each([](const std::string& text) {
+    refuse_option_as_value("--join", text);
+  });
   add(app, "--workers", [this](const std::string& text) { workers = parse_number("--workers", text, 1, most_workers); });
   add(app, "--deadline-ms", [this](const std::string& text) {
     deadline = std::chrono::milliseconds(parse_number("--deadline-ms", text, 1, most_milliseconds));
@@ -156,7 +168,7 @@ settings::settings(int argc, char** argv) {
   app.add_flag("--profile", profile);
 
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  refuse_values_of_flags(app, arguments);
+  refuse_misread_values(app, arguments);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& mistake) {

@@ -3,6 +3,9 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <exception>
+
 #include "apps/command_line.hpp"
 #include "apps/commands/generate.hpp"
 #include "apps/commands/launch.hpp"
@@ -31,17 +34,25 @@ int run(int argc, char** argv) {
 /// process keeps up to 1 GiB. The memory of tensors above 32 MiB, the largest threshold that mallopt accepts, still goes back
 /// to the system.
 void keep_memory() {
-  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  // There is one thread yet.
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // NOLINT(concurrency-mt-unsafe)
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);   // NOLINT(concurrency-mt-unsafe)
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_memory();
-  troupe::apps::block_stop_signals();
-  int status = run(argc, argv);
+  int status = 1;
+  try {
+    keep_memory();
+    troupe::apps::block_stop_signals();
+    status = troupe::apps::status_with_output(run(argc, argv));
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "troupe: %s\n", failure.what());
+  } catch (...) {
+    std::fputs("troupe: an exception of an unknown type\n", stderr);
+  }
   // libtorch's static destructors take a quarter of a second at the end of each process. troupe has nothing left to destroy
   // here.
-  _exit(troupe::apps::status_with_output(status));
+  _exit(status);
 }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -35,6 +36,7 @@ struct writing_thread {
                                       pthread_setname_np(pthread_self(), "troupe.log");
                                     }};
   std::atomic<std::size_t> lost_and_told{0};
+  const pid_t process = ::getpid();  // a process that forks has no thread of this pool in the child
 
   /// The thread of this process. It lives as long as a node that has logged. Throws std::exception if the system gives no
   /// thread.
@@ -43,7 +45,7 @@ struct writing_thread {
     static std::weak_ptr<writing_thread> known;
     std::lock_guard lock(mutex);
     auto result = known.lock();
-    if (!result) known = result = std::make_shared<writing_thread>();
+    if (!result || result->process != ::getpid()) known = result = std::make_shared<writing_thread>();
     return result;
   }
 

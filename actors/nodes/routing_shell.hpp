@@ -30,7 +30,9 @@ struct routing_shell : gateway_shell<Self> {
     if (known.actor || id.node == here.id() || state.released.contains(id) || !here.directory().gateway(id.node)) return known;
     known.record = std::make_shared<passes::context_record>(id, here.id(), here.counts());
     known.actor = passes::spawn_context(here, known.record);
-    return parts.contexts.know(known) ? known : passes::open_context{};
+    if (parts.contexts.know(known)) return known;
+    caf::anon_send(known.actor, support::close_atom::value);
+    return {};
   }
 
   void add(contracts::outgoing_joint& joint) {

@@ -22,8 +22,8 @@ namespace troupe::passes {
 namespace {
 
 /// Sends the spans of a burst to the node that started the pass, for its trace.
-void hand_over(services::node_services& here, node_id initiator, tracing::trace_span whole,
-               std::vector<tracing::trace_span> parts) {
+void send_spans(services::node_services& here, node_id initiator, tracing::trace_span whole,
+                std::vector<tracing::trace_span> parts) {
   if (initiator == here.id()) {
     for (auto& span : parts) {
       span.track = "backward";
@@ -58,7 +58,7 @@ void run_and_return(services::node_services& here, contracts::burst_ptr work, co
   const auto end = support::steady_ns();
   here.times().note("backward", end - begin);
   here.recorder().record("backward", "backward", begin, end);
-  if (spans) hand_over(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
+  if (spans) send_spans(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
   const auto outcome = work->outcome;
   const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
   if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});

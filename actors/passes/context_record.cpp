@@ -42,6 +42,7 @@ std::vector<contracts::graph_task_actor> context_record::learn(pass_number compl
   std::lock_guard lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;
   for (const pass_number number : failed) {
+    if (number == running_) continue;  // the initiator on this node ends the pass
     failed_.insert(number);
     if (auto task = take_task(number)) lost.push_back(std::move(task));
   }
@@ -70,7 +71,7 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
   std::lock_guard lock(mutex_);
-  if (released_ || number <= current_) return std::nullopt;
+  if (released_ || number <= current_ || failed_.contains(number)) return std::nullopt;
   current_ = number;
   has_gradients_ = true;
   return start{current_, sends_, {}, {}};

@@ -14,8 +14,9 @@ open_context open_contexts::open() {
   const context_id id{here_.id(), opened_.fetch_add(1) + 1};
   open_context made{std::make_shared<context_record>(id, here_.id(), here_.counts()), {}};
   made.actor = spawn_context(here_, made.record);
-  if (!know(made)) throw error(errc::stopping, "node '" + here_.name() + "' has stopped");
-  return made;
+  if (know(made)) return made;
+  made.record->release();
+  throw error(errc::stopping, "node '" + here_.name() + "' has stopped");
 }
 
 bool open_contexts::know(const open_context& context) {

@@ -40,8 +40,9 @@ contracts::graph_task_actor join_pass(services::node_services& here, const contr
   auto start = record->follow(number);
   if (!start) return record->task_of(number);
   auto task = spawn_graph_task(here, make_terms(record, std::move(*start), keep_graph, create_graph));
-  record->set_task(number, task);
-  return task;
+  if (record->set_task(number, task)) return task;
+  caf::anon_send(task, support::close_atom::value);
+  return {};
 }
 
 }  // namespace troupe::passes

@@ -112,9 +112,14 @@ BOOST_AUTO_TEST_CASE(a_missing_value_is_refused) {
       BOOST_TEST(contains(text, name + ": expected a value, as in " + name + "=VALUE"), text);
     }
   }
-  for (const auto* argument : {"--host", "--host="}) {
-    const auto text = refusal([&] { read({argument, "--trace"}); });
-    BOOST_TEST(contains(text, "--host: expected a value, got the option '--trace'"), text);
+  for (const std::string option : {"--host", "--join"}) {
+    const auto text = refusal([&] { read({option, "--trace"}); });
+    BOOST_TEST(contains(text, option + ": expected a value, got the option '--trace'"), text);
+  }
+  // An empty value does not make the next argument the value.
+  for (const std::string option : {"--log-file", "--join", "--name"}) {
+    const auto text = refusal([&] { read({option + "=", "other"}); });
+    BOOST_TEST(contains(text, option + ": expected a value, as in " + option + "=VALUE"), text);
   }
 }
 

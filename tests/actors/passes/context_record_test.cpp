@@ -116,6 +116,25 @@ BOOST_AUTO_TEST_CASE(a_failed_pass_leaves_no_task_whoever_says_that_it_failed) {
   BOOST_TEST(of_other.tasks().empty());
 }
 
+// CR-1: another node hears of the abort before this node, which started the pass, has ended it.
+BOOST_AUTO_TEST_CASE(news_from_other_nodes_do_not_end_a_pass_that_this_node_leads) {
+  const auto led = task();
+  mine.begin(true);
+  mine.set_task({1}, led);
+  BOOST_TEST(mine.learn({}, {{1}}).empty());
+  BOOST_TEST((mine.task_of({1}) == led));
+  mine.end({1}, false);
+  BOOST_TEST(!mine.running());
+  BOOST_TEST(mine.begin(true).has_value());
+}
+
+// CO-1: a call tells of the failure before the first gradients of the pass arrive.
+BOOST_AUTO_TEST_CASE(a_pass_that_is_known_to_have_failed_is_never_followed) {
+  BOOST_TEST(of_other.learn({}, {{1}}).empty());
+  BOOST_TEST(!of_other.follow({1}).has_value());
+  BOOST_TEST(of_other.follow({2}).has_value());
+}
+
 // CR-3
 BOOST_AUTO_TEST_CASE(a_pass_is_followed_once_and_never_after_a_newer_or_a_skipped_one) {
   BOOST_TEST(of_other.follow({2}).has_value());
@@ -126,6 +145,7 @@ BOOST_AUTO_TEST_CASE(a_pass_is_followed_once_and_never_after_a_newer_or_a_skippe
   BOOST_TEST(of_other.follow({4}).has_value());
 }
 
+// CO-1
 BOOST_AUTO_TEST_CASE(what_callers_know_reaches_the_calls_that_are_made_from_here) {
   of_other.learn({3}, {{2}});
   of_other.learn({1}, {});  // older news

@@ -19,12 +19,12 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// One input, one output.
+/// A function with one input and one output.
 struct pass_on final : Node {
   variable_list apply(variable_list&& inputs) override { return std::move(inputs); }
 };
 
-/// One input, as many outputs as edges.
+/// A function with one input, and as many outputs as edges.
 struct spread final : Node {
   variable_list apply(variable_list&& inputs) override { return variable_list(num_outputs(), inputs[0]); }
 };
@@ -51,7 +51,7 @@ std::uint64_t steps_in(double microseconds) {
   return static_cast<std::uint64_t>(static_cast<double>(trial) * microseconds / best);
 }
 
-/// One input, one output, and a computation.
+/// A function with one input and one output, which computes for a while.
 struct at_work final : Node {
   explicit at_work(std::uint64_t steps) : steps(steps) {}
   variable_list apply(variable_list&& inputs) override {
@@ -61,7 +61,7 @@ struct at_work final : Node {
   std::uint64_t steps;
 };
 
-/// One input, no output.
+/// A function with one input and no output.
 struct end_of_graph final : Node {
   explicit end_of_graph(std::shared_ptr<listener> to) : to(std::move(to)) {}
   variable_list apply(variable_list&& inputs) override {

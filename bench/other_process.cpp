@@ -30,8 +30,8 @@ other_process::other_process(const std::function<void(int, const std::function<v
   told.read = {};
   int code = 0;
   try {
-    // Called here, while the process has one thread: after a fork, libtorch makes its thread pool anew in the first thread
-    // that asks.
+    // The number of threads is set here, while the process has one thread: after a fork, libtorch makes its thread pool again
+    // in the first thread that needs the pool.
     at::set_num_threads(1);
     run(stop.read.get(), [&](std::uint16_t number) {
       if (::write(told.write.get(), &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");

@@ -7,7 +7,7 @@
 
 namespace troupe::bench {
 
-/// The three that do the same work: libtorch's engine, troupe's engine, and a loop that knows the order beforehand.
+/// The three runners of the same work: libtorch's engine, troupe's engine, and a loop that knows the order beforehand.
 enum class runner { peer, troupe, floor };
 inline constexpr std::array runners{runner::peer, runner::troupe, runner::floor};
 

@@ -8,10 +8,10 @@
 
 namespace troupe::bench {
 
-/// By row: the seconds of its runs.
+/// For each row, the seconds of its runs.
 using times = std::vector<std::vector<double>>;
 
-/// Who has a turn. The processes of a side exist only during its turn, because PyTorch's processes poll and would take time
+/// The sides that take turns. The processes of a side exist only during its turn, because PyTorch's processes poll and would take time
 /// from the others.
 enum class side { torch, troupe, floor };
 

@@ -10,9 +10,10 @@
 namespace troupe::engine {
 
 /// Remembers how long functions took. A kind is the type of a function and the size of its gradient, rounded to a power of
-/// two. The book keeps the last time of each kind. Threads may use the book concurrently.
-///   CB-1  a kind that was never timed costs `unknown`. Of two kinds that share an entry, the newer time replaces the older
-///         one; no kind is given the time of another.
+/// two. Each kind has an entry, which several kinds may share; an
+/// entry keeps the last time. Threads may use the book concurrently.
+///   CB-1  cost() gives the last time that was noted for the kind, never the time of another kind. cost() gives `unknown` if no
+///         time was noted for the kind, or if a kind that shares its entry was timed later.
 class cost_book {
  public:
   static constexpr std::int64_t unknown = -1;  // every other cost is in nanoseconds

@@ -71,8 +71,8 @@ std::string outgoing_calls::description(const contracts::outgoing_call& job) con
          (context ? " in context " + to_string(context) : "");
 }
 
-/// Adds the span of the call, and the spans that came with its answer, to the collector of the call that made this call, or to
-/// this node's trace.
+/// Keeps the span of the call and the spans that came with its answer: in `job.spans` if another call made this call and collects
+/// spans, otherwise in this node's trace.
 void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string& from_callee) {
   std::vector<tracing::trace_span> spans;
   try {

@@ -117,7 +117,8 @@ namespace {
 
 using dialer_host = dialer_actor::extend<caf::reacts_to<dialled_ptr>>;
 
-/// Waits for a short time. True if the attempt is over: a node answered, or there is a problem.
+/// Goes on with an attempt to reach a node, for at most `longest_wait`. Returns true if the attempt is over, because a node
+/// answered or because of a problem.
 bool look(dialled& to) {
   if (!std::exchange(to.begun, true)) to.line.dial(to.host, to.port);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(to.deadline - steady::now());

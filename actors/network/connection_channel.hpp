@@ -14,13 +14,15 @@ namespace troupe::network {
 
 /// The shared memory of one connection, as one end of the connection uses it: from the search for a channel to the last byte in it.
 ///
-///   state      meaning                                                    next state
-///   absent     the connection stays with TCP                              none
-///   searching  the two ends may still find a channel                         search(): open; absent after the last search
-///                                                                         expect(): absent if the system opens no door
-///   open       the two ends share memory                                  cut(): cut
-///   cut        one end has left: the bytes in memory can be read, and     none
-///              nothing can be written
+///   state      meaning                                             next state
+///   absent     the connection stays with TCP                       none
+///   searching  the two ends may still find a channel               search() finds a channel: open
+///                                                                  the last search() finds none: absent
+///                                                                  expect() can't open a door: absent
+///   open       the two ends share memory                           cut(): cut
+///   cut        one end has left: memory can be read, not written   none
+///
+/// A door is a Unix socket of the calling end. The called end connects to the door and passes the memory (see channel_door).
 ///
 /// Each direction begins on TCP. In the states open and cut, a direction moves to memory once, and stays there:
 ///

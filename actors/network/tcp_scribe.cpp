@@ -155,7 +155,7 @@ void tcp_scribe::stream::fail(operation op) {
   cut_channel();
 }
 
-/// Reads the bytes that the broker wants into `part`, and bytes behind those into `ahead_`.
+/// Reads into `part` the bytes that the broker wants, and into `ahead_` the bytes that follow them.
 void tcp_scribe::stream::read() {
   if (!consume()) return;
   for (int i = 0; i < most_reads; ++i) {

@@ -86,7 +86,7 @@ class stage {
   torch::nn::Linear layer_;
 };
 
-/// Sends a message of either kind to a stage and waits for the answer.
+/// Sends `request` to a stage, and returns the answer, which is a message of the same type.
 template <class Message>
 Message ask(troupe::node& from, const stage_actor& to, Message request) {
   caf::scoped_actor self{from.system()};

@@ -106,7 +106,7 @@ struct cast {
     return kept;
   }
 
-  /// `who` takes `other` for down.
+  /// Tells node `who` that node `other` is down.
   void tell_down(const std::string& who, const std::string& other) {
     caf::anon_send(troupe::services_of(node(who)).gateway(),
                    troupe::contracts::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});

@@ -42,7 +42,7 @@ troupe::settings chaos_settings(const std::string& name) {
   return result;
 }
 
-/// One way through the nodes and back; each doubles the tensor. Its result may go unused.
+/// A chain of calls through nodes and back. Each node doubles the tensor. The result of the chain may go unused.
 struct route {
   std::vector<std::string> nodes;
   bool used = true;
@@ -149,7 +149,7 @@ class chaos {
 
   const counts& result() const { return counts_; }
 
-  /// Two passes at once, and what befalls them.
+  /// Runs two passes at once, and a drawn fault meanwhile.
   void round() {
     const auto missing = cluster_.meet();
     BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
@@ -284,7 +284,8 @@ class chaos {
     std::fprintf(stderr, "chaos: wrong end of a pass (%s): %s\n", next.text().c_str(), text.c_str());
   }
 
-  /// Counts what is left of the passes on every node that lives, then gives those that are gone for the others a successor.
+  /// Counts what is left of the passes on every node that lives. Then replaces each node that other nodes may take
+  /// for down.
   void clean_up(const fault& next) {
     if (next.what == fault::kind::freeze) cluster_.signal(next.on[0], SIGCONT);
     count_leak(next, "driver", cluster_.left_on_driver());
@@ -317,7 +318,7 @@ std::uint64_t argument(const std::string& name, std::uint64_t otherwise) {
   return otherwise;
 }
 
-// Made while there is one thread.
+// Made while this process has one thread: the nursery is forked then.
 struct chaos_nursery {
   chaos_nursery() { processes = &own; }
   troupe::test::nursery own{be_worker};

@@ -51,7 +51,7 @@ struct wire_ends {
 };
 const wire_ends wire;
 
-/// What the C library has given to this process and not got back.
+/// The bytes of memory that the C library has given to this process and not got back.
 std::size_t memory_in_use() {
   const auto all = ::mallinfo2();
   return all.uordblks + all.hblkhd;
@@ -87,7 +87,8 @@ struct far_signals {
 };
 far_signals* far_side = nullptr;
 
-/// The node in a network namespace of its own, which has a wire to the driver's and ends with the process.
+/// Runs the node of the far process, in a network namespace of its own. A wire joins this namespace and the driver's; the wire
+/// ends with the process.
 void be_far_process(const std::string& name, std::uint16_t port) {
   if (::unshare(CLONE_NEWNET) != 0) return;
   far_side->is_apart.give();
@@ -132,7 +133,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("connections under load", settings_of(name), port, add_functions);
 }
 
-// Made while there is one thread.
+// Made while this process has one thread: the nursery is forked then.
 struct shared_nursery {
   shared_nursery() {
     far_side = &far;

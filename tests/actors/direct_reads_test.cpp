@@ -46,7 +46,7 @@ troupe::settings settings_of(const std::string& name) {
   return result;
 }
 
-/// What a process has in store for offers that the tests make in its name.
+/// The memory of a process for offers that the tests make in the name of the process.
 struct store {
   memory_mark mark;
   at::Tensor elements = at::arange(mebibyte) % 251;
@@ -72,7 +72,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("direct reads", settings_of(name), port, add_functions);
 }
 
-// Made while there is one thread.
+// Made while this process has one thread: the nursery is forked then.
 struct shared_nursery {
   shared_nursery() { processes = &own; }
   troupe::test::nursery own{be_process};
@@ -137,7 +137,7 @@ struct pair : troupe::test::process_cluster {
   std::string own;
 };
 
-/// An offer in the name of the other process that the driver takes.
+/// An offer in the name of the other process. The driver accepts the offer.
 tensor_offer good_offer(pair& cluster) {
   const auto from = cluster.address(cluster.other).id;
   const auto drawn = cluster.draw(from, cluster.process());

@@ -34,7 +34,7 @@ class program {
       for (int i = 0; i < 5; ++i) leaves[n].push_back((at::randn({3, 3}, generator) * 0.7).requires_grad_());
   }
 
-  /// What `node` does with `inputs`; calls others by `remote`.
+  /// What `node` does with `inputs`. It calls other nodes by `remote`.
   tensors run(std::size_t node, std::uint64_t body, std::size_t depth, const tensors& inputs, const call& remote) const {
     std::mt19937_64 random(body);
     tensors values = inputs;
@@ -63,8 +63,8 @@ class program {
     return outputs;
   }
 
-  /// The passes: runs the driver's part and calls `backward` with the root of each. In some programs the first is recorded, and
-  /// the next one goes over what it recorded too: `gradients` gives those of the driver's leaves.
+  /// Runs the driver's part, and calls `backward` once for each pass with the root of the pass. In some programs the first pass is
+  /// recorded, and the root of the second pass depends on gradients of the first: `gradients` gives those of the driver's leaves.
   void run(const call& remote, const std::function<void(const at::Tensor& root, bool keep, bool record)>& backward,
            const std::function<tensors()>& gradients) const {
     auto outputs = run(0, seed, 0, {}, remote);
@@ -142,7 +142,7 @@ struct stage {
   static std::string name(std::size_t n) { return std::string(1, static_cast<char>('a' + n)); }
   const troupe::peer& peer(std::size_t from, std::size_t to) const { return peers[from * most_nodes + to]; }
 
-  // Of this node's leaves; undefined where there is none.
+  // The gradients of the leaves of node `n`. A leaf without a gradient has an undefined tensor.
   tensors gradients(std::size_t n, const troupe::engine::gradient_table* table) const {
     tensors result;
     for (const auto& leaf : current->leaves.at(n)) result.push_back(table != nullptr ? table->find(leaf) : at::Tensor{});
@@ -207,7 +207,7 @@ struct stage {
 
 BOOST_AUTO_TEST_SUITE(distributed_programs)
 
-// TROUPE_RANDOM_PROGRAMS asks for more of them.
+// The variable TROUPE_RANDOM_PROGRAMS of the environment asks for more programs.
 BOOST_AUTO_TEST_CASE(have_the_bits_of_one_process) {
   const auto* asked = std::getenv("TROUPE_RANDOM_PROGRAMS");
   const std::uint64_t programs = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 2000;

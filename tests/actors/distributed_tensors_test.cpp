@@ -28,7 +28,7 @@ namespace {
 
 using tensors = std::vector<at::Tensor>;
 
-/// Two results of one input; says which of their gradients were defined.
+/// A function with two results of one input. It says which gradients of the results were defined.
 struct two_results : torch::autograd::Function<two_results> {
   static inline std::atomic<int> defined{-1};
 
@@ -90,7 +90,7 @@ struct two_nodes {
 
 at::Tensor bits(const at::Tensor& x) { return x.detach().contiguous().view(at::kByte); }
 
-/// Waits until no piece is left there that came ahead of its message.
+/// Waits until the node holds no piece that came ahead of its message.
 bool nothing_arrives(troupe::node& where) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (troupe::services_of(where).arriving().bytes() != 0 && std::chrono::steady_clock::now() < until)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to a node, in which phase of forward or backward, and how near to the driver: every cell of that table with real
-// processes. The driver calls "b", which calls "c".
+// Every combination of a fault, the phase of forward or backward in which the fault happens, and the node that has the fault. Each
+// node is a process. The driver calls node "b", and "b" calls node "c".
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -73,14 +73,14 @@ troupe::settings settings_of(const std::string& name) {
   return result;
 }
 
-/// Cuts connections of another process, which serves.
+/// Asks another process to cut its connections. The other process runs serve().
 class remote_scissors {
  public:
   remote_scissors() {
     if (!ends_.read) throw std::runtime_error("remote_scissors: no pipe");
   }
 
-  /// The connections to whoever listens at `port`; 0: all. Returns when they are cut.
+  /// Cuts the connections to the process that listens at `port`, or all connections if `port` is 0. Returns when they are cut.
   void cut(std::uint16_t port) {
     BOOST_REQUIRE(write(ends_.write.get(), &port, sizeof port) == sizeof port);
     BOOST_REQUIRE(done_.take_within(10s));
@@ -95,7 +95,8 @@ class remote_scissors {
   shared_signal done_;
 };
 
-/// What the processes share. Made while there is one, with one thread.
+/// The signals and functions that the three processes share. Made before the other two processes are forked, while this process
+/// has one thread.
 struct company_of_three {
   company_of_three() { here = this; }
 
@@ -142,7 +143,8 @@ struct company_of_three {
   troupe::test::nursery processes{[this](const std::string& name, std::uint16_t port) { be_process(name, port); }};
 };
 
-/// Plays the cells one after another: every one finds three nodes that know each other, and leaves the two that nothing befell.
+/// Plays one cell after another. At the start of each cell the three nodes know each other. At its end the two nodes without a
+/// fault still run.
 class table {
  public:
   table() { at::set_num_threads(1); }
@@ -172,7 +174,7 @@ class table {
   }
 
  private:
-  /// Forward and backward through "b" and "c", one of which it befalls: the error that they end with.
+  /// Runs forward and backward through "b" and "c", one of which has the fault. Returns the error with which the run ends.
   std::optional<troupe::error> fail(troupe::context& context, const cell& now) {
     const bool early = now.when == phase::before_its_part_of_backward;
     const bool holds = now.when != phase::between_forward_and_backward && !(early && now.direct());
@@ -196,7 +198,7 @@ class table {
     return end;
   }
 
-  /// Strikes when a node says that it is where the cell wants it. `running`: the call or pass that brings it there.
+  /// Causes the fault when a node has reached the phase of the cell. `running`: the call or pass that brings the node there.
   template <class T>
   void strike_when_reached(const cell& now, const troupe::future<T>& running) {
     if (!shared.reached.take_within(10s)) {
@@ -228,7 +230,7 @@ class table {
     struck = steady::now();
   }
 
-  /// Until the caller knows that the node is gone: an answer that lies in memory before that is a good answer.
+  /// Waits until the caller knows that the node is gone. An answer that is in memory before that is a good answer.
   void wait_until_noticed(const cell& now) {
     const auto gone = cluster.address(now.name()).id;
     while (steady::now() - struck < detection && is_up(now.caller(), gone)) std::this_thread::yield();
@@ -253,7 +255,7 @@ class table {
     const bool named =
       text.find("'" + now.name() + "'") != text.npos || (link && text.find("'" + now.caller() + "'") != text.npos);
     BOOST_TEST((end->code() == troupe::errc::peer_down && named), text);
-    // Who dies or is cut off is down at once, before a heartbeat can tell.
+    // A node that dies or is cut off is down at once, before a heartbeat can tell.
     const auto most = now.what == fault::frozen ? detection + busy_machine : 3 * heartbeat;
     BOOST_TEST((over - struck < most), (over - struck) / 1ms << " ms: " << text);
   }
@@ -272,7 +274,8 @@ class table {
     BOOST_TEST(at::equal(context.gradient(x), torch::full({2}, 4.0)));
   }
 
-  /// Nothing is left of contexts, passes and calls: on those that nothing befell, and on who lives but was given up.
+  /// Checks that nothing is left of contexts, passes and calls: on the driver, on the node without a fault, and on the node with
+  /// the fault if its process still lives.
   void check_rest(const cell& now) {
     if (now.what == fault::frozen) cluster.signal(now.name(), SIGCONT);
     shared.opened.give();
@@ -304,7 +307,7 @@ BOOST_AUTO_TEST_SUITE(cells, *boost::unit_test::fixture<with_table>())
 
 namespace {
 
-// Each cell is a test case of its name.
+// Each cell is a test case with the name of the cell.
 const bool cells_are_known = [] {
   auto& suite = boost::unit_test::framework::current_auto_test_suite();
   for (const auto what : {fault::killed, fault::frozen, fault::cut_off, fault::cut_off_from_its_caller})

@@ -28,7 +28,7 @@ using troupe::test::becomes_idle;
 using troupe::test::loopback_settings;
 using troupe::test::says;
 
-/// Its gradient does not fit.
+/// A function whose backward returns a gradient of the wrong shape.
 struct misshapen : torch::autograd::Function<misshapen> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * 2; }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list) {
@@ -75,7 +75,7 @@ struct nodes_that_fail {
     return a.peer("b").call("go", {twice(a, x, values)}, values).get().tensors.at(0).sum();
   }
 
-  /// No node works on the pass any more, though its context is open.
+  /// Whether no node works on the pass any more. The context may still be open.
   bool all_dropped_the_pass() {
     for (auto* each : {&a, &b, &c}) {
       const auto until = std::chrono::steady_clock::now() + 5s;
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_leaves_ends_its_contexts_with_a_clear_error) {
   {
     troupe::context early(a);
     d->join("127.0.0.1", c.port());
-    // It is called at once by one that works already, and calls others.
+    // Node "d" is called at once, and calls node "b" itself.
     auto y = a.peer("d").call("go", {x}, failing("none", "", "b")).get().tensors.at(0).sum();
     d->stop();
     BOOST_CHECK_EXCEPTION(early.backward({y}).get(), troupe::error, says("'d'", ""));

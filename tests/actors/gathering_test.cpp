@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_was_handed_out_is_changed_by_no_later_pass)
   }
 }
 
-// CO-8: a call that reads what it was given while the next pass adds to it.
+// CO-8: a call reads the gradients that it was given, while the next pass adds to the gradients of the context.
 BOOST_AUTO_TEST_CASE(a_call_reads_gradients_that_stay_as_they_are_while_the_next_pass_is_gathered) {
   std::promise<void> begun;
   std::promise<void> let_go;
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_call_reads_gradients_that_stay_as_they_are_while_the_next
   begun.get_future().wait();
   pass.backward({y}, with).get();
   auto next = a.peer("b").call("gradient");
-  // It waits for the worker, with the gradients of both passes.
+  // The call waits for the worker, with the gradients of both passes.
   BOOST_TEST(becomes_true([&] { return b.status().calls_queued != 0; }));
   let_go.set_value();
   BOOST_TEST(next.get().tensors.at(0).item<float>() == 2.0f);

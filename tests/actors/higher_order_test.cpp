@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_penalty_over_a_chain_of_three_nodes_has_the_numb
   troupe::context pass(a);
   const auto y = ask("b", "outer", {remote.x}).sum();
   pass.backward({y}, recorded()).get();
-  // Of gradients on every node, those of the weights by way of calls that join the graph.
+  // The root depends on gradients of every node. The gradients of the weights come by calls that join the graph.
   pass.backward({y + squares(pass.gradient(remote.x)) + squares(ask("b", "gradient")) + squares(ask("c", "gradient"))}).get();
 
   const auto expected = local.through_both(local.x).sum();

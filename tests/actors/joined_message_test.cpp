@@ -57,7 +57,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// Multiplies by its weight; answers, or hands on to the next stage, which then answers.
+/// A stage multiplies its input by its weight. Then it answers, or hands the product on to the next stage, which answers.
 class stage {
  public:
   stage(const std::string& name, double weight)

@@ -30,13 +30,13 @@ inline auto says(std::string first, std::string second = {}) {
   };
 }
 
-/// Nothing of a context, a pass or a call is left on the node.
+/// Whether nothing of a context, a pass or a call is left on the node.
 inline bool is_idle(const node_status& x) {
   return x.contexts == 0 && x.passes_running == 0 && x.pass_parts == 0 && x.calls_waiting == 0 && x.calls_running == 0 &&
          x.calls_queued == 0;
 }
 
-/// Asks until it is so; false if it is not after `patience`. Others have the core between two questions.
+/// Asks until the condition is true. False if the condition is not true after `patience`. Other threads run between two questions.
 template <class Condition>
 bool becomes_true(Condition condition, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -45,7 +45,7 @@ bool becomes_true(Condition condition, std::chrono::milliseconds patience = std:
   return false;
 }
 
-/// Asks a node (node or peer) until nothing is left there; false if something still is after `patience`.
+/// Asks a node (node or peer) until nothing is left on the node. False if something is left after `patience`.
 template <class Node>
 bool becomes_idle(const Node& who, std::chrono::milliseconds patience = std::chrono::seconds(5)) {
   return becomes_true([&] { return is_idle(who.status()); }, patience);

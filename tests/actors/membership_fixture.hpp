@@ -22,7 +22,7 @@
 
 namespace troupe::test {
 
-/// An answer that may have come.
+/// The answer to a request: a value, a failure, or neither while no answer has come.
 template <class T>
 struct answer {
   std::optional<T> value;
@@ -30,7 +30,7 @@ struct answer {
   int count = 0;
 };
 
-/// A node without anything but its membership and a gateway that hands everything on to it, unless it is mute.
+/// A node that has only its membership and a gateway. The gateway hands every message on to the membership, unless `mute` is true.
 struct fake_node {
   member who;
   contracts::membership_host membership;

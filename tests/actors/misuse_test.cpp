@@ -37,7 +37,8 @@ struct two_nodes_to_misuse {
 
   at::Tensor twice(const at::Tensor& tensor) { return a.peer("b").call("twice", {tensor}).get().tensors.at(0); }
 
-  /// Runs `what` in a continuation of node a's, on the thread that brings it results. Returns what it throws, or nothing.
+  /// Runs `what` in a continuation on node "a", on the thread that brings results. Returns the text of the exception that `what`
+  /// throws, or an empty text.
   std::string in_a_continuation(const std::function<void()>& what) {
     std::promise<void> go;
     auto gone = go.get_future().share();

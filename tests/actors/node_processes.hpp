@@ -13,11 +13,11 @@
 
 namespace troupe::test {
 
-/// Forks processes whenever it is asked to: it is forked itself while its parent has a single thread, and never has a second
-/// one. All that it forked end with it, and it with its parent.
+/// A process that forks processes for its parent. It is forked itself while its parent has a single thread, and never has a second
+/// thread. When the nursery ends, the processes that it forked end. When its parent ends, the nursery ends.
 class nursery {
  public:
-  /// `run(name, port)` is what a child does; it ends by being killed.
+  /// A child runs `run(name, port)`, until the child is killed.
   explicit nursery(std::function<void(const std::string& name, std::uint16_t port)> run);
   ~nursery();
 
@@ -28,7 +28,7 @@ class nursery {
   pid_t pid_ = 0;
 };
 
-/// Given in one process and taken in another, of those forked after it was made.
+/// A signal that one process gives and another process takes. Both processes are forked after the signal was made, or made it.
 class shared_signal {
  public:
   shared_signal();
@@ -38,21 +38,21 @@ class shared_signal {
 
   void give();
   void take();
-  /// False if it is not given within `patience`.
+  /// False if the signal is not given within `patience`.
   bool take_within(std::chrono::seconds patience);
-  /// Forgets what was given. Nobody may be waiting but the dead.
+  /// Forgets what was given. No living process may be waiting in take().
   void reset();
 
  private:
   sem_t* shared_;
 };
 
-/// Cuts this process's connections to whoever listens at `port` of loopback: both ends see them end.
+/// Cuts this process's connections to the process that listens at `port` of loopback. Both ends see them end.
 void cut_connections_to(std::uint16_t port);
-/// Cuts all of them.
+/// Cuts all connections of this process.
 void cut_connections();
 
-/// Stops a process, and returns when all of its threads are.
+/// Stops a process. Returns when all threads of the process have stopped.
 void freeze(pid_t pid);
 
 }  // namespace troupe::test

@@ -32,7 +32,7 @@ namespace {
 
 using namespace troupe::test;
 
-/// What a pass sends for `y`, which came from another node.
+/// The message by which a pass sends the gradient of `y` to the node that `y` came from.
 troupe::propagate_gradients gradients_for(const at::Tensor& y, troupe::context_id context) {
   auto* recv = dynamic_cast<troupe::engine::recv_backward*>(y.grad_fn().get());
   BOOST_REQUIRE(recv != nullptr);
@@ -45,7 +45,7 @@ troupe::propagate_gradients gradients_for(const at::Tensor& y, troupe::context_i
   return result;
 }
 
-/// For node "a", `who` takes every message from now on and does nothing.
+/// Replaces node `who`, as node "a" sees it, by an actor that takes every message and never answers.
 caf::actor freeze(cast& play, const std::string& who) {
   auto frozen = play.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
     self->set_default_handler([](caf::scheduled_actor* me, caf::message_view&) -> caf::result<caf::message> {
@@ -59,7 +59,7 @@ caf::actor freeze(cast& play, const std::string& who) {
   return frozen;
 }
 
-/// The call, which is over, was refused as its context is gone. No other failure will do.
+/// Whether the finished call failed because its context is gone. Any other failure fails the test.
 bool was_refused(const troupe::future<troupe::call_reply>& call) {
   try {
     call.get();
@@ -81,7 +81,7 @@ bool fails_by_name_of_c(const troupe::future<troupe::done>& result) {
   }
 }
 
-/// What nodes send each other in pass 1 until its end.
+/// The messages that nodes send each other in pass 1 until its end.
 void send_all_of_a_pass(cast& play, const std::string& to, const troupe::propagate_gradients& gradients) {
   const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node(to)).gateway());
   const auto id = gradients.context;
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_whole_and_equal_in_every_order) {
   }
 }
 
-// CO-1: as soon as the future is complete, whoever said so.
+// CO-1: the call begins as soon as the future of the pass is complete, whichever node completed the future.
 BOOST_AUTO_TEST_CASE(a_call_after_a_pass_is_given_its_gradients_in_every_order) {
   for (int seed = 0; seed < orders; ++seed) {
     cast play(seed);
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
   }
 }
 
-// GW-11: the pass was aborted on "b" before anything of it came, or is over there.
+// GW-11: the pass was aborted on "b" before any message of the pass came, or the pass is over on "b".
 BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
   for (const bool aborted : {false, true}) {
     cast play(1);
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
   }
 }
 
-// GA-2: gradients go to a node that takes them and does nothing.
+// GA-2: gradients go to a node that receives them and never answers.
 BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
   cast play(1);
   auto x = input();
@@ -379,7 +379,7 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
   BOOST_TEST(counts.pass_parts == 0u);
 }
 
-// GW-1: "b" hands a message of an actor of "a" on to "d", which has not met "a". Before the pass it does, or not.
+// GW-1: "b" hands a message of an actor of "a" on to "d", which has not met "a". Before the pass "d" meets "a", or does not.
 BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met_fails_the_pass) {
   for (int seed = 0; seed < orders; ++seed) {
     cast play(seed);
@@ -576,7 +576,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_when_its_context_is_release
   BOOST_TEST(refused < orders);
 }
 
-// CO-1: whoever asks during a pass.
+// CO-1: the gradients are asked for during a pass.
 BOOST_AUTO_TEST_CASE(gradients_of_a_pass_are_not_handed_out_before_it_is_complete_in_any_order) {
   int early = 0;
   for (int seed = 0; seed < orders; ++seed) {

@@ -23,7 +23,7 @@ namespace troupe::test {
 void be_node(const char* test, settings options, std::uint16_t driver, const std::function<void(node&)>& add_functions,
              const std::function<void()>& serve = wait_to_be_killed);
 
-/// A node of this process, the driver, and others in processes of their own that have joined it.
+/// The driver, which is a node of this process, and nodes in other processes that have joined the driver.
 class process_cluster {
  public:
   process_cluster(nursery& processes, settings of_driver, std::vector<std::string> names);
@@ -36,11 +36,12 @@ class process_cluster {
   pid_t pid(const std::string& name) const { return pids_.at(name); }
   void signal(const std::string& name, int what) const;
 
-  /// Waits until every node knows every other one; the name of one that does not come up within ten seconds, or none.
+  /// Waits until every node knows every other node. Returns the name of a node that does not come up within ten seconds, or an
+  /// empty text.
   std::string meet();
-  /// The node as the driver knows it, or knew it last.
+  /// The address of the node, as the driver knows it or knew it last.
   member address(const std::string& name);
-  /// The driver takes it for up.
+  /// Whether the driver takes the node for up.
   bool is_up(const std::string& name);
 
   /// What is still there of contexts, passes and calls after five seconds, as text; empty: nothing. A node that the driver takes for
@@ -48,7 +49,7 @@ class process_cluster {
   std::string left_on_driver();
   std::string left_on(const std::string& name);
 
-  /// Kills the node, waits until the driver knows, and starts its successor.
+  /// Kills the node, waits until the driver knows that the node is down, and starts a node of the same name.
   void replace(const std::string& name);
 
  private:

@@ -15,7 +15,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// Says when it goes.
+/// A module that sets `gone` when it is destroyed.
 struct noted_module : module {
   std::promise<void>& gone;
   explicit noted_module(std::promise<void>& at_end) : gone(at_end) {}

@@ -26,7 +26,7 @@ troupe::settings with_workers(std::string name) {
   return result;
 }
 
-/// Every call, whoever made it, uses the one leaf of its node.
+/// Every call on a node uses the one leaf of the node, whichever node made the call.
 struct fresh_nodes {
   fresh_nodes() {
     at::set_num_threads(1);

@@ -62,7 +62,7 @@ struct nodes_that_send {
     return a.peer(node).call(function, std::move(arguments), std::move(values)).get().tensors;
   }
 
-  /// How many sends a node has in a context; no pass may run in it afterwards.
+  /// How many sends a node has in a context. Begins pass 1000, so no other pass may run in the context afterwards.
   static std::size_t sends(troupe::node& where, const troupe::context& pass) {
     const auto record = troupe::parts_of(where).contexts.find(pass.id()).record;
     return record ? record->follow({1000})->sends.size() : 0;
@@ -77,7 +77,7 @@ struct nodes_that_send {
   troupe::node c{loopback_settings("c")};
 };
 
-/// Notes a gradient where it is called.
+/// A hook that notes the gradient with which its function was called.
 struct noted_gradient : torch::autograd::FunctionPostHook {
   explicit noted_gradient(tensors& to) : seen(to) {}
   tensors operator()(const tensors& outputs, const tensors& inputs) override {

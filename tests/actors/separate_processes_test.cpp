@@ -31,7 +31,7 @@ namespace {
 using troupe::test::layer;
 using troupe::test::loopback_settings;
 
-/// Half of its input times a weight. Which half, its process draws.
+/// A module that multiplies its input by a weight and drops each element with probability one half. The process draws which.
 class dropping : public troupe::module {
  public:
   troupe::call_reply call(const std::string&, troupe::call_arguments& arguments) override {
@@ -67,14 +67,14 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("separate processes", loopback_settings(name), port, add_functions);
 }
 
-// Made while there is one thread.
+// Made while this process has one thread: the nursery is forked then.
 struct shared_nursery {
   shared_nursery() { processes = &own; }
   troupe::test::nursery own{be_process};
   static inline troupe::test::nursery* processes = nullptr;
 };
 
-/// A driver and two others.
+/// A driver and two other processes.
 struct trio : troupe::test::process_cluster {
   explicit trio(std::vector<std::string> names)
       : process_cluster(*shared_nursery::processes, loopback_settings("driver"), std::move(names)) {
@@ -105,7 +105,7 @@ struct dropping_run {
   }
 };
 
-/// Asks until so many objects live there; false if they do not within ten seconds.
+/// Asks node `home` until it holds `objects` objects. False if it does not within ten seconds.
 bool comes_to_hold(const troupe::peer& home, std::uint64_t objects) {
   const auto until = std::chrono::steady_clock::now() + 10s;
   while (home.status(10s).objects != objects)

@@ -18,7 +18,7 @@ settings read(std::vector<std::string> arguments) {
   return settings(static_cast<int>(argv.size()), argv.data());
 }
 
-// The text of the error, which has to be misuse.
+// The text of the error, whose code has to be misuse.
 template <class F>
 std::string refusal(F run) {
   try {

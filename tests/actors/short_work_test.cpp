@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls and bursts that are likely to be short run where their message was read. Which those are changes with time.
+// Calls and bursts that are likely to be short run where their message was read. Which calls and bursts are short
+// changes with time.
 #include <pthread.h>
 
 #include <boost/test/unit_test.hpp>
@@ -63,7 +64,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_networ
   while (name() != of_the_network) BOOST_REQUIRE((std::chrono::steady_clock::now() < until));
 }
 
-// A tensor that the graph of a released context held.
+// The test watches where a tensor is freed that the graph of a released context held.
 BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_once_that_was_short,
                      *boost::unit_test::label("own_network")) {
   b.functions().add("one_more", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + 1}}; });
@@ -84,7 +85,7 @@ BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_onc
   }
 }
 
-// The second thread of the network takes over, and the calls that came meanwhile go to workers.
+// A call that was short takes long. The second network thread takes over, and the calls that came meanwhile go to workers.
 BOOST_AUTO_TEST_CASE(a_call_that_is_short_no_more_delays_no_other) {
   std::mutex mutex;
   std::condition_variable changed;
@@ -110,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_is_short_no_more_delays_no_other) {
   BOOST_TEST(inside == 3);
 }
 
-// What it calls is answered by a message to the node whose network thread it occupies.
+// The short call makes a call itself. The answer comes as a message to the node whose network thread the short call occupies.
 BOOST_AUTO_TEST_CASE(a_short_call_may_wait_for_a_call_of_its_own_to_the_node_that_waits_for_it) {
   a.functions().add("back", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + 1}}; });
   b.functions().add("there_and_back", [](call_arguments& arguments) {

@@ -37,10 +37,10 @@ class stderr_in_pipe {
     ::fcntl(STDERR_FILENO, F_SETFL, before);
   }
 
-  /// Ends the reading for good.
+  /// Closes the reading end of the pipe for good.
   void close_reader() { reader_ = {}; }
 
-  /// What came since the last time.
+  /// The text that came since the last read().
   std::string read() {
     std::string result;
     std::array<char, 65536> bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that nest deeply, in processes of their own: one may have few threads, the other as many as it likes.
+// Calls that nest deeply, in processes of their own: one process may have few threads, the other has no limit.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -27,7 +27,8 @@ using troupe::test::threads_of;
 
 constexpr std::int64_t deep = 2000;
 constexpr rlim_t most_threads = 60;
-// The system counts the threads of a user, and not those of root: the process with the limit is of a user of its own.
+// The system limits the threads of a user, but not of root. So the process with the limit belongs to a user without other
+// processes.
 constexpr uid_t user_without_processes = 64123;
 
 void add_functions(troupe::node& here) {
@@ -52,7 +53,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("thread limit", loopback_settings(name), port, add_functions);
 }
 
-// Made while there is one thread.
+// Made while this process has one thread: the nursery is forked then.
 struct shared_nursery {
   shared_nursery() { processes = &own; }
   troupe::test::nursery own{be_process};
@@ -69,7 +70,7 @@ struct pair : troupe::test::process_cluster {
 
   troupe::peer there() { return driver().peer(names().front()); }
   std::size_t threads_there() const { return threads_of(pid(names().front())); }
-  /// So many calls, each from within the one before, here and there in turns.
+  /// Runs nested calls, on the two nodes in turns.
   void nest(std::int64_t calls) { there().call("down", {}, {{"left", calls}, {"other", std::string("driver")}}).get(); }
 };
 

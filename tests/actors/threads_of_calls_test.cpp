@@ -55,7 +55,7 @@ struct nodes_that_nest {
   at::Tensor x = torch::ones({2}, torch::requires_grad());
 };
 
-/// The handlers that an actor keeps for answers.
+/// The number of answers that an actor waits for. CAF keeps a handler for each of them.
 struct answers_awaited : caf::scheduled_actor {
   static std::size_t of(const troupe::contracts::gateway_actor& who) {
     auto* actor = static_cast<caf::scheduled_actor*>(caf::actor_cast<caf::abstract_actor*>(who));
@@ -63,7 +63,7 @@ struct answers_awaited : caf::scheduled_actor {
   }
 };
 
-/// A part of an actor system: when all of the system's own threads have started, the process gets no more.
+/// A module of an actor system. When all of the system's own threads have started, the process gets no more threads.
 class last_threads final : public caf::actor_system::module {
  public:
   static inline std::optional<no_more_threads> taken;

@@ -54,7 +54,7 @@ void* allocate(std::size_t bytes) {
 
 }  // namespace troupe::testing
 
-// The operators for arrays too, because those of a sanitizer would not call the ones above.
+// The operators for arrays are replaced too, because a sanitizer's operators for arrays do not call the operators for objects.
 void* operator new[](std::size_t bytes) { return troupe::testing::allocate(bytes); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }

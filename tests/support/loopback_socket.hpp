@@ -14,7 +14,7 @@
 
 namespace troupe::apps::test {
 
-/// A port of loopback that is taken, by someone who never says a word.
+/// A port of loopback that is taken: a socket listens there and never sends a byte.
 class loopback_socket {
  public:
   loopback_socket() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

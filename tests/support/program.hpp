@@ -30,7 +30,7 @@ inline std::string program_under_test() {
   return file;
 }
 
-/// A run of the program under test, or of another, whose output is gathered line by line.
+/// A run of the program under test, or of another program. The output of the run is gathered line by line.
 class program {
  public:
   explicit program(std::vector<std::string> arguments, const std::string& file = program_under_test()) {
@@ -41,7 +41,7 @@ class program {
   pid_t pid() const noexcept { return pid_; }
   void signal(int number) { kill(pid_, number); }
 
-  /// The first line that is wanted, waited for; empty when none comes.
+  /// Waits for the first line that is wanted. Empty if no such line comes.
   std::string line_that(const std::function<bool(const std::string&)>& is_wanted) {
     std::unique_lock lock(mutex_);
     auto found = lines_.end();
@@ -65,7 +65,7 @@ class program {
     return all;
   }
 
-  /// How it ended, waited for; "still runs" when it does not end.
+  /// Waits for the end of the program, and says how it ended; "still runs" if it does not end within `patience`.
   std::string how_it_ends(std::chrono::milliseconds patience = std::chrono::seconds(30)) {
     auto end = processes_.poll_for(patience);
     return end ? end->how : "still runs";

@@ -8,7 +8,7 @@
 
 namespace troupe::test {
 
-/// Memory of this process that is there, in KiB.
+/// The resident memory of this process, in KiB.
 inline std::int64_t resident_kib() {
   std::ifstream status("/proc/self/statm");
   std::int64_t total = 0;

@@ -77,7 +77,7 @@ struct device_allocator final : c10::Allocator {
   }
 };
 
-/// Page-locked memory: what has it, by address.
+/// Page-locked memory: the sizes of its blocks, by address.
 struct pinned_memory {
   static pinned_memory& all() {
     static auto* memory = new pinned_memory;

@@ -21,15 +21,15 @@ namespace troupe::test::simulated {
 
 inline constexpr c10::DeviceIndex device_count = 2;
 
-/// Registers it with libtorch; once a program, before the first tensor on it.
+/// Registers the accelerator with libtorch. To be called once in a program, before the first tensor on the accelerator.
 void install();
 
 c10::Device device(c10::DeviceIndex index = 0);
 
-/// A stream of its own thread, besides the default one.
+/// A stream with a thread of its own, besides the default stream.
 c10::Stream new_stream(c10::DeviceIndex index = 0);
 
-/// Holds up a stream from here on until it is opened or destroyed.
+/// Holds up a stream until the gate is opened or destroyed.
 class gate {
  public:
   explicit gate(c10::Stream stream);
@@ -51,7 +51,7 @@ void synchronize();
 /// Events that a stream was told to wait for, since the program began.
 std::size_t waits();
 
-/// While one lives, waiting for an event throws c10::Error and streams compute nothing more, as after a kernel has failed.
+/// While an object of this class lives, waiting for an event throws c10::Error and streams compute nothing more, as after a kernel has failed.
 class broken_device {
  public:
   broken_device();
@@ -63,7 +63,7 @@ class broken_device {
 /// Bytes of pinned memory in use.
 std::size_t pinned_bytes();
 
-/// While one lives, asking for pinned memory throws c10::Error.
+/// While an object of this class lives, asking for pinned memory throws c10::Error.
 class no_pinned_memory {
  public:
   no_pinned_memory();

@@ -57,7 +57,7 @@ void stream_set::put(const c10::Stream& to, task what) {
 
 void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(to, {std::move(work), nullptr}); }
 
-/// Of what a broken one was to write, the memory may go: who asked is told that nothing will come.
+/// Work for a broken stream is dropped: the memory that the kernel was to write may be freed.
 void stream_set::compute(const c10::Stream& to, std::function<void()> kernel) {
   if (!broken_) push(to, std::move(kernel));
 }

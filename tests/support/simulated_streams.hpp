@@ -35,11 +35,11 @@ class stream_set {
 
   /// Queues work. `work` runs without the lock.
   void push(const c10::Stream& to, std::function<void()> work);
-  /// Queues a kernel or a copy; not on a broken device.
+  /// Queues a kernel or a copy. Does nothing if the device is broken.
   void compute(const c10::Stream& to, std::function<void()> kernel);
   /// Queues a wait until `passable` (called with the lock held) is true.
   void hold(const c10::Stream& to, std::function<bool()> passable);
-  /// Changes what a hold looks at.
+  /// Runs `what` with the lock held. Then the holds check their conditions again.
   void change(const std::function<void()>& what);
 
   void record(const event_ptr& which, const c10::Stream& on);
@@ -53,7 +53,7 @@ class stream_set {
   void settle();
   std::size_t waits();
 
-  /// A broken one computes nothing more that it is given.
+  /// A broken device computes nothing that is queued later.
   void set_broken(bool is) { broken_ = is; }
   bool broken() const { return broken_; }
 

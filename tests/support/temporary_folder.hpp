@@ -15,7 +15,7 @@
 
 namespace troupe::apps::test {
 
-/// A folder that is gone with this object.
+/// A folder that is removed with this object.
 class temporary_folder {
  public:
   temporary_folder() {

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(calls_start_in_their_order_and_no_more_than_the_limit_compu
   BOOST_TEST(calls.waiting() == 1u);
 }
 
-// PW-1: without the lent place, a call that waits for one behind it in the queue would wait for ever.
+// PW-1: if a waiting call kept its worker slot, a call that waits for a call behind it in the queue would wait for ever.
 BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_place_and_takes_it_back_beyond_the_limit) {
   pool calls(1);
   calls.add(1);

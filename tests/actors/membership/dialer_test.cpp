@@ -46,7 +46,7 @@ std::atomic<bool> greetings_are_unreadable{false};  // for want of memory
 
 }  // namespace
 
-// Both in place of the C library's, for all of this program.
+// recv() and getaddrinfo() replace the functions of the C library in the whole test program.
 extern "C" ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
   if ((flags & MSG_PEEK) == 0 || !greetings_are_unreadable) return ::recvfrom(socket, to, bytes, flags, nullptr, nullptr);
   errno = ENOMEM;
@@ -78,7 +78,7 @@ struct caller {
     return self->request(dialer, 10s, caf::connect_atom::value, host, port, std::int64_t{deadline.count()});
   }
 
-  // The error of one call; none where a gateway was given.
+  // The error of one call. No error if the call gave a gateway.
   caf::error call(std::uint16_t port, std::chrono::nanoseconds deadline = 5s, const std::string& host = "127.0.0.1") {
     caf::scoped_actor self{system};
     caf::error result;
@@ -103,7 +103,7 @@ class full_server {
     BOOST_REQUIRE(::connect(first_.get(), plain, sizeof address_) == 0);
   }
 
-  /// Waits until someone tries to connect.
+  /// Waits until a process tries to connect.
   bool is_called() const {
     std::ostringstream attempt;
     attempt << std::uppercase << std::hex << " 0200007F:" << std::setw(4) << std::setfill('0') << ntohs(address_.sin_port)

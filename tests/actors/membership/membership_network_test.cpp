@@ -73,7 +73,7 @@ class real_node {
   }
   std::size_t peers() { return ask<std::vector<member>>(1s, support::list_atom::value).value.value().size(); }
 
-  /// Waits until `count` pieces of news have come; they may be fewer after 5 s.
+  /// Waits until `count` pieces of news have come, or for 5 s. Returns all news so far.
   std::vector<std::string> news(std::size_t count) {
     std::unique_lock lock(mutex_);
     heard_.wait_for(lock, 5s, [&] { return news_.size() >= count; });

@@ -21,7 +21,7 @@ std::function<void(int)> after_fstat;  // what another process does meanwhile
 
 }  // namespace
 
-// In place of libc's, for all of this program.
+// Replaces fstat() of the C library in the whole test program.
 extern "C" int fstat(int descriptor, struct stat* found) noexcept {
   const int result = ::fstatat(descriptor, "", found, AT_EMPTY_PATH);
   if (after_fstat) after_fstat(descriptor);

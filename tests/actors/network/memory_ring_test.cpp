@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_reader_that_sleeps_is_to_be_woken_once) {
   BOOST_TEST(!writer.has_to_wake_reader());
 }
 
-// RI-3: a ring that nobody looked at yet.
+// RI-3: a ring whose reader has not read yet.
 BOOST_AUTO_TEST_CASE(a_new_reader_sleeps) {
   write("a");
   BOOST_TEST(writer.has_to_wake_reader());

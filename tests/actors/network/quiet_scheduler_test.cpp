@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Counts what reaches it.
+// A clock that counts the timeouts that are set and cancelled.
 class counting_clock final : public caf::actor_clock {
  public:
   int set = 0;

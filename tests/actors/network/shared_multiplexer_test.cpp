@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(idle_work_is_done_though_there_is_always_more_to_do) {
   result_of(done);
 }
 
-// SM-1, NT-4: a message that is lost, or found by nobody, leaves this waiting.
+// SM-1, NT-4: this test waits for ever if a message is lost, or if no thread finds a message.
 BOOST_AUTO_TEST_CASE(what_any_thread_posts_at_any_time_is_done) {
   constexpr int senders = 4;
   constexpr int each = 5'000;
@@ -292,7 +292,8 @@ BOOST_AUTO_TEST_CASE(a_job_of_one_holds_up_no_other) {
   one.network.finish_jobs();
 }
 
-// NT-5: what the end of one leaves is found by the sanitizers, what it takes along leaves the other waiting.
+// NT-5: if the end of a system leaves memory behind, the sanitizers find it. If the end of a system takes work of the other
+// system along, this test waits for ever.
 BOOST_AUTO_TEST_CASE(systems_come_and_go_while_others_work) {
   constexpr int rounds = 2'000;
   a_network stays;
@@ -312,7 +313,7 @@ BOOST_AUTO_TEST_CASE(systems_come_and_go_while_others_work) {
   a_network::result_of(all);
 }
 
-// A node ends on the thread that destroys it, with its connections, which others' are beside.
+// A node and its connections end on the thread that destroys the node. The connections of other nodes go on meanwhile.
 BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
   troupe::node stays{troupe::test::loopback_settings("stays")};
   troupe::node other{troupe::test::loopback_settings("other")};
@@ -334,7 +335,7 @@ BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
   BOOST_TEST(calls > 0);
 }
 
-// A broker whose messages never end.
+// The messages of one broker never end.
 BOOST_AUTO_TEST_CASE(one_that_is_flooded_keeps_no_other_waiting) {
   a_network flooded;
   a_network other;
@@ -352,7 +353,7 @@ BOOST_AUTO_TEST_CASE(one_that_is_flooded_keeps_no_other_waiting) {
   a_network::result_of(dry);
 }
 
-// It would wait for itself.
+// stop() on the leader thread would wait for the leader thread.
 BOOST_AUTO_TEST_CASE(a_node_is_not_stopped_by_who_leads) {
   a_network network;
   troupe::node other{troupe::test::loopback_settings("other")};
@@ -369,7 +370,7 @@ BOOST_AUTO_TEST_CASE(a_node_is_not_stopped_by_who_leads) {
   BOOST_TEST((a_network::result_of(refused) == troupe::errc::misuse));
 }
 
-// The child has a copy of what served its parent, and none of its threads.
+// The child has a copy of the network that served its parent, and none of the parent's threads.
 BOOST_AUTO_TEST_CASE(a_process_that_forked_from_one_with_nodes_has_threads_of_its_own) {
   a_network parent;
   thread_of(parent);
@@ -388,7 +389,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_forked_from_one_with_nodes_has_threads_of_it
   thread_of(parent);
 }
 
-// A thread of before would be waited for for ever.
+// The test fails if a thread of an earlier system remains.
 BOOST_AUTO_TEST_CASE(they_end_with_the_last_system_and_begin_again) {
   for (int i = 0; i < 3; ++i) {
     std::weak_ptr<network_threads> those;

@@ -51,7 +51,7 @@ std::size_t memory_in_use() {
 
 }  // namespace
 
-// The parts' sizes lie around those of the buffers. The bytes come in one write, or in writes of other sizes.
+// The sizes of the parts are close to the sizes of the buffers. The bytes come in one write, or in writes of other sizes.
 BOOST_AUTO_TEST_CASE(the_broker_gets_parts_of_the_size_that_it_wants) {
   const std::vector<std::size_t> sizes{3, 1, 16'381, 72, 16'384, 5, 100'000, 16'385, 1, 40'000, 7};
   std::size_t total = 0;
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(memory_of_what_left_is_freed_after_many_small_messages) {
   BOOST_TEST(memory_in_use() < before + large_part / 4);
 }
 
-// TS-3: the other end goes while the broker writes.
+// TS-3: the other end closes while the broker writes.
 BOOST_AUTO_TEST_CASE(a_broker_is_told_once_of_a_connection_that_is_gone_and_not_while_it_writes) {
   broker_connection to(receive_policy::exactly(1));
   const linger at_once{1, 0};

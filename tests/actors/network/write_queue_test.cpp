@@ -14,7 +14,7 @@ using troupe::support::recent_peak;
 
 constexpr auto full = write_queue::full_block;
 
-/// As a serializer does, and then a flush.
+/// Adds a message as a serializer does, then flushes it.
 void add(write_queue& to, const std::string& message) {
   to.open().insert(to.open().end(), message.begin(), message.end());
   to.seal();
@@ -22,7 +22,7 @@ void add(write_queue& to, const std::string& message) {
 
 void add(write_queue& to, std::size_t bytes) { add(to, std::string(bytes, 'x')); }
 
-/// At most so many bytes at once.
+/// Takes all bytes, at most `most` at once.
 std::string take_all(write_queue& from, std::size_t most = full) {
   std::string result;
   while (!from.empty()) {

@@ -114,7 +114,7 @@ const std::vector<pairing> pairings{
    }},
 };
 
-/// What a troupe that knew no buffers wrote of plain SGD.
+/// The part of plain SGD that an earlier troupe wrote, which knew no buffers.
 support::file_digest write_part_of_version_1(const std::string& path, const named_tensors& parameters) {
   torch::serialize::OutputArchive to;
   std::vector<std::string> names;
@@ -317,7 +317,7 @@ BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_save
   saving.set_learning_rate(0.005);
   const auto digest = saving.save(folder / "a.pt", "n", this_save);
 
-  // Another start, steps of its own, another rate: all of it is overwritten.
+  // The second optimizer has other first values, other steps and another rate. Loading overwrites all of them.
   auto second = leaves(usual, 2);
   objects::local_optimizer loading(both.ours, {}, named(second));
   for (int number = 0; number < 2; ++number) step(loading, second, number);

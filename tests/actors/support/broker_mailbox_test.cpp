@@ -17,14 +17,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Never answers; its behaviour is any host's.
+// A behaviour that never answers, for any kind of actor.
 template <class Self>
 caf::behavior make_silent(Self self) {
   troupe::support::close_mailbox_at_exit(self);
   return {[=](int) { return self->make_response_promise(); }};
 }
 
-// Always has a message of its own to read, which keeps it alive once its mailbox stays as it is.
+// This broker sends itself each message again, so its mailbox is never empty until the mailbox is closed.
 caf::behavior make_restless(caf::io::broker* self) {
   troupe::support::close_mailbox_at_exit(self);
   return {[=](int x) { self->send(self, x); }};

@@ -20,11 +20,11 @@ using namespace troupe::test;
 
 namespace {
 
-std::vector<mode_t> synced;  // types of what was written to the disk, in that order
+std::vector<mode_t> synced;  // types (file, folder) of the descriptors that fsync() got, in this order
 
 }  // namespace
 
-// In place of the C library's: the test sees what the code under test makes safe.
+// Replaces fsync() of the C library in this program: notes in `synced` what the tested code makes safe on the disk.
 extern "C" int fsync(int descriptor) {
   struct stat what {};
   ::fstat(descriptor, &what);

@@ -34,7 +34,7 @@ struct fixture : test::lone_services {
   fixture() : lone_services(true) {}
   ~fixture() { caf::anon_send_exit(reader, caf::exit_reason::user_shutdown); }
 
-  /// What comes back to the gateway, or null.
+  /// The offer that comes back to the gateway, or null.
   contracts::incoming_offer_ptr read(const tensor_offer& offer) {
     auto job = std::make_shared<contracts::incoming_offer>();
     job->offer = offer;
@@ -54,7 +54,7 @@ struct fixture : test::lone_services {
   contracts::memory_reader_actor reader = transfers::spawn_memory_reader(services);
 };
 
-/// A process with the memory of this one.
+/// A forked process, which has a copy of this process's memory.
 struct copy_of_this_process {
   copy_of_this_process() : pid(fork()) {
     if (pid != 0) return;

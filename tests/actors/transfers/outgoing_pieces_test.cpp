@@ -15,7 +15,8 @@ constexpr auto piece = static_cast<std::int64_t>(outgoing_pieces::piece_bytes);
 
 at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
 
-/// Takes what may leave: pieces as "number:offset+bytes", offered ones as "number@offset+bytes", messages as what they append.
+/// Notes in `log` what may leave: a piece as "number:offset+bytes", an offered piece as "number@offset+bytes", a message as its
+/// name.
 struct leaving {
   outgoing_pieces all;
   std::uint64_t last = 0;

@@ -103,7 +103,7 @@ void node_services::free_discarded() {
   }
   if (all.empty()) return;
   auto garbage = std::make_shared<std::vector<contracts::garbage_ptr>>(std::move(all));
-  if (network_ == nullptr) return caf::anon_send(continuation_, contracts::garbage_ptr{garbage});
+  if (network_ == nullptr) return caf::anon_send(continuation_, contracts::garbage_ptr{std::move(garbage)});
   auto free_it = [this, garbage] { free_garbage(*garbage); };
   auto free_elsewhere = [this, free_it] {
     caf::anon_send(continuation_, contracts::garbage_ptr{nullptr, [=](void*) { free_it(); }});

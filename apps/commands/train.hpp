@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/apps/train_test.cpp
+// Tests: tests/apps/train_test.cpp, tests/apps/cli_test.cpp
 #pragma once
 
 namespace CLI {

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(the_help_of_the_program_lists_its_subcommands) {
     BOOST_TEST(!help.line_with("  " + name + " ").empty(), help.text());
 }
 
-BOOST_AUTO_TEST_CASE(a_value_that_is_no_number_or_no_text_is_named_by_its_option) {
+BOOST_AUTO_TEST_CASE(a_value_that_is_no_number_or_no_text_is_named_by_its_option) {  // CL-1, TC-1
   for (const char* rate : {"inf", "0", "-1"}) {
     program train({"train", "--learning-rate", rate});
     BOOST_TEST(train.how_it_ends() == "exited with 2", rate);

@@ -173,8 +173,7 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
   auto& here = here_->company_->services();
   auto gateway = here.directory().gateway(id_);
   if (!gateway) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
-  return status_of(here.system(), caf::actor_cast<contracts::gateway_actor>(gateway),
-                   deadline.value_or(here.options().deadline));
+  return status_of(here.system(), gateway, deadline.value_or(here.options().deadline));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
@@ -185,7 +184,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   if (!gateway) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
   caf::scoped_actor self{here.system()};
   caf::strong_actor_ptr result;
-  self->request(caf::actor_cast<contracts::gateway_actor>(gateway), here.options().deadline, support::find_atom::value, name)
+  self->request(gateway, here.options().deadline, support::find_atom::value, name)
     .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
              [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
   return result;

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include <caf/actor_cast.hpp>
+
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {
@@ -26,7 +28,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway) {
   if (down_.contains(who.id)) return;  // news from before the node went down
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
-  up_[who.id] = entry{who, std::move(gateway)};
+  up_[who.id] = entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))};
   traffic_[who.id].who = who;
 }
 
@@ -49,16 +51,16 @@ void peer_directory::clear() {
   ids_.clear();
 }
 
-caf::strong_actor_ptr peer_directory::gateway(node_id id) const {
+contracts::gateway_actor peer_directory::gateway(node_id id) const {
   std::lock_guard lock(mutex_);
   auto found = up_.find(id);
-  return found == up_.end() ? nullptr : found->second.gateway;
+  return found == up_.end() ? contracts::gateway_actor{} : found->second.gateway;
 }
 
-caf::strong_actor_ptr peer_directory::gateway(const std::string& name) const {
+contracts::gateway_actor peer_directory::gateway(const std::string& name) const {
   std::lock_guard lock(mutex_);
   auto found = ids_.find(name);
-  return found == ids_.end() ? nullptr : up_.at(found->second).gateway;
+  return found == ids_.end() ? contracts::gateway_actor{} : up_.at(found->second).gateway;
 }
 
 std::optional<node_id> peer_directory::find(const std::string& name) const {

@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <caf/actor_control_block.hpp>
 
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -24,7 +25,7 @@ class peer_directory {
  public:
   struct entry {
     member who;
-    caf::strong_actor_ptr gateway;
+    contracts::gateway_actor gateway;
   };
 
   void add(const member& who, caf::strong_actor_ptr gateway);
@@ -32,8 +33,8 @@ class peer_directory {
   void clear();
 
   /// The gateway of the node; null if the node is not up.
-  caf::strong_actor_ptr gateway(node_id id) const;
-  caf::strong_actor_ptr gateway(const std::string& name) const;
+  contracts::gateway_actor gateway(node_id id) const;
+  contracts::gateway_actor gateway(const std::string& name) const;
   /// The id of the node that is up and has this name; empty if there is none.
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.

@@ -24,12 +24,12 @@ inline constexpr std::chrono::milliseconds shortest_limit{1};
 template <class Self>
 struct calling_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
-  using base::base, base::gateway_of, base::here, base::me, base::parts, base::self, base::state;
+  using base::base, base::here, base::me, base::parts, base::self, base::state;
 
   void call(const contracts::outgoing_call_ptr& job) {
     const auto& context = job->request.payload.context;
     if (context && !parts.contexts.find(context).actor) return parts.calls.fail(*job, parts.contexts.unknown(context));
-    if (!gateway_of(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
+    if (!here.directory().gateway(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
     state.late.hold(job) ? limit(job) : leave(job);
   }
@@ -47,7 +47,8 @@ struct calling_shell : gateway_shell<Self> {
 
   void gradients_leave(const contracts::outgoing_gradients_ptr& what) {
     auto send = [s = self, what] {
-      if (const auto gateway = calling_shell(s).gateway_of(what->to)) caf::anon_send(gateway, std::move(what->message));
+      if (const auto gateway = calling_shell(s).here.directory().gateway(what->to))
+        caf::anon_send(gateway, std::move(what->message));
     };
     auto& message = what->message;
     transfers::goes_ahead(here, what->to, message.gradients)
@@ -94,7 +95,7 @@ struct calling_shell : gateway_shell<Self> {
   }
 
   void request(const contracts::outgoing_call_ptr& job) {
-    auto gateway = gateway_of(job->to);
+    auto gateway = here.directory().gateway(job->to);
     if (!gateway) return;  // the news peer_down is on its way and fails the call
     auto limit = job->deadline;
     if (job->is_limited()) {

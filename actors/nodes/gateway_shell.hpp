@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
 
 #include <troupe/actors/nodes/gateway_state.hpp>
@@ -21,11 +20,6 @@ struct gateway_shell {
   explicit gateway_shell(Self s) : self(s), state(s->state), parts(*s->state.parts), here(*s->state.here) {}
 
   contracts::gateway_actor me() const { return contracts::gateway_actor{self}; }
-
-  /// The `gateway` actor of another node; null if that node is down or unknown.
-  contracts::gateway_actor gateway_of(node_id who) const {
-    return caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(who));
-  }
 
   caf::error no_context(const context_id& id) const {
     const auto why = parts.contexts.unknown(id);

@@ -20,7 +20,7 @@ namespace troupe::nodes {
 template <class Self>
 struct routing_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
-  using base::base, base::gateway_of, base::here, base::parts, base::self, base::state;
+  using base::base, base::here, base::parts, base::self, base::state;
 
   /// The open context with this id. Opens it if another node opened it first and a message of node `by` brought it here. Empty
   /// if the context may not be opened (GW-1, GW-2, GW-5).
@@ -85,7 +85,7 @@ struct routing_shell : gateway_shell<Self> {
     } else if (is_up && context.record) {
       context.record->joined({news.from});
     } else if (is_up) {
-      caf::anon_send(gateway_of(news.from), release_context{news.context});
+      caf::anon_send(here.directory().gateway(news.from), release_context{news.context});
     }
   }
 
@@ -137,14 +137,14 @@ struct routing_shell : gateway_shell<Self> {
     auto gateway = here.directory().gateway(message.context.node);
     if (!gateway && !sender.empty()) gateway = here.directory().gateway(sender);
     if (!gateway) return;
-    self->send(caf::actor_cast<contracts::gateway_actor>(gateway),
+    self->send(gateway,
                participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
                                   parts.contexts.unknown(message.context).what()});
   }
 
   /// Tells the node that opened the context that this node holds a part of it.
   void announce(const context_id& id) {
-    if (auto gateway = gateway_of(id.node)) caf::anon_send(gateway, context_joined{id, here.id()});
+    if (auto gateway = here.directory().gateway(id.node)) caf::anon_send(gateway, context_joined{id, here.id()});
   }
 
   /// Forgets the context and remembers that it was released.

@@ -55,7 +55,7 @@ class gradient_outlet : public engine::outlet {
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
-    send(to, caf::actor_cast<contracts::gateway_actor>(gateway), std::move(message), std::move(staged));
+    send(to, gateway, std::move(message), std::move(staged));
   }
 
   /// Adds to the context record what this pass recorded since the last such call, and `send`, if there is one.
@@ -93,7 +93,7 @@ class gradient_outlet : public engine::outlet {
     if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
     auto leaving = std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message)});
     if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
-    auto initiator = caf::actor_cast<contracts::gateway_actor>(peers_.gateway(work_->context.node));
+    auto initiator = peers_.gateway(work_->context.node);
     auto sent_on = [gateway = services_.gateway(), initiator, here = here_, leaving](std::exception_ptr failure) {
       if (!failure) return caf::anon_send(gateway, leaving);
       const auto& message = leaving->message;

@@ -39,7 +39,7 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
   call_request message;
   message.function = "troupe.spans";
   message.values = {{"node", here.name()}, {"spans", tracing::pack(log)}};
-  caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), std::move(message));
+  caf::anon_send(gateway, std::move(message));
 }
 
 }  // namespace

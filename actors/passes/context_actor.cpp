@@ -121,7 +121,7 @@ struct context_shell {
     const bool cut_off = !here.directory().gateway(id.node);  // other nodes may still reach the opener
     // Sends without a sender: no answer is needed, and the other nodes make no proxy for this actor.
     for (auto who : state.record->peers())
-      if (auto gateway = caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(who)); gateway && cut_off)
+      if (auto gateway = here.directory().gateway(who); gateway && cut_off)
         caf::anon_send(gateway, context_joined{id, here.id()});
       else if (gateway)
         caf::anon_send(gateway, release_context{id});

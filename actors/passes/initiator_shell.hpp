@@ -73,7 +73,7 @@ struct initiator_shell : pass_shell<Self> {
     if (who == here.id()) return self->send(me(), std::move(what));
     here.directory().sent(who);
     if (auto gateway = here.directory().gateway(who))
-      caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), std::move(what));
+      caf::anon_send(gateway, std::move(what));
     else
       is_down(who);
   }
@@ -87,8 +87,7 @@ struct initiator_shell : pass_shell<Self> {
     }
     here.directory().sent(who);
     if (auto gateway = here.directory().gateway(who))
-      self->request(caf::actor_cast<contracts::gateway_actor>(gateway), limit, std::move(question))
-        .then(std::move(answered), std::move(no_answer));
+      self->request(gateway, limit, std::move(question)).then(std::move(answered), std::move(no_answer));
     else
       unreachable();
   }

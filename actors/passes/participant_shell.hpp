@@ -166,9 +166,8 @@ struct participant_shell : pass_shell<Self> {
     if (state.lead || here.directory().gateway(terms.context.node)) return;
     for (const auto& name : state.heard_from)
       if (auto gateway = here.directory().gateway(name))
-        caf::anon_send(
-          caf::actor_cast<contracts::gateway_actor>(gateway),
-          base::failure(errc::peer_down, "node '" + here.name() + "' lost its connection to the node that started the pass"));
+        caf::anon_send(gateway, base::failure(errc::peer_down, "node '" + here.name() +
+                                                                 "' lost its connection to the node that started the pass"));
   }
 };
 

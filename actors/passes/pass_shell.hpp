@@ -39,7 +39,7 @@ struct pass_shell {
       self->send(me(), std::move(what));
     else if (auto gateway = here.directory().gateway(terms.context.node)) {
       here.directory().sent(terms.context.node);
-      caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), std::move(what));
+      caf::anon_send(gateway, std::move(what));
     }
   }
 

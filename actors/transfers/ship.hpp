@@ -32,8 +32,8 @@ void send_pieces(Self self, node_id to);
 /// Sends a piece; the receiver answers when it has the elements. A refused piece needs no handling here: the receiver can't
 /// read the message of such a piece, and the request for that message fails.
 template <class Self>
-void send_piece(Self self, node_id to, const caf::strong_actor_ptr& gateway, tensor_piece piece) {
-  const auto request = self->request(caf::actor_cast<contracts::gateway_actor>(gateway), caf::infinite, std::move(piece));
+void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
+  const auto request = self->request(gateway, caf::infinite, std::move(piece));
   self->state.asked.add(to, request.id());
   auto taken = [self, to, id = request.id()] {
     self->state.asked.answered(to, id);
@@ -44,10 +44,10 @@ void send_piece(Self self, node_id to, const caf::strong_actor_ptr& gateway, ten
 }
 
 template <class Self>
-void send_offer(Self self, node_id to, const caf::strong_actor_ptr& gateway, tensor_offer offer) {
+void send_offer(Self self, node_id to, const contracts::gateway_actor& gateway, tensor_offer offer) {
   const auto number = offer.transfer;
   self->state.direct.complete(offer, to);
-  const auto request = self->request(caf::actor_cast<contracts::gateway_actor>(gateway), caf::infinite, offer);
+  const auto request = self->request(gateway, caf::infinite, offer);
   const auto id = request.id();
   self->state.asked.add(to, id);
   auto taken = [self, to, number, id] {
@@ -87,7 +87,7 @@ template <class Self>
 void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;
   if (!here.options().direct_memory || !self->state.direct.ask(to) || !is_loopback(here.directory().host(to))) return;
-  const auto gateway = caf::actor_cast<contracts::gateway_actor>(here.directory().gateway(to));
+  const auto gateway = here.directory().gateway(to);
   const auto request = self->request(gateway, here.options().deadline, request_mark{here.id(), this_process()});
   const auto id = request.id();
   self->state.asked.add(to, id);
@@ -114,8 +114,7 @@ inline void call_off(services::node_services& here, node_id to, const sent_ahead
   const auto gateway = here.directory().gateway(to);
   if (!gateway) return;
   for (const auto number : ahead.transfers)
-    if (number != 0)
-      caf::anon_send(caf::actor_cast<contracts::gateway_actor>(gateway), tensor_piece{here.id(), number, 0, 0, {}});
+    if (number != 0) caf::anon_send(gateway, tensor_piece{here.id(), number, 0, 0, {}});
 }
 
 }  // namespace troupe::transfers

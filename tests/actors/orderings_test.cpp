@@ -419,6 +419,19 @@ BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met
   }
 }
 
+// Sends the call to "b". Its context is unknown there: it was released, or may not be opened.
+void check_opens_nothing(cast& play, troupe::call_request call, const char* opened) {
+  call.function = "times_weight";
+  call.payload.tensors = {torch::ones({2})};
+  caf::scoped_actor self{play.system};
+  auto request =
+    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway()), caf::infinite, std::move(call));
+  play.run();
+  request.receive(
+    [&](const troupe::call_result&) { BOOST_FAIL(opened); },
+    [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
+}
+
 // GW-2
 BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
   cast play(1);
@@ -429,15 +442,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
     late.payload.context = pass.id();
   }
   play.run();
-  late.function = "times_weight";
-  late.payload.tensors = {torch::ones({2})};
-  caf::scoped_actor self{play.system};
-  auto request =
-    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway()), caf::infinite, std::move(late));
-  play.run();
-  request.receive(
-    [](const troupe::call_result&) { BOOST_FAIL("the released context was opened again"); },
-    [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
+  check_opens_nothing(play, std::move(late), "the released context was opened again");
 }
 
 // GW-5
@@ -447,17 +452,9 @@ BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_is_down_opens_nothing) {
   play.tell_down("b", "c");
   play.run();
   troupe::call_request late;
-  late.function = "times_weight";
   late.payload.context = pass.id();
   late.payload.message = {1, play.node("c").id()};
-  late.payload.tensors = {torch::ones({2})};
-  caf::scoped_actor self{play.system};
-  auto request =
-    self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway()), caf::infinite, std::move(late));
-  play.run();
-  request.receive(
-    [](const troupe::call_result&) { BOOST_FAIL("a call of a node that is down was run"); },
-    [](const caf::error& reason) { BOOST_TEST((troupe::to_exception(reason).code() == troupe::errc::unknown_context)); });
+  check_opens_nothing(play, std::move(late), "a call of a node that is down was run");
   BOOST_TEST(troupe::parts_of(play.node("b")).contexts.all().empty());
 }
 

@@ -268,9 +268,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_wha
   request.payload.devices = {simulated::device(9)};
   caf::scoped_actor self{a.system()};
   std::string text;
-  self
-    ->request(caf::actor_cast<contracts::gateway_actor>(troupe::services_of(a).directory().gateway(a.peer("b").id())), 10s,
-              request)
+  self->request(troupe::services_of(a).directory().gateway(a.peer("b").id()), 10s, request)
     .receive([](const call_result&) {}, [&](const caf::error& reason) { text = to_exception(reason).what(); });
   for (const auto* part : {"argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"})
     BOOST_TEST(text.find(part) != std::string::npos, "'" << text << "' lacks '" << part << "'");

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <caf/scoped_actor.hpp>
-#include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/contracts/context.hpp>

@@ -51,7 +51,7 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
   std::uint64_t ticket = 0;
   if (first == std::string::npos || first == 0 || !read_number(reference, first + 1, second, number) ||
       !read_number(reference, second + 1, reference.size(), ticket))
-    throw error(errc::misuse, "remote_module::take: '" + reference + "' is not a reference that remote_module::lend gave");
+    throw error(errc::misuse, "remote_module::accept: '" + reference + "' is not a reference that remote_module::lend gave");
   const auto home = here.peer(reference.substr(0, first));
   const object_id id{home.id(), number};
   const support::call_scope outside({}, {});

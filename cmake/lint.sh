@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Checks the format of every source file and the spelling of every text. With an argument, also runs clang-tidy:
 #   lint.sh 1      on the sources that differ from the branch main
-#   lint.sh last   on the 12 sources that were changed last, for a clone that is at main
+#   lint.sh last   on the 12 sources and headers that were changed last, for a clone that is at main
+# A header is checked in the first source that includes it.
 # Tests are left out: they set the environment and copy arguments where no thread and no clock minds.
 # clang-tidy uses a build folder without precompiled headers, because GCC's are not Clang's.
 set -eu
@@ -30,14 +31,23 @@ git ls-files -co --exclude-standard -- '*.md' '*.hpp' '*.cpp' '*.proto' '*.py' '
 
 case $which in
   '') exit 0 ;;
-  last) changed=$(git log --format= --name-only -- '*.cpp' ':!tests' | awk '!seen[$0]++' | present | head -n 12) ;;
+  last) changed=$(git log --format= --name-only -- '*.cpp' '*.hpp' ':!tests' | awk '!seen[$0]++' | present | head -n 12) ;;
   *)
     git rev-parse --verify --quiet main >/dev/null || {
       echo "lint: expected a branch main to compare with, but there is none; use TIDY=last" >&2
       exit 1
     }
-    changed=$({ git diff --name-only main -- '*.cpp' ':!tests'; git ls-files -o --exclude-standard -- '*.cpp' ':!tests'; } | sort -u | present) ;;
+    changed=$({ git diff --name-only main -- '*.cpp' '*.hpp' ':!tests'; git ls-files -o --exclude-standard -- '*.cpp' '*.hpp' ':!tests'; } | sort -u | present) ;;
 esac
 cmake --preset release -B build/lint -DTROUPE_PCH=OFF -DTROUPE_UNITY=OFF -DTROUPE_CCACHE=OFF >/dev/null
 cmake --build build/lint --target generated >/dev/null
-echo "$changed" | xargs -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint
+# The sources in which the files on stdin are compiled.
+sources_of() {
+  while read -r file; do
+    case $file in
+      *.hpp) git grep -lF -e "<troupe/$file>" -e "\"$file\"" -- '*.cpp' ':!tests' | head -n 1 ;;
+      *) echo "$file" ;;
+    esac
+  done | sort -u
+}
+echo "$changed" | sources_of | xargs -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/lint

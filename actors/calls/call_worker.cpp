@@ -21,6 +21,7 @@
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 namespace troupe::calls {
 
@@ -71,13 +72,16 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   job.result.values = std::move(reply.values);
 }
 
+std::string description(const contracts::incoming_call& job, const std::string& label, services::node_services& here) {
+  const auto& payload = job.request.payload;
+  return "'" + label + "' called by node '" + here.directory().name(payload.message.node) + "'" +
+         (payload.context ? " in context " + to_string(payload.context) : "");
+}
+
 void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns,
               services::node_services& here) {
   const auto text = [&](const char* how) {
-    const auto& payload = job.request.payload;
-    return "'" + label + "' called by node '" + here.directory().name(payload.message.node) + "'" +
-           (payload.context ? " in context " + to_string(payload.context) : "") + ": " + how + " after " +
-           support::duration_text(took_ns);
+    return description(job, label, here) + ": " + how + " after " + support::duration_text(took_ns);
   };
   if (job.failure)
     here.log().info("calls", [&] { return text("failed") + ": " + job.failure->what(); });
@@ -134,6 +138,13 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
 }
 
 }  // namespace
+
+void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
+  here.log().info("calls", [&] {
+    return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what();
+  });
+  job.promise.deliver(make_error(why.code(), why.what()));
+}
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
   auto& here = around.services;

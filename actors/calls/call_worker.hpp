@@ -3,6 +3,7 @@
 #pragma once
 
 #include <troupe/actors/contracts/workers.hpp>
+#include <troupe/messages/errors.hpp>
 
 namespace troupe {
 
@@ -29,6 +30,9 @@ struct call_surroundings {
 /// Spawns a worker: with a thread of its own if the node has a network, else on the scheduler. Throws std::system_error if the
 /// system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
+
+/// Answers a call with an error before a worker has it. The log has a line for it.
+void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here);
 
 /// Runs the call on this thread and returns it to its owner, then tells `gateway` that `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);

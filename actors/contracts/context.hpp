@@ -35,7 +35,6 @@ using backward_job_ptr = std::shared_ptr<backward_job>;
 ///   CO-1  gradients of a pass are added to those of the context only when the pass is known to be complete, in the order of
 ///         the passes. Every call carries the numbers of failed passes: a node that got no abort drops the gradients of such a
 ///         pass. If gradients can't be added, every later request for gradients fails.
-///   CO-2  one pass runs at a time: while it runs, a second pass is refused.
 ///   CO-5  after the release this node holds no send, gradient or graph task of the context.
 ///   CO-7  the release fails all requests for gradients that wait, including those of calls that are about to run.
 ///   CO-8  no later pass changes gradients that the context has handed out.

@@ -20,8 +20,8 @@ class line_descriptor {
  public:
   static constexpr std::chrono::milliseconds patience{100};
 
-  /// Writes to stderr. Drops all lines if stderr is closed.
-  static line_descriptor standard_error();
+  /// Writes to stderr. Drops all lines if stderr is closed. `opened_by`: the path that opens stderr again.
+  static line_descriptor standard_error(const char* opened_by = "/proc/self/fd/2");
   /// Appends to the file, and makes the file if there is none. Throws troupe::error (misuse) with the file and the reason.
   static line_descriptor append_to(const std::string& path);
 
@@ -31,12 +31,19 @@ class line_descriptor {
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  line_descriptor(support::owned_descriptor to, bool is_socket) : to_(std::move(to)), is_socket_(is_socket) {}
+  enum class kind {
+    non_blocking,  // or a file, which has no slow reader
+    socket,        // each write says that it must not block
+    blocking       // stderr could not be opened again: the line waits for room before its write
+  };
+
+  line_descriptor(support::owned_descriptor to, kind what) : to_(std::move(to)), kind_(what) {}
   bool write_all(std::string_view text) noexcept;
   bool wait_for_room() noexcept;
+  bool has_room(std::chrono::milliseconds limit) const noexcept;
 
   support::owned_descriptor to_;
-  bool is_socket_ = false;
+  kind kind_ = kind::non_blocking;
   bool is_stuck_ = false;  // the reader did not read within `patience`
   bool is_cut_ = false;    // the last line was written only in part
   std::uint64_t lost_ = 0;

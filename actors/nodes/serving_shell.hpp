@@ -100,8 +100,7 @@ struct serving_shell : gateway_shell<Self> {
     const auto id = request.payload.context;
     if (!id) return run(job);
     if (!context.actor) {
-      job->promise.deliver(base::no_context(id));
-      return;
+      return calls::refuse_call(*job, to_exception(base::no_context(id)), here);
     }
     job->record = context.record;
     if (request.span != 0) context.record->profile();
@@ -111,7 +110,7 @@ struct serving_shell : gateway_shell<Self> {
     // No deadline: the context actor always answers (CO-7).
     self->request(context.actor, caf::infinite, support::gradients_atom::value)
       .then([s = self, job](contracts::gradients_ptr& gathered) { serving_shell(s).run_with(job, std::move(gathered)); },
-            [job](const caf::error& why) { job->promise.deliver(why); });
+            [s = self, job](const caf::error& why) { calls::refuse_call(*job, to_exception(why), serving_shell(s).here); });
   }
 
   void run_with(const contracts::incoming_call_ptr& job, contracts::gradients_ptr gathered) {
@@ -145,7 +144,7 @@ struct serving_shell : gateway_shell<Self> {
       return parts.workers.spawn();
     } catch (const error& none) {
       state.pool.not_started();
-      next.call->promise.deliver(make_error(none.code(), none.what()));
+      calls::refuse_call(*next.call, none, here);
       return {};
     }
   }

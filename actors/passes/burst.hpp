@@ -7,8 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

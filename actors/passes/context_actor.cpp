@@ -80,6 +80,7 @@ struct context_shell {
   void lose(const caf::error& reason) {
     here.deadlines().call_off(state.expiry);
     auto why = to_exception(reason, "the gradients of a pass on node '" + here.name() + "' are lost");
+    here.log().warn("passes", [&] { return "context " + to_string(state.record->id()) + ": " + why.what(); });
     state.lost = make_error(why.code(), why.what());
     gather();
   }
@@ -106,9 +107,9 @@ struct context_shell {
   void backward(const contracts::backward_job_ptr& job) {
     with_gradients([s = self, job](const gathering& gathered) {
       context_shell sh(s);
-      if (gathered.failure) return job->result.set_error(to_exception(gathered.failure));
+      if (gathered.failure) return refuse_pass(sh.here, *sh.state.record, *job, to_exception(gathered.failure));
       auto start = sh.state.record->begin(false);
-      if (!start) return job->result.set_error(pass_is_running());
+      if (!start) return refuse_pass(sh.here, *sh.state.record, *job, pass_is_running());
       const auto number = start->number;
       auto task = spawn_graph_task(sh.here, make_terms(sh.here, sh.state.record, *job, std::move(*start)));
       sh.state.record->set_task(number, task);

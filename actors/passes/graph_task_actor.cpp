@@ -22,9 +22,9 @@ graph_task_state::~graph_task_state() {
   if (terms && terms->outcome) terms->outcome->fail(error(errc::stopping, "this node stopped during backward"));
 }
 
-support::deadline_clock::alarm set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
-                                            std::chrono::milliseconds deadline) {
-  return here.deadlines().set(deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(task)] {
+void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
+                  const support::deadline_clock::alarm& reserved) {
+  here.deadlines().set(reserved, [weak = caf::actor_cast<caf::weak_actor_ptr>(task)] {
     if (auto strong = weak.lock())
       caf::anon_send(caf::actor_cast<contracts::graph_task_actor>(strong), support::deadline_atom::value);
   });
@@ -80,10 +80,8 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
     // On the caller's actor system CAF's clock is used: tests set that clock.
     if (!here->networked())
       self->delayed_send(contracts::graph_task_actor{self}, state.terms->deadline, support::deadline_atom::value);
-    else if (state.terms->expiry == support::deadline_clock::alarm{})
-      state.expiry = set_deadline(*here, contracts::graph_task_actor{self}, state.terms->deadline);
-    else
-      state.expiry = state.terms->expiry;
+    else if (state.expiry = state.terms->expiry; state.expiry == support::deadline_clock::alarm{})
+      set_deadline(*here, contracts::graph_task_actor{self}, state.expiry = here->deadlines().reserve(state.terms->deadline));
   }
   return {
     [=](support::start_atom) { participant_shell(self).start(); },

@@ -16,9 +16,9 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Sets an alarm that tells the graph task when the deadline of the pass has passed.
-support::deadline_clock::alarm set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
-                                            std::chrono::milliseconds deadline);
+/// Sets the reserved alarm: it tells the graph task that the deadline of the pass has passed.
+void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
+                  const support::deadline_clock::alarm& reserved);
 
 /// Spawns the graph task: a broker in the network thread, or on the scheduler if the node has no network.
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms);

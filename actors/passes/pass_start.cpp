@@ -18,7 +18,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
   if (!start) {
-    if (record->running()) return job->result.set_error(pass_is_running());
+    if (record->running()) return refuse_pass(here, *record, *job, pass_is_running());
     return caf::anon_send(owner, job);
   }
   const auto number = start->number;
@@ -28,9 +28,11 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   terms->part.emplace(here.id(), std::move(sends));
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
+  // The graph task may read the terms as soon as its alarm rings.
+  if (here.networked()) terms->expiry = here.deadlines().reserve(job->deadline);
   // The record knows the graph task before a message leaves, so an answer finds the graph task.
   auto task = spawn_graph_task(here, terms);
-  if (here.networked()) terms->expiry = set_deadline(here, task, job->deadline);
+  if (here.networked()) set_deadline(here, task, terms->expiry);
   if (!record->set_task(number, task)) caf::anon_send(task, support::close_atom::value);  // the context was released meanwhile
   run_and_return(here, std::move(work), task);
 }

@@ -9,6 +9,11 @@ error pass_is_running() {
   return error(errc::misuse, "a backward pass of this context is still running: wait for its future before starting another");
 }
 
+void refuse_pass(services::node_services& here, const context_record& record, contracts::backward_job& job, const error& why) {
+  here.log().info("passes", [&] { return "a pass of context " + to_string(record.id()) + ": refused: " + why.what(); });
+  job.result.set_error(why);
+}
+
 pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_record::start start, bool keep_graph,
                           bool create_graph) {
   auto terms = std::make_shared<pass_terms>();

@@ -24,16 +24,23 @@ void deadline_clock::start_thread() {
 }
 
 deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std::function<void()> ring) {
-  const auto due = std::chrono::steady_clock::now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest);
+  const auto made = reserve(from_now);
+  set(made, std::move(ring));
+  return made;
+}
+
+deadline_clock::alarm deadline_clock::reserve(std::chrono::nanoseconds from_now) {
+  return {std::chrono::steady_clock::now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest), ++last_};
+}
+
+void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
   std::unique_lock lock(mutex_);
-  const alarm made{due, ++last_};
-  if (stopped_) return made;
+  if (stopped_) return;
   start_thread();
-  alarms_.emplace(made, std::move(ring));
-  const bool wake = due < wakes_;
+  alarms_.emplace(reserved, std::move(ring));
+  const bool wake = reserved.first < wakes_;
   lock.unlock();
   if (wake) sooner_.notify_one();
-  return made;
 }
 
 void deadline_clock::call_off(const alarm& which) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -34,6 +35,10 @@ class deadline_clock {
   void start();
   /// Sets an alarm: calls `ring` after the time `from_now`.
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
+  /// The id of an alarm that is not set yet: who is called by the alarm may need the id before the alarm can ring.
+  alarm reserve(std::chrono::nanoseconds from_now);
+  /// Sets an alarm whose id was reserved. Pre: the alarm was not set before.
+  void set(const alarm& reserved, std::function<void()> ring);
   /// Cancels the alarm. No effect if the alarm has rung, or rings now.
   void call_off(const alarm& which);
   /// The number of alarms that are set.
@@ -49,7 +54,7 @@ class deadline_clock {
   mutable std::mutex mutex_;
   std::condition_variable sooner_;
   std::map<alarm, std::function<void()>> alarms_;
-  std::uint64_t last_ = 0;
+  std::atomic<std::uint64_t> last_ = 0;
   time wakes_ = time::max();  // when the thread wakes next
   bool stopped_ = false;
   std::thread thread_;

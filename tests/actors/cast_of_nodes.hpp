@@ -30,11 +30,14 @@ constexpr int orders = 300;
 
 /// A driver "a" and workers "b" and "c", each with a weight, which know each other.
 struct cast {
-  explicit cast(std::uint64_t seed) : random(seed) {
+  /// `logs`: the folder for the logs of the nodes, from level info on; empty for no logs.
+  explicit cast(std::uint64_t seed, const std::string& logs = {}) : random(seed) {
     for (auto name : {"a", "b", "c"}) {
       troupe::settings options;
       options.name = name;
       options.deadline = std::chrono::hours(1);
+      if (!logs.empty()) options.log_level = troupe::severity::info;
+      if (!logs.empty()) options.log_file = logs + "/" + name;
       nodes.emplace(name, std::make_unique<troupe::node>(std::move(options), system));
     }
     for (auto& [one, x] : nodes)

@@ -25,6 +25,7 @@
 #include <troupe/troupe.hpp>
 
 #include "actors/cast_of_nodes.hpp"
+#include "actors/temporary_folder.hpp"
 
 using namespace std::chrono_literals;
 
@@ -445,6 +446,64 @@ BOOST_AUTO_TEST_CASE(a_call_that_comes_after_the_release_opens_nothing) {
   check_opens_nothing(play, std::move(late), "the released context was opened again");
 }
 
+BOOST_AUTO_TEST_CASE(calls_and_passes_that_are_refused_have_lines_in_the_log) {
+  const troupe::test::temporary_folder folder;
+  std::string id;
+  std::string id_of_call;
+  {
+    cast play(1, folder.path());
+    {
+      troupe::context pass(play.node("a"));
+      id = to_string(pass.id());
+      const auto y = play.call("b", "times_weight", input());
+      auto first = pass.backward({y.sum()});
+      auto second = pass.backward({y.sum()});
+      play.run();
+      BOOST_CHECK_THROW(second.get(), troupe::error);
+    }
+    play.tell_down("b", "c");
+    play.run();
+    const troupe::context unknown_to_b(play.node("a"));
+    id_of_call = to_string(unknown_to_b.id());
+    troupe::call_request late;
+    late.payload.context = unknown_to_b.id();
+    late.payload.message = {1, play.node("c").id()};
+    check_opens_nothing(play, std::move(late), "a call of a node that is down was run");
+  }
+  const auto a = troupe::test::read_text(folder / "a");
+  BOOST_TEST(troupe::test::contains(a, "room=passes a pass of context " + id + ": refused: a backward pass of this context"),
+             a);
+  const auto b = troupe::test::read_text(folder / "b");
+  BOOST_TEST(troupe::test::contains(b, "room=calls 'times_weight' called by node 'c' in context " + id_of_call + ": refused: "),
+             b);
+}
+
+// CO-1
+BOOST_AUTO_TEST_CASE(gradients_that_are_lost_have_a_line_in_the_log) {
+  const troupe::test::temporary_folder folder;
+  {
+    cast play(1, folder.path());
+    troupe::context pass(play.node("a"));
+    auto x = input();
+    auto result = pass.backward({play.call("b", "times_weight", x).sum()});
+    play.run();
+    result.get();
+    auto& contexts = troupe::parts_of(play.node("a")).contexts;
+    const auto found = contexts.find(pass.id());
+    caf::anon_send(found.record->task_of({1}), troupe::support::close_atom::value);
+    play.run();
+    caf::scoped_actor self{play.system};
+    auto request = self->request(found.actor, caf::infinite, troupe::support::gradients_atom::value);
+    play.run();
+    request.receive(
+      [](const troupe::contracts::gradients_ptr&) { BOOST_FAIL("gradients without their graph task"); },
+      [](const caf::error& reason) { BOOST_TEST(troupe::test::contains(troupe::to_exception(reason).what(), "lost")); });
+  }
+  const auto a = troupe::test::read_text(folder / "a");
+  BOOST_TEST(troupe::test::contains(a, "warn  node=a room=passes context "), a);
+  BOOST_TEST(troupe::test::contains(a, ": the gradients of a pass on node 'a' are lost"), a);
+}
+
 // GW-5
 BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_is_down_opens_nothing) {
   cast play(1);
@@ -626,7 +685,7 @@ BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_co
   BOOST_TEST(failed < orders / 2);
 }
 
-// CO-2, CR-1
+// CR-1
 BOOST_AUTO_TEST_CASE(a_second_pass_is_refused_while_one_runs_and_runs_after_it) {
   cast play(1);
   auto x = input();

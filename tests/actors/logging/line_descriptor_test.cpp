@@ -45,6 +45,19 @@ BOOST_AUTO_TEST_CASE(a_pipe_that_nobody_reads_holds_up_one_line_only) {  // WL-1
   BOOST_TEST(pipe.read() == "seen\n");
 }
 
+BOOST_AUTO_TEST_CASE(a_pipe_that_cannot_be_opened_again_holds_up_one_line_only) {  // WL-1
+  stderr_in_pipe pipe;
+  auto to = line_descriptor::standard_error("/nonexistent");
+  pipe.fill();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) BOOST_REQUIRE(!to.write("lost\n"));
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < 100 * line_descriptor::patience));
+  pipe.read();
+  BOOST_TEST(to.write(std::string(4095, 'x') + "\n"));
+  BOOST_TEST(pipe.read().size() == 4096u);
+  BOOST_TEST((::fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(stderr_blocks_for_others_as_before) {  // WL-3
   stderr_in_pipe pipe;
   auto to = line_descriptor::standard_error();

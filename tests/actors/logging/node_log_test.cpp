@@ -16,6 +16,7 @@
 #include "actors/loopback_nodes.hpp"
 #include "actors/stderr_in_pipe.hpp"
 #include "actors/temporary_folder.hpp"
+#include "support/forked_child.hpp"
 #include "support/no_more_threads.hpp"
 #include "support/thread_count.hpp"
 
@@ -127,6 +128,19 @@ BOOST_AUTO_TEST_CASE(a_log_without_a_thread_is_written_by_the_thread_that_logs) 
   const troupe::test::no_more_threads none;
   log.info("r", [] { return "written"; });
   BOOST_TEST(contains(read_text(folder / "log"), "written"));
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_was_forked_writes_its_own_lines) {
+  temporary_folder folder;
+  const node_log log("n", severity::info, folder / "log");
+  log.info("r", [] { return "parent"; });
+  const auto write_line = [&] {
+    const node_log own("child", severity::info, folder / "child");
+    own.info("r", [] { return "child"; });
+    return 0;
+  };
+  BOOST_TEST(troupe::test::status_of_child(write_line) == 0);
+  BOOST_TEST(contains(read_text(folder / "child"), "node=child room=r child"));
 }
 
 BOOST_AUTO_TEST_CASE(of_a_flood_a_part_is_written_and_the_rest_is_counted) {  // NL-3

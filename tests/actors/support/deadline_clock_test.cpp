@@ -30,6 +30,22 @@ BOOST_AUTO_TEST_CASE(alarms_ring_once_in_the_order_of_their_times_and_not_before
   BOOST_TEST(clock.pending() == 1);
 }
 
+// DC-1
+BOOST_AUTO_TEST_CASE(an_alarm_whose_id_was_reserved_rings_at_its_time_or_not_at_all) {
+  troupe::support::deadline_clock clock;
+  const auto begin = clock_type::now();
+  const auto first = clock.reserve(20ms);
+  const auto second = clock.reserve(20ms);
+  BOOST_TEST((first != second));
+  BOOST_TEST(clock.pending() == 0);
+  std::promise<void> rung;
+  clock.set(first, [] { BOOST_ERROR("rang"); });
+  clock.call_off(first);
+  clock.set(second, [&] { rung.set_value(); });
+  rung.get_future().wait();
+  BOOST_TEST((clock_type::now() - begin >= 20ms));
+}
+
 // DC-1, DC-2
 BOOST_AUTO_TEST_CASE(an_alarm_that_was_called_off_keeps_nothing) {
   troupe::support::deadline_clock clock;

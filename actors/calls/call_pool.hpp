@@ -14,7 +14,7 @@ namespace troupe::calls {
 /// on, more than `limit` calls compute for a while.
 ///   PW-1  while a call waits in the queue, at least `limit` calls are computing.
 ///   PW-2  calls start in the order of add().
-///   PW-3  surplus() hands out idle workers until `most_idle` are left.
+///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -32,9 +32,9 @@ class call_pool {
     --computing_;
     idle_.push_back(std::move(worker));
   }
-  /// To be called if a call from next() does not start, as no worker could be made for it.
+  /// To be called if a call from next() does not start because no worker could be made for the call.
   void not_started() { --computing_; }
-  /// A running call waits for another call from now on; resumed() ends that.
+  /// To be called when a running call begins to wait for another call; resumed() when the call goes on.
   void blocked() { --computing_; }
   void resumed() { ++computing_; }
 
@@ -51,7 +51,7 @@ class call_pool {
     return result;
   }
 
-  /// If more than `most_idle` workers are idle, takes one of them; the caller ends it.
+  /// If more workers are idle than PW-3 keeps, takes one of them; the caller ends that worker.
   std::optional<Worker> surplus() {
     if (idle_.size() <= most_idle_) return std::nullopt;
     auto result = std::move(idle_.back());

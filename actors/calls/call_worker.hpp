@@ -31,10 +31,10 @@ struct call_surroundings {
 /// system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
-/// Answers a call with an error before a worker has it. The log has a line for it.
+/// Answers a call that no worker has yet with an error, and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here);
 
-/// Runs the call on this thread and returns it to its owner, then tells `gateway` that `worker` is free.
+/// Runs the call on this thread, returns the call to its owner (see CW-1), and tells `gateway` that `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);
 
 }  // namespace troupe::calls

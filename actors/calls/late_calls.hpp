@@ -14,7 +14,7 @@ namespace troupe::calls {
 ///   LC-2  a call that has ended delays no other call.
 class late_calls {
  public:
-  /// Whether the call has to wait. If so, the call joins the queue of its object.
+  /// Whether the call has to wait. A call on an object that has to wait joins the queue of the object.
   bool hold(const contracts::outgoing_call_ptr& call) {
     const auto object = call->request.target;
     if (!object) return call->late;

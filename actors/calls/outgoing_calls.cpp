@@ -79,7 +79,7 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
   try {
     if (!from_callee.empty()) spans = tracing::unpack(from_callee).spans;
   } catch (const error&) {
-    // an answer whose spans can't be read is still an answer
+    // Spans that can't be read do not make the call fail.
   }
   const auto end_ns = support::steady_ns();
   tracing::fit_within(spans, job.begin_ns, end_ns);

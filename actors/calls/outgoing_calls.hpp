@@ -25,7 +25,8 @@ class node_services;
 
 namespace troupe::calls {
 
-/// Begins and ends the calls that this node makes. In between a call belongs to the `gateway` actor. Any thread may use it.
+/// Begins and ends the calls that this node makes. Between its begin and its end a call belongs to the `gateway` actor. Any
+/// thread may use outgoing_calls.
 ///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
 class outgoing_calls {
  public:

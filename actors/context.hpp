@@ -29,14 +29,14 @@ class gradient_table;
 /// What a pass does if the loss does not use every result of the context's calls. If the loss uses all of them, both modes give
 /// the same gradients.
 enum class pass_mode {
-  smart,  // completes: looks for unused results once everything else is done
-  fast,   // fails once everything else is done, also if only an earlier pass used the result
+  smart,  // the pass completes: when nothing else is left to do, it looks for unused results
+  fast,   // the pass fails when nothing else is left to do, also if an earlier pass used the result
 };
 
 /// How a backward pass runs.
 struct backward_options {
   bool keep_graph = false;    // keeps the saved tensors: another pass may run over the graph
-  bool create_graph = false;  // records the pass on every node: its gradients can be differentiated; implies keep_graph
+  bool create_graph = false;  // records the pass on every node, so its gradients can be differentiated; implies keep_graph
   pass_mode mode = pass_mode::smart;
   std::vector<at::Tensor> gradients;                  // gradients of the roots; empty: 1 for scalar roots
   std::optional<std::chrono::milliseconds> deadline;  // empty: settings::deadline
@@ -55,9 +55,10 @@ class context {
   context_id id() const noexcept { return id_; }
 
   /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. The
-  /// functions from the roots to other nodes run on the calling thread before backward() returns. Later functions of this node
-  /// run on the thread that waits in `get()`, or on a thread of the node. Misuse (say, a root that is undefined, or not scalar
-  /// and without a gradient) throws at once. Errors during the pass fail the future.
+  /// functions from the roots to other nodes run on the calling thread before backward() returns, except in a continuation, or
+  /// while gradients of an earlier pass are not gathered. Later functions of this node run on the thread that waits in `get()`,
+  /// or on a thread of the node. Misuse (for example a root that is undefined, or that is not scalar and has no gradient)
+  /// throws at once. Errors during the pass fail the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});
 
   /// Whether a pass has begun and is not over yet.

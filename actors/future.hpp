@@ -20,8 +20,8 @@
 
 namespace troupe {
 
-/// Is called when its thread is about to block on a future, and when the thread goes on. So a pool can free the thread's worker
-/// slot meanwhile.
+/// The observer of a thread is called when the thread is about to block on a future, and when the thread goes on. A pool can
+/// free the thread's worker slot for the time in between.
 class blocking_observer {
  public:
   virtual ~blocking_observer() = default;
@@ -38,7 +38,7 @@ inline constexpr std::chrono::microseconds awake_for{300};
 
 void report_lost_exception(const char* where, const char* text) noexcept;
 
-/// Whether this thread runs a continuation.
+/// While a continuation_scope lives, its thread runs a continuation.
 class continuation_scope {
  public:
   continuation_scope() noexcept { ++depth(); }
@@ -93,7 +93,7 @@ class future {
   void set_error(error failure) {
     settle([&](state& s) { s.failure.emplace(std::move(failure)); });
   }
-  /// To be called before other threads have the future.
+  /// Sets `finish`. To be called before other threads have the future.
   void set_finish(std::function<void(T&)> finish) { state_->finish = std::move(finish); }
 
   bool ready() const {
@@ -199,7 +199,7 @@ class future {
     lock.lock();
   }
 
-  // After completion only `finish` changes the value or the failure, and `finish` runs once: no lock is needed.
+  // After completion only `finish` changes the value or the failure, and `finish` runs once. So no lock is needed.
   T finished_value() const {
     auto& s = *state_;
     std::call_once(s.finished, [&s] {

@@ -13,8 +13,8 @@
 
 /// For messages of your own typed actors. An autograd_message in a request and in its answer joins the graphs of two nodes, as
 /// a call does. The sender of the request makes the autograd_message with `join_graphs`. The handler of the request opens a
-/// `joined_scope` over the autograd_message and makes that of the answer. The sender gets the tensors of the answer by
-/// `joined_tensors`.
+/// `joined_scope` over the autograd_message and makes the autograd_message of the answer. The sender gets the tensors of the
+/// answer from `joined_tensors`.
 namespace troupe {
 
 namespace engine {
@@ -29,8 +29,8 @@ class gradient_table;
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 
 /// The tensors of a message from another node or from this node. Tensors that required grad belong to the graph of the sender.
-/// To be called once for each message, on the thread that computes with the tensors. Throws troupe::error if this node has not
-/// the device of a tensor.
+/// To be called once for each message, on the thread that computes with the tensors. Throws troupe::error if this node does not
+/// have the device of a tensor.
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message);
 
 /// Tensor `index` of a message, counted from 0; throws troupe::error (misuse) if the message has fewer tensors. To be called

@@ -22,8 +22,8 @@ class module {
   /// The parameters by name, in a fixed order: the module's own leaves, neither copied nor detached.
   virtual named_tensors parameters() = 0;
   /// The buffers by name, in a fixed order: tensors that calls change and that have no gradient, such as running means and
-  /// counters. A checkpoint holds the buffers beside the parameters. buffers() is called whenever the buffers are needed, as a
-  /// call may replace one.
+  /// counters. A checkpoint holds the buffers beside the parameters. troupe calls buffers() whenever it needs the buffers,
+  /// because a call may replace a buffer.
   virtual named_tensors buffers() { return {}; }
 };
 

@@ -32,7 +32,7 @@ node_status status_of(caf::actor_system& system, const contracts::gateway_actor&
   return result;
 }
 
-/// Adds a call to the text of the calls that led to it.
+/// Adds a call to `before`, the text about the calls that led to this call.
 std::string add_call(const std::string& before, const std::string& label, const std::string& from, const std::string& to) {
   return (before.empty() ? "node '" + from + "'" : before + ", which") + " called '" + label + "' on node '" + to + "'";
 }
@@ -90,7 +90,8 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
-  // If a restarted node was joined, its name means the new node from now on, even before the news of both nodes have come.
+  // The directory learns of nodes from the messages peer_up and peer_down, which may come later. The look-up makes the name of
+  // a restarted node mean the new node at once.
   self->request(company_->services().membership(), limit, support::find_atom::value, result, std::int64_t{0})
     .receive([&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.gateway); },
              [](const caf::error&) {});
@@ -214,8 +215,8 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;
-  // set_finish runs this on the thread that gets the result. So the functions that it records stand in the order of that
-  // thread's program.
+  // This function runs on the thread that gets the result. So the recv_backward that the function records has its place in the
+  // program of that thread.
   reply.set_finish([answer, who = name_](call_reply& result) {
     devices::move_to_devices(result.tensors, answer->devices, "the result from node '" + who + "'");
     if (answer->context && !answer->requires_grad.empty())

@@ -77,8 +77,8 @@ class peer {
 class node {
  public:
   explicit node(settings options);
-  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes. introduce() makes such
-  /// nodes known to each other.
+  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes. The node knows another
+  /// such node after introduce().
   node(settings options, caf::actor_system& host);
   ~node();
   node(const node&) = delete;
@@ -130,13 +130,13 @@ class node {
   /// Turns the recording of spans on or off (see settings::trace).
   void set_tracing(bool on);
 
-  /// Turns profiling on or off (see settings::profile). With profiling, this node's trace gets the spans of all that this
-  /// node's calls and passes run on any node, nested calls and operators included, on this node's clock. Turning profiling on
-  /// turns tracing on too.
+  /// Turns profiling on or off (see settings::profile). While profiling is on, this node's trace also gets spans of what this
+  /// node's calls and passes run, on any node: nested calls and libtorch's operators. The times of these spans are on this
+  /// node's clock. Turning profiling on turns tracing on too.
   void set_profiling(bool on);
 
-  /// The spans of this node and of the named peers as a Chrome/Perfetto trace (JSON), on this node's clock. Each node has a
-  /// row.
+  /// The spans of this node and of the named peers as a Chrome/Perfetto trace (JSON), on this node's clock. Each node is a
+  /// process of the trace.
   std::string collect_trace(const std::vector<std::string>& peers);
 
   /// Tells this node that `other` is up. Both nodes must be on the same actor system, without a network.

@@ -102,7 +102,8 @@ void load_parts(optimizer_parts& parts, const std::string& folder, const objects
     });
 }
 
-/// Throws while a pass runs: some nodes would step with the gradients of that pass, and others without them.
+/// Throws unless the context is open on this thread and a pass of the context has completed. Throws also while a pass runs,
+/// because some nodes would step with the gradients of that pass, and other nodes without them.
 void require_settled(const context& pass, const char* who) {
   require_current(pass, who);
   if (pass.running())
@@ -118,7 +119,7 @@ void require_settled(const context& pass, const char* who) {
 
 struct optimizer::implementation {
   optimizer_parts parts;
-  std::optional<double> new_rate = {};  // not on the nodes yet: the next step carries it there
+  std::optional<double> new_rate = {};  // a rate that the nodes do not have yet: the next step or save sends it
   bool gathered = false;                // whether gradients were gathered since the last step
 
   void tell_rate() {
@@ -132,8 +133,8 @@ struct optimizer::implementation {
     new_rate.reset();
   }
 
-  /// Steps with `gradients` on this node and with the gradients of the context on the other nodes. Null: steps with the
-  /// gathered gradients.
+  /// Steps with `gradients` on this node and with the gradients of the context on the other nodes. If `gradients` is null,
+  /// steps with the gathered gradients.
   std::optional<double> step(const engine::gradient_table* gradients, std::optional<double> clip_norm) {
     if (clip_norm && !(*clip_norm > 0))
       throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");

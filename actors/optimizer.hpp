@@ -15,7 +15,7 @@
 namespace troupe {
 
 /// Steps parameters on the nodes where they live, with one libtorch optimizer on each of these nodes. One thread at a time may
-/// use it.
+/// use an optimizer.
 ///   OM-1  a step gives the bits that one libtorch optimizer over all parameters gives. A clipped step scales all gradients by
 ///         min(1, clip / (norm + 1e-6)), with the norm in double; squares are summed in the order of the modules, then of the
 ///         local parameters.
@@ -39,9 +39,9 @@ class optimizer {
   /// troupe::error.
   std::optional<double> step(const context& pass, std::optional<double> clip_norm = {});
 
-  /// Adds the gradients of the context to those for the next step without a context. So each part of a batch can have a context
-  /// and a thread of its own. The context must be open on this thread, and a pass of the context must have completed. One
-  /// thread gathers at a time. Blocks; throws troupe::error.
+  /// Adds the gradients of the context to the gathered gradients, which the next step without a context uses. So each part of a
+  /// batch can have a context and a thread of its own. The context must be open on this thread, and a pass of the context must
+  /// have completed. One thread gathers at a time. Blocks; throws troupe::error.
   void gather(const context& pass);
   /// Steps with the gradients that were gathered since the last step. Throws troupe::error (misuse) if none were gathered.
   std::optional<double> step(std::optional<double> clip_norm = {});

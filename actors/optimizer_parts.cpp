@@ -47,7 +47,8 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
       values.emplace("module." + std::to_string(i), calls::to_attribute(modules_[one.modules[i]].id().number));
     replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
   }
-  // All replies are awaited even if one fails: so every object that a node made has a handle here and is dropped with it.
+  // The constructor waits for all replies even if one call fails. So every object that a node made has a handle here, and the
+  // object is dropped with that handle.
   std::exception_ptr failure;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     try {

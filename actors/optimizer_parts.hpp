@@ -16,7 +16,7 @@
 namespace troupe {
 
 /// The parts of an optimizer: a local_optimizer on every other node that holds modules, and one on this node. One thread at a
-/// time may use it.
+/// time may use the parts.
 class optimizer_parts {
  public:
   /// The modules of one other node, and the local_optimizer over them on that node.
@@ -44,12 +44,12 @@ class optimizer_parts {
   /// Names of the nodes of which a checkpoint has a part. This node has a part even without parameters, for its random state.
   std::set<std::string> names() const;
 
-  /// Calls the function on every other node at once, runs `meanwhile` on this node, and waits for all, even if one fails.
-  /// Throws the first error, in the order of the nodes. Replies are in the order of groups().
+  /// Calls the function on every other node at once, runs `meanwhile` on this node, and waits for all replies, even if one call
+  /// fails. Throws the error of `meanwhile`, or else the first error in the order of groups(). Replies are in that order too.
   std::vector<call_reply> everywhere(const char* function, const values_for& values, const std::function<void()>& meanwhile);
 
-  /// The norm of all gradients (null: of the gathered gradients). Throws troupe::error (invalid_gradient) with the name of a
-  /// parameter whose gradient is not finite.
+  /// The norm of all gradients, or of the gathered gradients if `gradients` is null. Throws troupe::error (invalid_gradient)
+  /// with the name of a parameter whose gradient is not finite.
   double norm(const engine::gradient_table* gradients);
 
  private:

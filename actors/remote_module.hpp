@@ -24,14 +24,14 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 ///   RM-2  a handle may outlive the peer and the node.
 class remote_module {
  public:
-  /// Makes the first handle of the module. Copies share the module; the last one drops it.
+  /// Makes the first handle of the module. Copies of the handle share the module; the last copy drops it.
   remote_module(peer where, object_id id);
 
   /// The module that another node lent to this node. Blocks; throws troupe::error (misuse if the reference can't be read, was
   /// accepted before, or is for another node).
   static remote_module accept(node& here, const std::string& reference);
-  /// A reference that node `to` can accept once; send it to `to` as a value of a call. Until `to` accepts it the reference
-  /// keeps the module alive, as long as both nodes are up. Blocks; throws troupe::error.
+  /// A reference that node `to` can accept once; send it to `to` as a value of a call. Until `to` accepts the reference, the
+  /// reference keeps the module alive, as long as both nodes are up. Blocks; throws troupe::error.
   std::string lend(const peer& to) const;
 
   /// The same module with these parameters only and all its buffers, for an optimizer or for gradients(). Blocks; throws

@@ -21,7 +21,7 @@ remote_object::~remote_object() {
       call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(here.id().value)}});
     });
   } catch (const std::exception&) {
-    // The peer is down: the object is gone with it.
+    // The drop could not be sent: the object lives until its node stops or drops the objects of this node.
   }
 }
 

@@ -17,8 +17,8 @@ namespace troupe {
 
 class context;
 
-/// Owns an object on a node, alone or with other owners. The destructor gives up this ownership; it neither waits nor throws.
-/// If this node has stopped the destructor sends nothing: the object's node drops objects whose owner went down.
+/// Owns an object on a node, alone or with other owners. The destructor gives up this ownership, and neither waits nor throws.
+/// If this node has stopped, the destructor sends nothing: the object's node drops objects whose owner went down.
 class remote_object {
  public:
   remote_object(peer where, object_id id);

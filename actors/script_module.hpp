@@ -9,10 +9,10 @@ struct Module;
 
 namespace troupe {
 
-/// Sends a TorchScript module to the node as bytes; a copy of the module runs there, without a registered type. A method gets
-/// the tensors of a call first, then its named values (numbers, flags, texts). It returns a tensor, a tuple or list of tensors,
-/// or nothing. Blocks; throws troupe::error (misuse, with libtorch's text, if the module can't be written or loaded).
-/// TorchScript is code: a node runs whatever its peers send.
+/// Sends a TorchScript module to the node as bytes, and makes a copy of the module there. No type has to be registered for the
+/// module. A method gets the tensors of a call first, then its named values (numbers, flags, texts). It returns a tensor, a
+/// tuple or list of tensors, or nothing. Blocks; throws troupe::error (misuse, with libtorch's text, if the module can't be
+/// written or loaded). TorchScript is code: a node runs whatever its peers send.
 remote_module create_script(const peer& where, const torch::jit::Module& script);
 
 }  // namespace troupe

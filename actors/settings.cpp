@@ -59,7 +59,8 @@ std::string known_options(const CLI::App& app) {
   return list;
 }
 
-/// CLI11 takes `--no-shared-memory=false` for `--no-shared-memory`, and the next argument for the value of `--name=`.
+/// Refuses two forms that CLI11 misreads. CLI11 reads `--no-shared-memory=false` as `--no-shared-memory`, and after `--name=`
+/// it reads the next argument as the value.
 void refuse_misread_values(const CLI::App& app, const std::vector<std::string>& arguments) {
   for (const auto& argument : arguments) {
     const auto equals = std::min(argument.find('='), argument.size());
@@ -71,7 +72,7 @@ void refuse_misread_values(const CLI::App& app, const std::vector<std::string>& 
   }
 }
 
-/// CLI11 says what is wrong in words of its own; here is what the arguments show.
+/// Throws an error that names the argument and says what was expected. CLI11's text is used only for other mistakes.
 [[noreturn]] void refuse(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& mistake) {
   if (const auto unknown = app.remaining(); !unknown.empty())
     refuse("unknown option '" + unknown.front() + "'; a node takes " + known_options(app));
@@ -80,7 +81,7 @@ void refuse_misread_values(const CLI::App& app, const std::vector<std::string>& 
     if (option->get_expected_max() == 1 && option->count() > 1)
       refuse(name + ": expected once, got " + std::to_string(option->count()) + " times");
   }
-  // Options are read from the left, so only the last one can lack its value.
+  // Options are read from the left, so only the last option can lack its value.
   const auto name = arguments.back().substr(0, arguments.back().find('='));
   if (app.get_option_no_throw(name) != nullptr) refuse_missing_value(name);
   refuse(mistake.what());

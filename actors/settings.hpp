@@ -24,13 +24,13 @@ enum class severity : std::uint8_t { debug, info, warn, error, off };
 /// What a node is started with.
 struct settings {
   std::string name = "node";
-  std::string host = "127.0.0.1";               // address to listen on; loopback unless told otherwise
+  std::string host = "127.0.0.1";               // address to listen on
   std::uint16_t port = 0;                       // 0: any free port
   std::vector<std::string> join;                // "host:port" of nodes to join at start
   std::size_t workers = 1;                      // remote calls that compute at once; calls that wait for calls do not count
   std::chrono::milliseconds deadline{60'000};   // default deadline of calls, passes and lookups
-  std::chrono::milliseconds heartbeat{250};     // between two heartbeats. A peer that leaves 3 unanswered is down, or, if other
-                                                // bytes keep coming from it, a peer that leaves 240 unanswered
+  std::chrono::milliseconds heartbeat{250};     // time between two heartbeats. A peer is down after 3 unanswered heartbeats, or
+                                                // after 240 while other bytes keep coming from the peer
   bool direct_memory = true;                    // large tensors within a machine are read out of the sender's memory
   bool shared_memory = true;                    // messages within a machine go through shared memory, not TCP
   network_kind network = network_kind::troupe;  // with `caf` there is only TCP: `shared_memory` has no effect
@@ -54,7 +54,7 @@ network_kind network_named(const std::string& name);
 
 /// The level that `--log-level` names. Throws troupe::error (misuse) for any other name.
 severity severity_named(const std::string& name);
-/// "debug", "info", "warn", "error" or "off".
+/// The name of the level: "debug", "info", "warn", "error" or "off".
 constexpr const char* to_text(severity level) noexcept {
   constexpr const char* names[] = {"debug", "info", "warn", "error", "off"};
   return names[static_cast<int>(level)];

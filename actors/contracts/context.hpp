@@ -42,7 +42,7 @@ using context_actor =
   caf::typed_actor<caf::reacts_to<backward_job_ptr>,  // a pass that has to wait for gradients of earlier passes
                    caf::replies_to<support::gradients_atom>::with<gradients_ptr>,  // of all completed passes
                    caf::reacts_to<gradients_wish_ptr>,                             // the same; the answer completes a future
-                   caf::replies_to<pass_history_ptr>::with<gradients_ptr>,         // the same, after taking in this history
+                   caf::replies_to<pass_history_ptr>::with<gradients_ptr>,         // the same, after learning this history
                    caf::reacts_to<support::close_atom>>;                           // releases the context here and on its peers
 
 }  // namespace troupe::contracts

@@ -31,12 +31,12 @@ namespace troupe::contracts {
 ///   GW-7  the receiver keeps no piece whose message will not come, because the call was given up or the sender is down.
 ///   GW-8  tensors are offered only to a node that has drawn a mark for this node. A node reads the memory of another node only
 ///         if that node is up, on the same machine and in another process.
-///   GW-9  a request to a node that goes down leaves nothing in memory, and neither does a call that is given up before its
-///         answer.
+///   GW-9  a request to a node that goes down leaves nothing in memory. A call that is given up before its answer leaves
+///         nothing either.
 ///   GW-10 every call in a context ends: by its answer, its deadline, the peer going down, or the release of the context.
 ///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
-///   GW-12 when a peer goes down, or is cut off from the node that opened a context, the other nodes that hold a part of the
-///         context say so to that node. Then also the parts that only the lost peer knew of are released.
+///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that holds a part of the
+///         context tells the opener about that part. So the release also reaches the parts that only the lost peer knew of.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -45,7 +45,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>, caf::reacts_to<context_joined>,
   caf::replies_to<release_context>::with<context_released>, caf::replies_to<support::status_atom>::with<node_status>,
   caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
-  caf::reacts_to<tensor_piece>,  // CAF has read it already; the answer lets the next piece leave
+  caf::reacts_to<tensor_piece>,  // CAF has read the elements already; the answer lets the next piece leave
   caf::reacts_to<tensor_offer>,  // answered once the piece is read
   caf::replies_to<request_mark>::with<memory_mark>,
   // from this node
@@ -54,7 +54,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
   caf::reacts_to<incoming_call_ptr>,   // a worker has run the call
-  caf::reacts_to<incoming_offer_ptr>,  // the elements were read, or not
+  caf::reacts_to<incoming_offer_ptr>,  // the elements were read, or the reading failed
   caf::reacts_to<support::free_atom, call_worker_actor>, caf::reacts_to<support::blocked_atom>,
   caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;
 

@@ -36,7 +36,7 @@ using graph_task_actor = caf::typed_actor<
   caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
   caf::reacts_to<burst_ptr>,  // a worker has run the burst
   caf::reacts_to<peer_down>,
-  caf::replies_to<support::gradients_atom>::with<table_ptr>,  // gradients of the complete pass, once; null: none
+  caf::replies_to<support::gradients_atom>::with<table_ptr>,  // gradients of the complete pass, once; null: there are none
   caf::reacts_to<support::deadline_atom>,
   caf::reacts_to<support::close_atom>>;  // stop and free everything
 

@@ -54,7 +54,7 @@ struct outgoing_call {
   tracing::span_collector_ptr spans;         // collector of the call that made this call, if that call is profiled
   std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
-  std::shared_ptr<autograd_message> answer;  // the answer without tensors and values: attaches the tensors of the reply
+  std::shared_ptr<autograd_message> answer;  // the answer's message without tensors, to attach the reply's tensors
   future<call_reply> reply;
 
   /// Whether an alarm is set for the deadline of the call.
@@ -96,7 +96,7 @@ struct outgoing_joint {
 };
 using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 
-/// Gradients that leave by way of `gateway`: their elements leave in pieces, or come late from a device.
+/// Gradients that `gateway` sends, because their elements leave in pieces or come late from a device.
 struct outgoing_gradients {
   node_id to;
   propagate_gradients message;

@@ -19,11 +19,11 @@
 /// The actors that compute or copy. On a node with a network each has a thread of its own.
 namespace troupe::contracts {
 
-/// Graphs and tensors that the compute thread has to free: control actors would take too long.
+/// Graphs and tensors that another thread has to free, because freeing them may take too long for a control actor.
 using garbage_ptr = std::shared_ptr<void>;
 
 /// The compute thread of a node for backward passes: runs bursts and adds gradients.
-///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of it.
+///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of the machine.
 ///   CC-2  every burst is returned to its graph task, whatever its functions throw.
 using cpu_continuation_actor = caf::typed_actor<
   caf::reacts_to<burst_ptr, graph_task_actor>,
@@ -34,7 +34,7 @@ using cpu_continuation_actor = caf::typed_actor<
 /// attaches the result.
 ///   CW-1  every call is returned to its owner, with a result or a failure that names node and function. If elements of the
 ///         result are late, the call is returned when they have come; the worker is free before that.
-///   CW-2  the worker tells `gateway` before the call blocks on a future and after that.
+///   CW-2  the worker tells `gateway` before the call blocks on a future, and when the call goes on.
 using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 
 /// An offer whose elements are to be read out of the memory of another process.
@@ -46,7 +46,7 @@ struct incoming_offer {
 };
 using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 
-/// The thread that reads offered elements, one offer after another. So the network thread copies none of them.
+/// The thread that reads offered elements, one offer after another. So the network thread copies none of the elements.
 ///   MR-1  every offer is returned to `gateway`, either read or with a failure.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
 

@@ -78,7 +78,7 @@ bool line_descriptor::wait_for_room() noexcept {
   return !is_stuck_;
 }
 
-// A pipe with room takes a whole line: it has room for 4,096 bytes or says that it has none.
+// poll() reports room in a pipe only if the pipe has room for 4,096 bytes, so a whole line fits.
 bool line_descriptor::has_room(std::chrono::milliseconds limit) const noexcept {
   pollfd room{to_.get(), POLLOUT, 0};
   return ::poll(&room, 1, static_cast<int>(limit.count())) > 0;

@@ -12,8 +12,8 @@ namespace troupe::logging {
 
 /// The descriptor that the lines of a log are written to: stderr or a file. One thread at a time may use it. Pre: this thread
 /// has blocked the signal SIGPIPE.
-///   WL-1  a write waits for a slow reader for at most `patience`. After that writes do not wait until the reader has read
-///         something. Lines that could not be written are counted.
+///   WL-1  a write waits for a slow reader for at most `patience`. After such a wait no write waits at all, until the reader
+///         has read something. Lines that could not be written are counted.
 ///   WL-2  lines of up to 4,096 bytes from several processes never mix, whether they share a file or a pipe.
 ///   WL-3  stderr stays blocking or non-blocking, as it was, for all others that write to it.
 class line_descriptor {
@@ -32,8 +32,8 @@ class line_descriptor {
 
  private:
   enum class kind {
-    non_blocking,  // or a file, which has no slow reader
-    socket,        // each write says that it must not block
+    non_blocking,  // the system's write never waits; a file counts as non-blocking, because it has no slow reader
+    socket,        // MSG_DONTWAIT makes each write non-blocking
     blocking       // stderr could not be opened again: the line waits for room before its write
   };
 

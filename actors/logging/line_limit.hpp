@@ -6,7 +6,7 @@
 
 namespace troupe::logging {
 
-/// Limits the lines of one kind, so that a flood of one event does not fill the disk: `most_at_once` lines at once, and after
+/// Limits the lines of each kind, so that a flood of one event does not fill the disk: `most_at_once` lines at once, and after
 /// that one line each `refill_ns`. One thread at a time may use it.
 ///   LL-1  lines of one kind never hold back lines of another kind.
 ///   LL-2  every line is either admitted or counted. Each count is returned once: with the next line that is admitted, or by

@@ -36,10 +36,10 @@ struct writing_thread {
                                       pthread_setname_np(pthread_self(), "troupe.log");
                                     }};
   std::atomic<std::size_t> lost_and_told{0};
-  const pid_t process = ::getpid();  // a process that forks has no thread of this pool in the child
+  const pid_t process = ::getpid();  // a forked child has no thread of this pool
 
-  /// The thread of this process. It lives as long as a node that has logged. Throws std::exception if the system gives no
-  /// thread.
+  /// The thread of this process. The thread lives as long as a log that has had a line. Throws std::exception if the system
+  /// gives no thread.
   static std::shared_ptr<writing_thread> of_process() {
     static std::mutex mutex;
     static std::weak_ptr<writing_thread> known;
@@ -50,7 +50,7 @@ struct writing_thread {
   }
 
   /// The number of lines that were lost because too many lines waited. Each loss is returned once, and only after the flood:
-  /// otherwise the line that reports it could be lost too.
+  /// otherwise the line that reports the loss could be lost too.
   std::size_t lost() {
     if (pool.overrun_counter() == lost_and_told || pool.queue_size() > node_log::most_waiting / 2) return 0;
     const auto all = pool.overrun_counter();
@@ -71,7 +71,7 @@ spdlog::level::level_enum to_spdlog(severity level) {
   return static_cast<spdlog::level::level_enum>(static_cast<int>(spdlog::level::debug) + static_cast<int>(level));
 }
 
-/// Writes lines. The writing thread calls it, or the thread that logs if the system gave no writing thread.
+/// Writes lines, on the writing thread. If the system gave no writing thread, the thread that logs writes its lines here.
 class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   descriptor_sink(std::string node, std::optional<line_descriptor> to) : node_(std::move(node)), to_(std::move(to)) {

@@ -10,7 +10,8 @@
 
 namespace troupe::logging {
 
-/// The log of a node: one line an event, with time, level, node and room. Copies write to the same log. Any thread may use it.
+/// The log of a node: one line for each event, with time, level, node and room. Copies write to the same log. Any thread may
+/// use it.
 ///   NL-1  a line whose level is off costs a load and a branch; its text is not made.
 ///   NL-2  a thread that logs never waits for the reader of the log: another thread writes the lines of all nodes of the
 ///         process. If more than `most_waiting` lines wait for that thread the oldest are lost, and the log says how many. If
@@ -32,7 +33,7 @@ class node_log {
 
   bool is_on(severity level) const noexcept { return level >= least_; }
 
-  /// `text`: a function that returns the text. It is called only if the level is on.
+  /// `text`: a function that returns the text. The function is called only if the level is on.
   template <class Text>
   void debug(std::string_view room, const Text& text) const noexcept {
     write(severity::debug, room, text);
@@ -59,7 +60,7 @@ class node_log {
       add(level, room, text);
   }
 
-  // Each place in the code that logs has its own Text, and so its own `kind`.
+  // `Text` is the type of a lambda: each place in the code that logs has its own type, and so its own `kind`.
   template <class Text>
   [[gnu::noinline, gnu::cold]] void add(severity level, std::string_view room, const Text& text) const noexcept {
     static char kind;

@@ -15,7 +15,7 @@ void connection_channel::expect(int connection) {
   if (!door_) give_up();
 }
 
-/// The called end searches once, when it has read the caller's first bytes: the caller opened its door before it sent them.
+/// The called end searches only once, after the caller's first bytes: the caller opened its door before it sent them.
 bool connection_channel::search(int connection) {
   --searches_left_;
   auto found = door_ ? door_->answer() : channel_door::knock(connection);

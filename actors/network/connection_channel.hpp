@@ -31,7 +31,8 @@ namespace troupe::network {
 ///   incoming   in reads(), once TCP has brought all bytes that the other end sent before its outgoing direction moved
 ///
 ///   CA-1  bytes in memory are read only after all bytes that the other end sent by TCP.
-///   CA-2  the bell of the other end rings once if that end sleeps: after a write for its reader, after a read for its writer.
+///   CA-2  a write rings the bell of the other end once if the reader there sleeps; a read rings once if the writer there
+///         sleeps.
 ///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
 class connection_channel {
  public:
@@ -46,7 +47,7 @@ class connection_channel {
 
   /// For the calling end, before its first byte: opens the door to which the other end brings the channel.
   void expect(int connection);
-  /// Searches once, after a read; true if that opened the channel. Pre: the state is `searching`.
+  /// Searches once, after a read; true if the search opened the channel. Pre: the state is `searching`.
   bool search(int connection);
   /// Ends all writing. Pre: the state is `open`.
   void cut();
@@ -60,7 +61,8 @@ class connection_channel {
   /// Counts bytes that left. The count is not used once the outgoing direction has moved.
   void count_sent(std::size_t bytes) noexcept { sent_ += bytes; }
 
-  /// Whether the incoming direction has moved to memory. Moves the direction if TCP has brought all bytes before that.
+  /// Whether the incoming direction has moved to memory. Moves the direction if TCP has brought all bytes before those in
+  /// memory.
   bool reads() { return channel_ && channel_->incoming.begin_after(received_); }
   /// Whether the incoming direction had moved to memory at the last reads() or read().
   bool has_read() const { return channel_ && channel_->incoming.begun(); }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// Travels with the memory. Memory that comes with another greeting has another layout and is not used.
+/// A number that travels with the memory. Memory that comes with another greeting has another layout and is not used.
 constexpr std::uint64_t greeting = 0x31'65'6e'61'6c'20'75'6f;
 
 /// Address and port as text, empty for an address that is not on loopback. An IPv4 address inside an IPv6 address is written as
@@ -112,7 +112,7 @@ std::optional<support::owned_descriptor> get(int socket) {
 
 struct memory_channel::layout {
   std::atomic<std::uint32_t> joined{0};
-  ring_control controls[2];  // first of the ring that the end that opened writes to, then of the other ring
+  ring_control controls[2];  // [0]: of the ring that the end `opened` writes; [1]: of the other ring
   alignas(4096) char bytes[2][ring_writer::capacity];
 };
 

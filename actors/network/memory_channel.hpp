@@ -47,8 +47,8 @@ struct channel_with_bell {
 };
 
 /// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a door: a
-/// socket whose name, in the network namespace, says which connection it is for. The called end connects to the door and passes
-/// the memory. Where there is no door, the connection stays with TCP.
+/// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the door and passes the
+/// memory. Where there is no door, the connection stays with TCP.
 ///   LD-1  both ends are on loopback, in one network namespace, and of one user.
 ///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
 class channel_door {
@@ -56,7 +56,8 @@ class channel_door {
   /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no room
   /// for more sockets.
   static std::optional<channel_door> open(int connection);
-  /// Takes the channel if the other end has connected to the door. Without a channel, ask again later.
+  /// Returns the channel once the other end has connected to the door and has passed the memory. An empty result: call answer()
+  /// again later.
   channel_with_bell answer();
 
   /// For the called end. The result has no channel if there is no door.

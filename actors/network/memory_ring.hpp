@@ -14,7 +14,7 @@ struct ring_control {
 
   // Written by the writer:
   alignas(64) std::atomic<std::uint64_t> written{0};
-  std::atomic<std::uint64_t> skips_from{0};  // the reader goes on at skips_to; valid once `written` is larger
+  std::atomic<std::uint64_t> skips_from{0};  // here the reader goes on at skips_to; valid once `written` is larger
   std::atomic<std::uint64_t> skips_to{0};
   std::atomic<std::uint64_t> begins_after{not_begun};  // bytes that the connection carried before the ring's first byte
   // Written by the reader:
@@ -25,15 +25,15 @@ struct ring_control {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. The writer
-/// starts at the beginning of an empty ring again: a quiet ring uses few pages and few cache lines.
+/// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. If the ring
+/// is empty, the writer may go back to the ring's beginning: a ring with little traffic uses few pages and few cache lines.
 ///   RI-1  every byte that was written is read once, in order.
 ///   RI-2  an impossible counter of the other side is an error; nothing outside the ring is read or written.
 ///   RI-3  a side that has set its sleep flag and then found nothing to do has to be woken by the other side. has_to_wake_...()
 ///         tells the other side once, after the other side's next read or write. The sleeping side stores the flag and then loads
 ///         the other side's counter; the other side stores that counter and then loads the flag. All four operations are
 ///         sequentially consistent, so at least one side sees the store of the other.
-///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection it began.
+///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection the writer began.
 class ring_writer {
  public:
   static constexpr std::size_t capacity = std::size_t{1} << 20;
@@ -44,7 +44,7 @@ class ring_writer {
 
   ring_writer(ring_control& shared, char* bytes) : shared_(shared), bytes_(bytes) {}
 
-  /// Says that the ring's first byte follows after so many bytes of the connection.
+  /// Begins the ring, and tells the reader that the connection carries `after` bytes before the ring's first byte.
   void begin(std::uint64_t after);
   bool begun() const { return begun_; }
 

@@ -106,7 +106,7 @@ std::future<void> network_threads::serve(event_loop& loop) {
     if (threads_.empty()) start();
   }
   add_to(polled_.get(), loop.poll_handle(), &loop);
-  note(loop);  // there may be posts from before
+  note(loop);  // there may be posts from before serve()
   return gone;
 }
 
@@ -239,7 +239,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
   const job_scope other_leads_meanwhile(*this);
   while (next) {
     without_exceptions(next->work.run);
-    next->work = {};  // finish_jobs() may return from here on, and the node that the job uses may end
+    next->work = {};  // before finish_jobs() may return: the node that the job uses may end after that
     let_go_of_logger();
     std::lock_guard lock(turn_mutex_);
     if (--next->of->jobs_ == 0) job_ended_.notify_all();
@@ -253,7 +253,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
   }
 }
 
-/// Sends the jobs elsewhere that wait behind a long job.
+/// Sends elsewhere the jobs that wait behind a long job.
 void network_threads::send_stuck_jobs() {
   std::deque<queued_job> stuck;
   {
@@ -306,7 +306,7 @@ bool network_threads::any_noted() {
   return !noted_.empty();
 }
 
-/// Handles posts, and posts that those caused, for a limited number of rounds: then the sockets have their turn.
+/// Handles posts, and posts that those caused, for `most_rounds` rounds at most. Then the sockets have their turn.
 bool network_threads::handle_posts() {
   bool any = false;
   for (int round = 0; round < most_rounds; ++round) {

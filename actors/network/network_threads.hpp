@@ -25,20 +25,21 @@ namespace troupe::network {
 /// The two threads that serve the event loops of all nodes of a process. A message between two of these nodes wakes no thread, and
 /// the work of many nodes stays on one core. One of the two threads is the leader: it waits for events and handles them. A message
 /// may ask for a job that is likely to be short. The leader then stops leading, runs the job, leads again and sends the result: no
-/// other thread is woken between request and answer. The second thread stands by, and becomes the leader when the first thread is
-/// away for too long.
+/// other thread is woken between request and answer. The second thread stands by, and becomes the leader when the job takes too
+/// long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
 ///   NT-2  while no thread leads, the thread that stands by looks every `tick` whether a thread led since its last look, and leads
 ///         if none did. The thread that stands by leads at once if a thread other than these two posts to a loop, or if the job
 ///         waits for a future. Posts of the job itself wait until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still wait
 ///         are sent elsewhere.
-///   NT-4  the leader sleeps only while no event loop has something to do; a thread that notes an event loop wakes the leader.
+///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
 ///   NT-5  the network threads use no event loop once the future of its serve() is ready.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
-  /// How long the leader polls before it sleeps, once `enough_close_events` events came closer to each other than that.
+  /// How long the leader polls before it sleeps. The leader polls only after `enough_close_events` events with less than
+  /// `awake_for` between them.
   static constexpr std::chrono::microseconds awake_for{1000};
   static constexpr int enough_close_events = 8;
   static constexpr std::chrono::microseconds longest_busy{1000};
@@ -72,12 +73,12 @@ class network_threads {
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return watched_; }
 
-  /// Has this thread run the job once the thread has stopped leading. False if this thread can't: then the job was not taken.
+  /// Makes this thread run the job once the thread has stopped leading. False: this thread can't, and the job was not taken.
   bool run_soon(event_loop& of, job work);
   /// Returns when no job of the loop runs; from now on no job of the loop is taken. Not to be called from a job.
   void finish_jobs(event_loop& of);
 
-  /// Has do_idle_work() of the loop called once: when nothing else is due, or after `longest_busy`.
+  /// Makes the leader call do_idle_work() of the loop once: when nothing else is due, or after `longest_busy`.
   void ask_for_idle_work(event_loop& of);
 
  private:
@@ -146,7 +147,7 @@ class network_threads {
   std::deque<queued_job> jobs_;
   leadership leadership_ = leadership::vacant;
   bool job_runs_ = false;
-  bool job_ran_ = false;    // since the last look of the thread that stands by
+  bool job_ran_ = false;    // a job began since the last look of the thread that stands by
   bool one_looks_ = false;  // the thread that stands by looks every `tick`
 };
 

@@ -11,9 +11,9 @@
 
 namespace troupe::network {
 
-/// CAF's clock with less waking. Every actor that ends asks the clock to cancel the actor's timeouts, which wakes the clock's
-/// thread twice. This clock passes on only the requests of actors that have set a timeout. (A small pass ends two actors on each of
-/// its nodes.)
+/// CAF's clock, but with fewer wake-ups of its thread. Every actor that ends asks the clock to cancel the actor's timeouts,
+/// which wakes the clock's thread twice. This clock passes on only the requests of actors that have set a timeout. (A small
+/// pass ends two actors on each of its nodes.)
 ///   QC-1  an actor's timeouts are cancelled when the actor ends.
 class quiet_clock final : public caf::detail::thread_safe_actor_clock {
  public:

@@ -33,7 +33,7 @@ shared_multiplexer::shared_multiplexer(caf::actor_system* system)
 shared_multiplexer::~shared_multiplexer() {
   behind_.clear();
   for (auto* all : {&posted_, &own_posted_})
-    while (!all->empty()) {  // the release of one may post another
+    while (!all->empty()) {  // the release of one resumable may post another
       auto* last = all->back();
       all->pop_back();
       caf::scheduler::abstract_coordinator::cleanup_and_release(last);
@@ -53,7 +53,7 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 }
 
 void shared_multiplexer::run() {
-  thread_id({});  // no thread of CAF's: CAF then posts the work that it would do at once on its own thread
+  thread_id({});  // no thread has this id, so CAF posts work that it would do at once on its own network thread
   std::future<void> gone;
   {
     std::lock_guard lock(post_mutex_);  // exec_later() and left() wait until served_ is set

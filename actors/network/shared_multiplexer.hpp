@@ -85,7 +85,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 
-  mutable std::mutex channel_mutex_;  // guards
+  mutable std::mutex channel_mutex_;  // guards channels_
   std::unordered_set<int> channels_;  // sockets of the connections that go on in shared memory
 
   std::mutex post_mutex_;  // guards posted_

@@ -79,7 +79,7 @@ tcp_scribe::stream::bell_handler::bell_handler(stream& of)
 
 void tcp_scribe::stream::bell_handler::leave_loop() {
   passivate();
-  if (eventbf() == 0) held_.reset();  // the event loop has not added this yet: removed_from_loop() will not be called
+  if (eventbf() == 0) held_.reset();  // the event loop has not added this handler yet, and won't call removed_from_loop()
 }
 
 void tcp_scribe::stream::bell_handler::removed_from_loop(operation) { const auto last = std::move(held_); }
@@ -112,8 +112,8 @@ void tcp_scribe::stream::stop() {
   reading_ = reading::halted;
   passivate();
   if (!reader_ || (eventbf() & caf::io::network::input_mask) != 0) return;
-  // The event loop has not added this for reading yet, so removed_from_loop() will not be called. reader_ may be the last owner
-  // of the scribe: catch_up_soon() holds the scribe until the current event is over.
+  // The event loop has not added this stream for reading yet, so removed_from_loop() will not be called. reader_ may be the
+  // last owner of the scribe: catch_up_soon() holds the scribe until the current event is over.
   scribe_.host_.catch_up_soon(&scribe_);
   reader_.reset();
 }
@@ -243,7 +243,7 @@ void tcp_scribe::stream::write_now() {
     wait_for_socket();  // also after a failure: the event loop meets the same failure, and may tell the broker
 }
 
-/// The socket takes more.
+/// To be called when the socket has room for more bytes.
 void tcp_scribe::stream::write() {
   const auto how = send();
   if (how == sent::some && !channel_.writes()) return;
@@ -283,7 +283,7 @@ void tcp_scribe::stream::cut_channel() {
 
 void tcp_scribe::stream::watch_channel() { scribe_.host_.watch(&scribe_); }
 
-/// After an impossible counter of the other end, the event loop finds that the connection is over.
+/// If the other end's counter is impossible, shuts the socket down. The event loop then finds that the connection is over.
 std::size_t tcp_scribe::stream::take_from_memory(char* to, std::size_t bytes) {
   const auto taken = channel_.read(to, bytes);
   if (!taken) ::shutdown(fd(), SHUT_RDWR);
@@ -299,7 +299,8 @@ bool tcp_scribe::stream::look() {
   return channel_.moved() != before;
 }
 
-/// A halted reader needs no ring. Bytes in memory that have to wait for bytes from TCP need none either: TCP brings an event.
+/// A halted reader needs no ring. Bytes in memory that have to wait for bytes from TCP need no ring either: TCP brings an
+/// event.
 bool tcp_scribe::stream::may_sleep() {
   const bool reads = reading_ == reading::halted || channel_.reader_may_sleep();
   const bool writes = writing_ != writing::waits_for_memory || channel_.writer_may_sleep();

@@ -25,7 +25,7 @@ class connection_host;
 /// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
 /// `middleman.max-consecutive-reads` has no effect here.
 /// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`),
-/// at a moment when TCP has taken all bytes before that. From then on TCP only says when the connection is over.
+/// at a moment when TCP has taken all bytes that were sent before. From then on TCP only says when the connection is over.
 ///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
 ///         system takes more. A connection that the broker closes ends after its last byte has left.
 ///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker gets
@@ -56,8 +56,9 @@ class tcp_scribe final : public caf::io::scribe {
 
   /// For the calling end: from now on this end looks for the shared memory that the other end offers.
   void expect_channel() { stream_.expect_channel(); }
-  /// Consumes bytes from shared memory, and writes bytes that waited for room there. True if there were any. The leader thread
-  /// calls this when it polls. Pre of this function and the next two: the connection has a channel.
+  /// Consumes bytes from shared memory, and writes waiting bytes to shared memory. True if a byte was read from memory or
+  /// written there. The leader thread calls look() when it polls. Pre of look(), may_sleep() and has_news(): the connection has
+  /// a channel.
   bool look() { return stream_.look(); }
   /// Asks the other end to wake this end; false if there is something to look at now.
   bool may_sleep() { return stream_.may_sleep(); }
@@ -76,7 +77,7 @@ class tcp_scribe final : public caf::io::scribe {
   ///   idle              no byte waits for room               write_now(): any
   ///   waits_for_socket  the event loop says when the socket  write(): any
   ///                     has room
-  ///   waits_for_memory  the leader thread polls the channel     look(): any
+  ///   waits_for_memory  the leader thread polls the channel  look(): any
   ///                     for room
   ///
   ///   phase     meaning                                      next state
@@ -99,7 +100,7 @@ class tcp_scribe final : public caf::io::scribe {
 
     stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
 
-    /// Starts the reading if that never happened.
+    /// Starts the reading for the first time; no effect later.
     void launch();
     void start();
     void stop();
@@ -107,13 +108,14 @@ class tcp_scribe final : public caf::io::scribe {
     void removed_from_loop(caf::io::network::operation op) override;
     void graceful_shutdown() override;
 
-    /// Hands bytes to the broker until the broker wants more than there are: true. False if the broker wants none.
+    /// Hands the bytes that are there to the broker. True: too few bytes are left for what the broker wants next. False: the
+    /// broker wants no bytes.
     bool consume();
     /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
     void write_now();
     /// Whether bytes were read beyond what the broker wanted.
     bool has_ahead() const { return ahead_begin_ < ahead_end_; }
-    /// Whether a later event or look() writes what waits.
+    /// Whether a later event or look() writes the waiting bytes.
     bool waits() const { return writing_ != writing::idle; }
 
     // For the shared memory; see the functions of these names in tcp_scribe.
@@ -130,14 +132,14 @@ class tcp_scribe final : public caf::io::scribe {
     enum class reading { halted, wanted };
     enum class writing { idle, waits_for_socket, waits_for_memory };
     enum class phase { created, open, closing, closed };
-    /// What a send() came to: all bytes left, some still wait, or the connection is over.
+    /// The outcome of send(): all bytes left, some bytes still wait, or the connection is over.
     enum class sent { all, some, failed };
 
     /// Tells the stream when the other end of the channel rings or leaves. The socket belongs to the channel.
     class bell_handler final : public caf::io::network::event_handler {
      public:
       explicit bell_handler(stream& of);
-      ~bell_handler() override { fd_ = caf::io::network::invalid_native_socket; }  // or CAF would close the channel's socket
+      ~bell_handler() override { fd_ = caf::io::network::invalid_native_socket; }  // so CAF leaves the channel's socket open
 
       void leave_loop();
       void handle_event(caf::io::network::operation) override { of_.bell_rang(); }
@@ -146,7 +148,7 @@ class tcp_scribe final : public caf::io::scribe {
 
      private:
       stream& of_;
-      caf::intrusive_ptr<tcp_scribe> held_;  // while this is in the event loop
+      caf::intrusive_ptr<tcp_scribe> held_;  // while the event loop has this handler
     };
 
     void read();
@@ -166,8 +168,8 @@ class tcp_scribe final : public caf::io::scribe {
     void consume_last();
 
     tcp_scribe& scribe_;
-    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this for reading
-    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this for writing
+    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this stream for reading
+    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this stream for writing
     reading reading_ = reading::halted;
     writing writing_ = writing::idle;
     phase phase_ = phase::created;

@@ -13,13 +13,13 @@ namespace troupe::network {
 /// Bytes that wait to leave by a connection, in blocks.
 ///   WQ-1  bytes leave in the order in which they were added.
 ///   WQ-2  adding a message moves at most `full_block` bytes of earlier messages, however many bytes wait.
-///   WQ-3  blocks whose bytes have left are used again while as many bytes leave as before. Memory that was not needed lately is
+///   WQ-3  blocks whose bytes have left are used again while the traffic stays as large. Memory that was not needed lately is
 ///         freed.
 class write_queue {
  public:
   /// A block of this size gets no more messages.
   static constexpr std::size_t full_block = std::size_t{512} << 10;
-  /// Memory that is kept, however little leaves.
+  /// The queue keeps this much memory, even if few bytes leave.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
   /// The block at the end, to add to.

@@ -45,11 +45,11 @@ namespace troupe::services {
 /// What every actor of a node may use: the node's identity, its peers, its clocks, its trace, and threads for work that is too
 /// long for an actor. Any thread may use it, from the start of the node's actors to their end.
 ///   NS-1  a message that was sent because of another message has the higher number (a Lamport clock).
-///   NS-2  on a node with a network, until the node stops, a call of discard() frees nothing on its own thread: another thread
-///         frees the objects, or the same thread later.
+///   NS-2  on a node with a network, until the node stops, a call of discard() frees nothing: another thread frees the objects,
+///         or the calling thread does so after the call.
 class node_services {
  public:
-  /// `tidy`: called after tidy_soon(), in the network thread, when nothing else is due.
+  /// `tidy`: the work that tidy_soon() schedules.
   node_services(settings options, std::function<void()> tidy);
 
   /// Sets the actor system of the node's actors. `network`: the multiplexer of the system, null if it is not troupe's.
@@ -92,12 +92,12 @@ class node_services {
 
   /// The number of a new message.
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  /// Takes in the number of a message that came: later numbers are higher.
+  /// To be called with the number of each message that came: next_number() then returns only higher numbers.
   void witness(std::uint64_t number) noexcept;
 
   /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
-  /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread can't run
-  /// it after all.
+  /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy
+  /// for too long.
   bool run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere);
 
   /// The tensors of a message, detached and on the CPU, and the send that joins them to their graph.
@@ -106,17 +106,17 @@ class node_services {
     std::shared_ptr<engine::send_backward> send;
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
-  /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in its
-  /// text.
+  /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
+  /// of the error.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
 
   /// Frees objects that may take long to free: on the network thread within a millisecond, or on the compute thread if freeing
-  /// took more than half a millisecond lately.
+  /// took more than half a millisecond lately or if the network is CAF's own.
   void discard(contracts::garbage_ptr what);
   /// Frees the discarded objects. To be called by `tidy`.
   void free_discarded();
-  /// Makes the network thread call `tidy` when it has nothing else to do, or within a millisecond. Without a network `tidy` is
-  /// called at once.
+  /// Makes the network thread call `tidy` when it has nothing else to do, or within a millisecond. With CAF's own network the
+  /// thread of deadlines() calls `tidy` within a millisecond. Without a network tidy_soon() calls `tidy` itself.
   void tidy_soon();
 
   /// For the node's end: returns the discarded objects. From now on discard() frees objects at once.

@@ -17,8 +17,8 @@ namespace troupe::services {
 
 /// A request with a deadline, like `self->request`, but without a timer of CAF: CAF keeps a timer for each request until the
 /// deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels `alarm`
-/// earlier has to end the request too, or the handlers of the request stay in memory. On the caller's actor system CAF's timer
-/// is used after all: tests set CAF's clock.
+/// earlier has to end the request too, or the handlers of the request stay in memory. A node without a network runs on an actor
+/// system of the program. There the deadline goes by CAF's clock, because tests set CAF's clock.
 template <class Self, class To, class... Parts>
 auto timed_request(Self self, node_services& here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {

@@ -12,9 +12,9 @@
 namespace troupe::support {
 
 /// Closes the mailbox of an actor when the actor ends: messages in it are dropped, and senders that wait for an answer get an
-/// error at once. Every behaviour that may run as a broker calls this first.
-/// CAF 0.17 does this for all actors except brokers. A message in the mailbox of an ended broker would keep its sender alive.
-/// If that sender has a thread of its own, the thread would keep the actor system from ending.
+/// error at once. Every behaviour that may run as a broker calls this function first. CAF 0.17 closes the mailboxes of all
+/// actors except brokers. A message in the mailbox of an ended broker would keep its sender alive. If that sender has a thread
+/// of its own, the thread would keep the actor system from ending.
 template <class Self>
 void close_mailbox_at_exit(Self self) {
   self->attach_functor([self](const caf::error& reason) {
@@ -27,8 +27,8 @@ void close_mailbox_at_exit(Self self) {
   });
 }
 
-/// Does the same for CAF's own broker, which may end while a request for a connection waits. To be called before the first
-/// actor runs on the system. Pre: the system has a middleman.
+/// Closes the mailbox of CAF's own broker when that broker ends, which may be while a request for a connection waits. To be
+/// called before the first actor runs on the system. Pre: the system has a middleman.
 inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));

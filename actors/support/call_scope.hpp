@@ -22,8 +22,8 @@ class call_scope {
     current_ = this;
   }
   ~call_scope() { current_ = outer_; }
-  /// Ends a scope on another thread than the one that made it. An empty scope stays the current scope of the thread that made
-  /// it.
+  /// Ends a scope on a thread that did not make the scope. The thread that made the scope keeps it as its current scope,
+  /// without a context.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
     scope->context_ = {};
     static_cast<void>(scope.release());

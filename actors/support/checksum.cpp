@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-// Of headers only: the library is then no part of an installed troupe.
+// All of xxHash's functions are inline here, so an installed troupe needs no xxHash library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -14,7 +14,7 @@ enum class checksum_kind { xxh3, format_1 };
 /// "xxh3_64" or "format_1".
 std::string to_text(checksum_kind kind);
 
-/// The kind of that text; throws troupe::error (misuse) for any other.
+/// The kind that the text names; throws troupe::error (misuse) for any other text.
 checksum_kind checksum_kind_named(const std::string& text);
 
 /// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.

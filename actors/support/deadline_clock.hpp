@@ -35,7 +35,7 @@ class deadline_clock {
   void start();
   /// Sets an alarm: calls `ring` after the time `from_now`.
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
-  /// The id of an alarm that is not set yet: who is called by the alarm may need the id before the alarm can ring.
+  /// An id for an alarm that is set later. The receiver of the alarm may need the id before the alarm can ring.
   alarm reserve(std::chrono::nanoseconds from_now);
   /// Sets an alarm whose id was reserved. Pre: the alarm was not set before.
   void set(const alarm& reserved, std::function<void()> ring);

@@ -17,7 +17,7 @@ struct file_digest {
 
   bool operator==(const file_digest&) const = default;
 
-  /// Of the file at `path`; throws troupe::error with the path and the reason.
+  /// The digest of the file at `path`. Throws troupe::error with the path and the reason if the file can't be read.
   static file_digest of(const std::string& path, checksum_kind kind = checksum_kind::xxh3);
 };
 

@@ -8,7 +8,7 @@
 
 namespace troupe::support {
 
-/// "12.345 ms".
+/// A time in milliseconds for a text: "12.345 ms".
 inline std::string duration_text(std::int64_t ns) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), "%.3f ms", static_cast<double>(ns) / 1e6);

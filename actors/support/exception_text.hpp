@@ -10,7 +10,7 @@
 
 namespace troupe::support {
 
-/// The text of an exception. Of libtorch's exceptions, without the backtrace.
+/// The text of an exception; without the backtrace for an exception of libtorch.
 inline std::string text_of(const std::exception& reason) {
   const auto* torch = dynamic_cast<const c10::Error*>(&reason);
   return torch != nullptr ? torch->what_without_backtrace() : reason.what();

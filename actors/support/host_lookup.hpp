@@ -22,7 +22,7 @@ struct host_lookup {
   bool failed() const noexcept { return !problem.empty(); }
 };
 
-/// Looks the host name up. The system may ask the network: this may take seconds.
+/// Looks the host name up. The system may ask a name server, so look_up() may take seconds.
 host_lookup look_up(const std::string& host, std::uint16_t port);
 
 }  // namespace troupe::support

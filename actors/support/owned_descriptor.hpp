@@ -7,7 +7,7 @@
 
 namespace troupe::support {
 
-/// A file descriptor with an owner. `x = {}` closes it.
+/// A file descriptor with an owner. `x = {}` closes the descriptor of `x`.
 class owned_descriptor {
  public:
   owned_descriptor() = default;
@@ -35,7 +35,7 @@ struct pipe_ends {
   owned_descriptor write;
 };
 
-/// A pipe that programs started with exec do not inherit. Without ends if there can be none; errno then says why.
+/// A pipe that programs started with exec do not inherit. If the system gives no pipe, both ends are empty and errno says why.
 inline pipe_ends make_pipe() noexcept {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};

@@ -7,7 +7,7 @@
 
 namespace troupe::support {
 
-/// The largest size among the last uses of a buffer: so much memory the buffer should keep.
+/// The largest size among the last uses of a buffer: the buffer should keep this much memory.
 class recent_peak {
  public:
   /// The peak covers at least this many uses, and at most twice as many.

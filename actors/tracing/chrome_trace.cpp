@@ -13,7 +13,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// One bar of the picture: a span with its node's and row's numbers, on the common clock.
+// One bar of the picture: a span with the number of its node and of its row. Times are on the clock of the whole trace.
 struct bar {
   const trace_span* span;
   std::int64_t begin_ns;
@@ -30,7 +30,8 @@ bool fits(open_ends& row, const bar& next) {
   return row.empty() || next.end_ns <= row.back();
 }
 
-// One line of the list of events. Each is written at once: a trace as one value would take many times the memory of its text.
+// Writes one line of the list of events. A JSON value of the whole trace would take many times the memory of its text, so each
+// event is written as soon as it is made.
 void write(std::string& to, const json& event) {
   to += event.dump(-1, ' ', false, json::error_handler_t::replace);
   to += ",\n";
@@ -45,7 +46,7 @@ void write_order(std::string& to, const char* what, std::size_t process, std::si
   write(to, {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"sort_index", place}}}});
 }
 
-// A double holds every nanosecond of 104 days.
+// A double can tell apart all nanoseconds of 104 days.
 double microseconds(std::int64_t later, std::int64_t earlier) {
   return static_cast<double>(static_cast<std::uint64_t>(time_minus(later, earlier))) / 1000;
 }
@@ -100,7 +101,7 @@ std::string chrome_trace(const std::vector<node_trace>& nodes) {
   }
   std::stable_sort(bars.begin(), bars.end(), [](const bar& a, const bar& b) { return a.begin_ns < b.begin_ns; });
   const auto origin = bars.empty() ? 0 : bars.front().begin_ns;
-  json event{{"ph", "X"}};  // one for all spans: the keys are allocated once
+  json event{{"ph", "X"}};  // one object for all spans: its keys are allocated once
   for (const auto& next : bars) {
     event["name"] = next.span->name;
     event["cat"] = next.span->category;

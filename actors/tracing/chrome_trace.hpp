@@ -17,8 +17,9 @@ struct node_trace {
 };
 
 /// A trace in the JSON format of Chrome and Perfetto. Each node is a process, in the given order; each track is a thread, or
-/// several if spans of the track overlap and neither encloses the other. Times are microseconds since the first span, in order,
-/// on one clock. `otherData.origin_ns` is the time of the first span in nanoseconds.
+/// several if spans of the track overlap and neither encloses the other. Times are microseconds since the first span, on the
+/// clock of the node that makes the trace. Spans are in the order of their begins. `otherData.origin_ns` is the time of the
+/// first span in nanoseconds.
 std::string chrome_trace(const std::vector<node_trace>& nodes);
 
 }  // namespace troupe::tracing

@@ -11,8 +11,8 @@
 
 namespace troupe::tracing {
 
-/// The spans of one call or burst. The thread that runs it adds spans, and so do threads that bring answers to it. Any thread
-/// may use it.
+/// The spans of one call or burst. The thread that runs the call or burst adds spans, and the threads that bring answers to its
+/// own calls add spans too. Any thread may use a span_collector.
 class span_collector {
  public:
   static constexpr std::size_t most = 20'000;  // later spans are dropped

@@ -8,7 +8,8 @@
 
 namespace troupe::tracing {
 
-/// Work of one node from begin to end, by its steady clock in nanoseconds. Spans of one track ("calls", "backward") share rows.
+/// Work of one node from begin to end, on the node's steady clock in nanoseconds. Spans of one track ("calls", "backward")
+/// share rows.
 struct trace_span {
   std::string name;
   std::string category;

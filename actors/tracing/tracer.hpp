@@ -57,7 +57,7 @@ class trace_recorder {
   bool enabled() const noexcept { return shared_ && shared_->enabled.load(std::memory_order_relaxed); }
   void enable(bool on) noexcept;
 
-  /// Whether calls and passes of this node bring the spans of what they ran. False unless enabled().
+  /// Whether calls and passes of this node collect spans of what they run, on any node. False unless enabled().
   bool profiling() const noexcept { return enabled() && shared_->profiling.load(std::memory_order_relaxed); }
   void profile(bool on) noexcept;
 

@@ -26,7 +26,7 @@ torch::autograd::edge_list input_edges(const std::vector<at::Tensor>& inputs, bo
     auto function = input.grad_fn();
     if (!function) function = torch::autograd::impl::try_get_grad_accumulator(input);
     if (!function) {
-      // No graph uses this leaf, so no path leads to it. A function that nothing reaches stands for it.
+      // No graph uses this leaf, so no path leads to the leaf. A function that nothing reaches stands for the leaf.
       function = engine::make_node<torch::autograd::Identity>();
     }
     edges.emplace_back(std::move(function), static_cast<std::uint32_t>(input.output_nr()));

@@ -59,8 +59,8 @@ void graph_task::drop(std::size_t index) {
   self.skip_outputs(self.graph.sends[index]);
 }
 
-// Takes a source that never runs off the counts of gradients to come. Does the same for each function that only such sources
-// reach.
+// The source never runs, so the functions that the source leads to wait for fewer gradients. A function that only such sources
+// reach never runs either, and is handled in the same way.
 void graph_task::implementation::skip_outputs(std::uint32_t source) {
   std::vector<std::uint32_t> never{source};
   while (!never.empty()) {

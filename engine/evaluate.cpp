@@ -90,8 +90,8 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
   if (!keep_graph) function.will_release_variables();
   variable_list outputs;
   if (!function.post_hooks().empty()) {
-    // The post-hooks need the inputs afterwards, so two lists hold them. libtorch's accumulation function expects this second
-    // reference if there are post-hooks, and still takes the gradient without a copy.
+    // The post-hooks need the inputs after the function has run, so two lists hold the inputs. libtorch's accumulation function
+    // expects the second reference if there are post-hooks, and still takes the gradient without a copy.
     variable_list handed = inputs;
     outputs = call(function, handed, leaves);
   } else {

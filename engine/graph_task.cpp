@@ -33,7 +33,7 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// libtorch's flag of this thread.
+// libtorch's flag of this thread that lets a pass use several threads.
 bool may_use_threads() { return c10::AutogradState::get_tls_state().get_multithreading_enabled(); }
 
 }  // namespace
@@ -165,8 +165,8 @@ void graph_task::implementation::step_on_stream(std::uint32_t index) {
   if (vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
 }
 
-// For a pass that creates a graph over several nodes: finds, for each vertex, the function that gives it its last gradient.
-// place_while_running() needs that function.
+// For a pass that creates a graph over several nodes: finds, for each vertex, the function that gives the vertex its last
+// gradient. place_while_running() needs that function.
 void graph_task::implementation::note_producers() {
   producers.resize(graph.edges.size());
   for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) {
@@ -174,7 +174,7 @@ void graph_task::implementation::note_producers() {
     std::fill_n(producers.begin() + vertex.first_edge, vertex.edge_count, i);
   }
   last_producer.resize(graph.vertices.size(), plan::none);
-  if (sums) {  // sums run in serial order, so the last one decides; a dropped send makes no sum
+  if (sums) {  // sums run in serial order, so the last sum of a vertex decides; a dropped send makes no sum
     sums->on_sum([this](std::uint32_t edge, std::uint64_t from) {
       last_producer[graph.edges[edge].vertex] = producers[edge];
       program_place place = settings.recorder->place_of(order->key(*graph.vertices[producers[edge]].function));
@@ -290,8 +290,8 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
 }
 
 // libtorch's functions ask libtorch's current graph task which of their outputs are used. A pass that leaves out outputs needs
-// such a task. A pass that uses all outputs needs one only inside another pass, because its functions would otherwise get the
-// answers for that outer pass.
+// such a task. A pass that uses all outputs needs such a task only inside another pass, because its functions would otherwise
+// get the answers for the outer pass.
 bool graph_task::implementation::needs_libtorch_task() const {
   if (settings.in_libtorch_task || graph.leaves_out_outputs) return !settings.in_libtorch_task;
   const auto* around = torch::autograd::get_current_graph_task_exec_info();
@@ -363,7 +363,7 @@ bool graph_task::implementation::stopped(const std::atomic<bool>* stop) {
   return true;
 }
 
-// A function in a cycle waits for itself. The error text begins with the words of libtorch's.
+// A function in a cycle waits for itself. The error text begins with the words of libtorch's error text.
 void graph_task::implementation::check_all_ran() {
   if (begun == graph.vertices.size()) return;
   const auto waits = [this](const plan::vertex& each) {

@@ -41,8 +41,8 @@ class graph_task {
   graph_task(graph_task&&) noexcept;
   graph_task& operator=(graph_task&&) noexcept;
 
-  /// Delivers the gradients of send `index`, which become its outputs. Each send is delivered or dropped once. Throws
-  /// c10::Error if the count or a shape is wrong; the text has the function's name and the shapes.
+  /// Delivers the gradients of send `index`, which become the outputs of the send. Each send is delivered or dropped once.
+  /// Throws c10::Error if the count or a shape is wrong; the text has the function's name and the shapes.
   void deliver(std::size_t index, std::vector<at::Tensor> gradients);
 
   /// With a recorder: the program place of everything that is recorded for the gradients of send `index`.
@@ -72,7 +72,8 @@ class graph_task {
   /// Frees all buffers. No function runs any more, and later deliveries and drops are ignored.
   void abandon();
 
-  /// The messages of the recvs that the roots, or these sends, lead to. Recvs that an earlier call has returned are left out.
+  /// The messages of the recvs that the roots lead to, or that `sends` lead to. Recvs that an earlier call has returned are
+  /// left out.
   std::vector<message_id> reach_from_roots();
   std::vector<message_id> reach_from_sends(const std::vector<std::size_t>& sends);
 

@@ -111,7 +111,7 @@ struct graph_task::implementation {
   graph_task_settings settings;
   std::optional<recording_order> order;
   std::vector<std::uint32_t> producers;      // by edge: the vertex that the edge starts from. Empty if nothing is recorded
-  std::vector<std::uint32_t> last_producer;  // by vertex: of the functions that give it gradients, the last one to run
+  std::vector<std::uint32_t> last_producer;  // by vertex: the function that runs last of those that give the vertex gradients
   std::optional<serial_sums> sums;
   std::unique_ptr<stream_order> streams;  // null: all functions run on the CPU
   std::vector<at::Tensor> captures;
@@ -131,7 +131,7 @@ struct graph_task::implementation {
   std::string calls;
   reach_walk reach;
   std::thread::id home;
-  std::unique_ptr<at::ThreadLocalState> home_state;  // null if the pass stays on one thread: the state is large
+  std::unique_ptr<at::ThreadLocalState> home_state;  // null if the pass stays on one thread, because the state is large
 };
 
 }  // namespace troupe::engine

@@ -28,8 +28,8 @@ class outlet {
   virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, bool more) = 0;
 };
 
-/// A send, as a source of a distributed pass. Without recordings, the functions that the send reaches get its rank (see PL-3).
-/// Functions of a higher rank run first, so the order of sums does not depend on the order of arrival.
+/// A send, as a source of a distributed pass. Without recordings, the functions that the send reaches get the rank of the send
+/// (see PL-3). Functions of a higher rank run first, so the order of sums does not depend on the order of arrival.
 struct send_source {
   std::shared_ptr<send_backward> function;
   std::uint64_t rank = 0;
@@ -58,8 +58,8 @@ struct graph_task_settings {
   pass_recorder* recorder = nullptr;  // used with create_graph and recordings: notes what the pass records
   warning_relay* warnings = nullptr;  // collects the warnings of functions that run on another thread, to be replayed
   cpu_workers* workers = nullptr;     // may run large functions; not used with create_graph (GT-7)
-  bool in_libtorch_task = false;      // run() is called in a libtorch task that publish() has filled, and stays on its stack
-  bool one_thread = false;            // run() is called on the constructing thread: the state of that thread need not be kept
+  bool in_libtorch_task = false;      // run() is called in a libtorch task that publish() has filled; no fresh stack is used
+  bool one_thread = false;            // run() is called on the constructing thread, whose state need not be kept
 };
 
 }  // namespace troupe::engine

@@ -34,7 +34,7 @@ struct job_board::state {
   std::deque<std::unique_ptr<job>> waiting;
   std::vector<std::unique_ptr<job>> done;
   std::size_t running = 0;  // jobs that workers run now
-  std::size_t visits = 0;   // workers that are in work() or have been asked to call it
+  std::size_t visits = 0;   // workers that are in work() or have been asked to call work()
   std::atomic<bool> closed{false};
   std::atomic<std::size_t> waiting_count{0};
   std::atomic<std::size_t> done_count{0};
@@ -57,8 +57,8 @@ void job_board::state::perform(job& which) noexcept {
   }
 }
 
-// Waits up to 50 microseconds for another job. Waking a worker again takes longer than the pass often needs between two large
-// functions.
+// Waits up to 50 microseconds for another job. Often the pass adds its next large function in less time than it takes to wake a
+// worker.
 bool job_board::state::more_soon() {
   using clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds patience{50};

@@ -45,7 +45,7 @@ class job_board {
   /// The next job that no worker has begun, for the caller to run; null if there is none.
   std::unique_ptr<job> take();
 
-  /// Blocks until a worker has finished a job. Returns false if no worker runs one.
+  /// Blocks until a worker has finished a job. Returns false if no worker runs a job and collect() would return none.
   bool wait();
 
  private:

@@ -19,14 +19,15 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// The only function that libtorch sees. Its sequence number is given, so the thread's counter does not advance.
+/// The only function that libtorch's engine runs. The constructor gives the sequence number, so the thread's counter of
+/// sequence numbers does not advance.
 struct enclosed_pass final : torch::autograd::Node {
   explicit enclosed_pass(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
     add_input_metadata(gradient);
   }
   std::string name() const override { return "troupe::pass"; }
 
-  // Catches every exception, because libtorch would not pass on all of them unchanged.
+  // Catches every exception, because libtorch would not pass on all exceptions unchanged.
   variable_list apply(variable_list&&) override {
     called = true;
     bool is_over = false;

@@ -14,13 +14,13 @@ namespace troupe::engine {
 /// microseconds.
 ///   LT-1  `what` is called once. An exception of `what` is rethrown unchanged.
 ///   LT-2  the stack of passes is the caller's, even if libtorch continues on another thread.
-///   LT-3  if libtorch's engine cannot run, `what` is called without it. libtorch's engine cannot run under compiled autograd,
-///         and in a forked child of a process that had engine threads.
+///   LT-3  if libtorch's engine cannot run, `what` is called without that engine. libtorch's engine cannot run under compiled
+///         autograd, and in a forked child of a process that had engine threads.
 ///   LT-4  callbacks that were queued with libtorch's own queue_callback() run after `what` has returned true. If `what`
 ///         returns false, the callbacks are returned, and the caller runs them when the pass is over. If `what` throws, the
 ///         callbacks never run.
-///   LT-5  the graph task belongs to libtorch's default engine, as those of libtorch's own passes do: libtorch starts threads
-///         for only one engine in a process.
+///   LT-5  the graph task belongs to libtorch's default engine, as the graph tasks of libtorch's own passes do, because
+///         libtorch starts threads for only one engine in a process.
 std::vector<std::function<void()>> inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
                                                         const std::function<bool()>& what);
 

@@ -46,8 +46,8 @@ class plan {
     std::uint32_t missing;  // gradients that are still to come, one per edge
     std::uint32_t rank;     // dense: 0, 1, ... in ascending order
     std::uint16_t marks;
-    bool reached;        // a gradient, defined or not, has come. Not a mark: workers read the marks while the pass sets this
-    std::uint32_t send;  // of a source: index in the list of sends
+    bool reached;        // a gradient, defined or not, has come. Not a mark, because workers read marks at the same time
+    std::uint32_t send;  // if the vertex is a source: its index in the list of sends
 
     bool executes() const noexcept { return (marks & (needed | captured)) != 0; }
   };
@@ -62,8 +62,8 @@ class plan {
   /// An empty plan.
   plan() = default;
 
-  /// If `inputs` is empty, every function executes. `capturing`: the pass returns the gradients of the inputs; otherwise it
-  /// runs the inputs' functions.
+  /// If `inputs` is empty, every function executes. `capturing`: the pass returns the gradients of the inputs; otherwise the
+  /// pass runs the functions of the inputs.
   plan(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends, const torch::autograd::edge_list& inputs,
        bool capturing) {
     build(roots, sends, inputs, capturing, nullptr);

@@ -13,7 +13,7 @@ namespace troupe::engine {
 ///         the order of a pass, hooks included, is libtorch's even for equal entries. Nested passes are an exception:
 ///         libtorch's heap then also holds ready functions of the outer passes, and equal entries may come out in another
 ///         order.
-/// The key has no nesting depth: a nested pass is a graph task of its own and ends before the function that started it.
+/// The key has no nesting depth, because a nested pass is a graph task of its own and ends before the function that started it.
 class ready_queue {
  public:
   struct entry {

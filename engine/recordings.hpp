@@ -14,8 +14,8 @@ namespace troupe::engine {
 /// Functions that one thread recorded in a row, at one place of the program.
 struct recording {
   std::uint64_t thread = 0;  // libtorch's number, as in Node::thread_id()
-  std::uint64_t from = 0;    // the first sequence number,
-  std::uint64_t to = 0;      // and one past the last
+  std::uint64_t from = 0;    // the first sequence number
+  std::uint64_t to = 0;      // one past the last sequence number
   program_place place;
   std::string calls;  // in anomaly mode: the remote calls that led to this place, as text
 };
@@ -49,14 +49,14 @@ class recording_order {
 
   void give_ranks();
 
-  std::vector<recording> recordings_;  // sorted by thread, then by start; of those that start together the longer first
+  std::vector<recording> recordings_;  // sorted by thread, then by start (ascending), then by length (descending)
   std::vector<std::uint32_t> strand_;  // by recording: its strand
   std::vector<strand> strands_;
 };
 
 /// Notes at which places a pass with create_graph records functions. In one process, a pass runs functions in descending
-/// order. Therefore what is recorded while function F runs belongs at the place of the pass, followed by the complement of F's
-/// key.
+/// order. Therefore functions that are recorded while function F runs get this place: the place of the pass, followed by the
+/// bitwise complement of F's key.
 struct pass_recorder {
   program_place pass;           // where backward() was called
   std::vector<recording> made;  // recordings that were not taken yet

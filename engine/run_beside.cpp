@@ -24,9 +24,9 @@ std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::na
 
 }  // namespace
 
-// Runs functions serially, and reads the clock after every 1 to 32 of them, until such a group takes long for the second time.
-// Workers are not used for a single large function, because nothing would run beside it. Returns how many functions
-// have run.
+// Runs functions serially in groups of 1 to 32, and measures each group. Ends when a second group has taken at least the grain
+// of the workers: with only one large function, workers would have nothing to run in parallel. Returns the number of functions
+// that have run.
 std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
   constexpr int most_at_once = 32;
   std::size_t functions = 0;
@@ -48,7 +48,8 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
   return functions;
 }
 
-// Runs a pass that has large functions: times each function, and hands those to workers that took long the last time.
+// Runs a pass that has large functions: measures each function, and hands a function to the workers if its kind took long the
+// last time.
 void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   cpu_workers& workers = *settings.workers;
   std::size_t functions = 0;
@@ -57,7 +58,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
     if (abandoned || ready.empty()) return;
   }
   if (!sums) sums.emplace(graph, functions);
-  current_pass_id();  // draws the id now: all threads of the pass see the same id
+  current_pass_id();  // draws the id now, so that all threads of the pass see the same id
   large_functions = 0;
   auto* const here = running_pass::innermost();
   warning_relay warnings;
@@ -82,7 +83,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
 void graph_task::implementation::share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop) {
   while (!stopped(stop)) {
     for (const auto& done : board.collect()) {
-      finish(*done);  // throws the function's own error before replay() can throw one of a warning handler
+      finish(*done);  // throws the function's own error before replay() can throw an error of a warning handler
       warnings.replay();
     }
     if (!ready.empty()) {

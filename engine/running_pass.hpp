@@ -41,7 +41,7 @@ class running_pass {
   running_pass(const running_pass&) = delete;
   running_pass& operator=(const running_pass&) = delete;
 
-  /// The pass that this thread runs now; null if it runs none.
+  /// The pass that this thread runs now; null if the thread runs no pass.
   static running_pass* innermost() noexcept;
 
   /// The number of nested passes on the stack of this thread.
@@ -77,8 +77,8 @@ class running_pass {
   running_pass* outer_;
 };
 
-/// Until the end of the scope, `outer` is the innermost pass of the calling thread. For a thread that continues the work of a
-/// thread that waits.
+/// Until the end of the scope, `outer` is the innermost pass of the calling thread. Used on a thread that continues the work of
+/// a waiting thread.
 class same_passes {
  public:
   explicit same_passes(running_pass* outer) noexcept;

@@ -12,8 +12,8 @@ namespace troupe::engine {
 
 serial_sums::serial_sums(const plan& graph, std::size_t done)
     : position_(graph.edges.size(), 0), next_(graph.slot_count, 0), end_(graph.slot_count, 0) {
-  // position_ is computed in two steps: first the position of an edge among the edges of its slot, then plus the slot's first
-  // position.
+  // position_ is computed in two steps: first the position of an edge among the edges of its slot is found, then the first
+  // position of the slot is added.
   std::vector<std::uint32_t> order = serial_order(graph);
   order.erase(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(done));
   const auto for_each_edge = [&](auto&& visit) {

@@ -30,7 +30,8 @@ class stream_order {
   /// entered.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) = 0;
 
-  /// As the other add(), but `sum` does the addition: `value` is made ready for `sum`, which runs where `consumer` will run.
+  /// As the other add(), but `sum` does the addition: `value` is made ready for `sum`, which runs on the stream on which
+  /// `consumer` will run.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) = 0;
 
   /// Makes `result` ready for the caller. The entered function has made or received this tensor.

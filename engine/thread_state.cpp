@@ -67,7 +67,7 @@ void thread_state_keeper::state::note() {
   }
 }
 
-// For a state whose containers were empty. The dispatch keys come last, because the other calls change them.
+// To be called if all containers were empty. The dispatch keys come last, because the other calls change them.
 void thread_state_keeper::state::set_back() const {
   c10::AutogradState::set_tls_state(noted_autograd);
   at::set_record_function_tls_({{}, noted_observed});
@@ -81,9 +81,9 @@ void thread_state_keeper::state::set_back() const {
   c10::impl::_force_tls_local_dispatch_key_set(noted_keys);
 }
 
-// Noting a state takes longer than finding that nothing has changed since. Therefore each thread keeps a state for its next
-// keeper. `spare` is a plain pointer: a thread-local object with a destructor would be checked at each use for whether it
-// exists.
+// To note a state takes longer than to find that nothing has changed since the state was noted. Therefore each thread keeps a
+// state for its next keeper. `spare` is a plain pointer, because each use of a thread-local object with a destructor first
+// checks whether the object exists.
 thread_state_keeper::state& thread_state_keeper::claim_state() {
   if (state* const kept = std::exchange(spare, nullptr)) return *kept;
   static thread_local const struct at_threads_end {

@@ -25,15 +25,15 @@ namespace troupe::engine {
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
 ///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
 ///   TH-2  only calls into libtorch tell autocast's types on the CPU and CUDA. Therefore only the destructor checks these
-///         types. They are set back with the rest.
+///         types. Whenever the rest is set back, these types are set back too.
 ///   TH-3  if nothing has changed, restore() allocates nothing.
 ///   TH-4  not checked, because a check would cost too much: autocast's types of other devices, debug info, the warning
 ///         handler, objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors
 ///         below the topmost ones. If nothing else has changed, a change of these stays.
-///   TH-5  when restore() sets the rest back, what happens to the state in TH-4 depends on the containers: modes, default
-///         hooks or the reason that disables them, layers, observers, group of graph execution. If one of them held something
-///         at construction, all of TH-4 except the warning handler is set back too. If all were empty, TH-4 is left alone,
-///         except that default hooks are removed.
+///   TH-5  when restore() sets the rest back, the state in TH-4 may be set back too. That depends on the containers: modes,
+///         default hooks or the reason that disables these hooks, layers, observers, group of graph execution. If some
+///         container held something at construction, all of TH-4 except the warning handler is set back too. If all containers
+///         were empty, the state in TH-4 stays, except that default hooks are removed.
 class thread_state_keeper {
  public:
   thread_state_keeper();

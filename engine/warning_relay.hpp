@@ -17,8 +17,8 @@ class warning_relay final : public c10::WarningHandler {
   /// Hands the collected warnings to the warning handler of this thread, in order.
   void replay();
 
-  /// Replays the warnings after the work has ended. Then throws `failure`, unless it is null, or else what the warning handler
-  /// threw.
+  /// To be called after the work has ended. Replays the warnings, then throws `failure`. If `failure` is null, throws the
+  /// exception of the warning handler, if any.
   void replay_and_rethrow(std::exception_ptr failure);
 
  private:

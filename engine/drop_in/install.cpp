@@ -30,9 +30,9 @@ class installed_engine final : public Engine {
  public:
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
 
-  // libtorch starts threads once per process, for the engine that is asked first. That may be this engine, because libtorch's
-  // distributed autograd asks the default engine. This function gives the threads to the other engine. Precondition: libtorch
-  // is not starting them on another thread.
+  // libtorch starts its threads once per process, for the engine that asks first. That may be this engine, because libtorch's
+  // distributed autograd uses the default engine. This function gives the threads to the other engine too. Precondition: no
+  // other thread is starting libtorch's threads.
   void share_started_threads() {
     const std::scoped_lock lock(sharing_);
     auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);
@@ -74,9 +74,9 @@ class installed_engine final : public Engine {
     libtorch_.thread_on_exception(task, function, error);
   }
 
-  // If libtorch has started the threads for this engine, libtorch's own engine runs them: Python's engine gives each thread a
-  // Python thread state. Both engines count the thread, because the start of this engine waits for that count, and so does the
-  // end of libtorch's engine.
+  // libtorch may start its threads for this engine (see share_started_threads()). Each thread is then run by `libtorch_`, the
+  // engine behind this one, because Python's engine gives the thread a Python thread state. Both engines count the thread: the
+  // start of this engine waits for the count of this engine, and the end of `libtorch_` waits for the count of `libtorch_`.
   void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
     share_started_threads();  // functions on this thread look for the queues in libtorch's engine
     if (should_increment) increment_non_reentrant_thread_count();

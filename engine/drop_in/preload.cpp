@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// libtroupe_preload.so, for LD_PRELOAD in programs that were not built with troupe. Its definitions take precedence over
-// libtorch's. The library is loaded before any libtorch, also into processes that never load libtorch, with whatever C++
-// library a process has. Therefore it uses nothing but the C library. The engine is in libtroupe.so in the same folder, which
-// is loaded at the first use of libtorch.
+// libtroupe_preload.so, for LD_PRELOAD in programs that were not built with troupe. The definitions of this library take
+// precedence over libtorch's. The library is loaded before libtorch, also into processes that never load libtorch, and into
+// processes with another C++ library. Therefore this library uses only the C library. The engine is in libtroupe.so in the same
+// folder. libtroupe.so is loaded at the first call of a function that this file defines for libtorch.
 #include <dlfcn.h>
 #include <pthread.h>
 

@@ -3,7 +3,8 @@
 #pragma once
 
 /// The interface between libtroupe_preload.so, which is built without libtorch, and libtroupe.so, which libtroupe_preload.so
-/// loads. Types of libtorch have their size only, which the calling convention needs.
+/// loads. A type here has the size of a type of libtorch, and its own copy constructor and destructor: the calling convention
+/// depends on these three.
 namespace troupe::preload {
 
 /// A torch::autograd::variable_list: three words in memory of the caller.
@@ -24,11 +25,12 @@ struct opaque_pointer {
 /// inputs.
 using execute_function = opaque_list (*)(void*, const void*, const void*, bool, bool, bool, const void*);
 
-/// `troupe_preload_entry` of libtroupe.so. The first argument is libtorch's own execute; the others are those of execute.
+/// `troupe_preload_entry` of libtroupe.so. The first argument is libtorch's own execute; the other arguments are those of
+/// execute.
 using engine_entry = opaque_list (*)(execute_function, void*, const void*, const void*, bool, bool, bool, const void*);
 
-/// torch::autograd::get_current_node, and `troupe_preload_current_function` of libtroupe.so, which takes libtorch's as
-/// argument.
+/// torch::autograd::get_current_node, and `troupe_preload_current_function` of libtroupe.so. The argument of the second
+/// function is libtorch's get_current_node.
 using current_function = opaque_pointer (*)();
 using current_entry = opaque_pointer (*)(current_function);
 

@@ -48,7 +48,7 @@ bool has_accelerator() {
 }
 
 bool uses_accelerator(const plan& graph) {
-  // A few functions are checked faster than the list of accelerators.
+  // If the graph is small, a look at the device of each function's inputs takes less time than has_accelerator().
   constexpr std::size_t few = 16;
   if (graph.vertices.size() > few && !has_accelerator()) return false;
   return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
@@ -73,7 +73,7 @@ class scoped_value {
   Value*& variable_;
 };
 
-/// A pass on troupe's engine, while libtorch runs the private function around it.
+/// A pass on troupe's engine. The pass runs inside a private function, which libtorch's engine runs.
 struct inner_pass {
   explicit inner_pass(const pass_request& request) : request(request) {}
 
@@ -115,7 +115,7 @@ struct inner_pass {
   variable_list captures;
   graph_task* running = nullptr;
   std::exception_ptr foreign;  // an exception that is no std::exception
-  bool for_libtorch = true;    // libtorch's engine has to run the pass; also if libtorch never calls the private function
+  bool for_libtorch = true;    // libtorch's engine has to run the pass. Stays true if libtorch never calls the private function
 };
 
 /// Replaces an exception that libtorch's engine would not pass on unchanged.
@@ -123,7 +123,8 @@ struct foreign_exception final : std::exception {
   const char* what() const noexcept override { return "an exception that is no std::exception was thrown in a backward pass"; }
 };
 
-/// The only function that libtorch sees. Its sequence number is given, so the thread's counter does not advance.
+/// The private function: the only function that libtorch's engine runs. The constructor gives the sequence number, so the
+/// thread's counter of sequence numbers does not advance.
 struct private_root final : Node {
   explicit private_root(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
     add_input_metadata(gradient);
@@ -147,7 +148,7 @@ struct private_root final : Node {
   inner_pass* pass = nullptr;
 };
 
-/// The graph that libtorch's engine runs: the private function, as a root with a gradient.
+/// The graph that libtorch's engine runs for one pass: a `private_root` as the only root, and a gradient for that root.
 struct private_graph {
   private_graph() : gradients{scalar()}, root(make_node<private_root>(gradients[0])) { edges.emplace_back(root, 0); }
 
@@ -161,7 +162,7 @@ struct private_graph {
   edge_list edges;
 };
 
-/// A private graph for one pass: the thread's own, or a new one if a pass around this one uses the thread's own.
+/// A private graph for one pass: the spare graph of the thread, or a new graph if a pass around this pass uses the spare graph.
 class private_graph_lease {
  public:
   explicit private_graph_lease(inner_pass& pass) : graph_(spare ? std::move(spare) : std::make_unique<private_graph>()) {
@@ -170,7 +171,7 @@ class private_graph_lease {
 
   ~private_graph_lease() {
     graph_->root->pass = nullptr;
-    if (!graph_->in_use())  // another thread of libtorch may still refer to a nested pass
+    if (!graph_->in_use())  // another thread of libtorch may still refer to the graph of a nested pass
       spare = std::move(graph_);
   }
 
@@ -210,11 +211,11 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
   substituted.fetch_add(1, std::memory_order_relaxed);
   inner_pass pass(request);
   const private_graph_lease graph(pass);
-  // If the pass has inputs, the private pass gets inputs too. libtorch then knows that the pass does not run the whole graph,
-  // and checkpointing asks libtorch for that.
+  // Checkpointing asks libtorch whether the running pass runs its whole graph. libtorch answers no for a pass with inputs. So
+  // the private pass gets inputs if this pass has inputs.
   const edge_list inputs = request.inputs.empty() ? edge_list() : graph->edges;
-  // libtorch warns about graphs in `.grad` if create_graph is on, which concerns accumulating passes only. publish() sets the
-  // grad mode of the other passes.
+  // If create_graph is on, libtorch warns about graphs in `.grad`. Only a pass that accumulates gradients writes `.grad`. In
+  // all other passes create_graph is off here, and publish() sets the grad mode.
   const bool create_graph = request.create_graph && request.accumulate_grad;
   try {
     libtorch(engine, {graph->edges, graph->gradients, request.keep_graph, create_graph, true, inputs});

@@ -29,19 +29,18 @@ struct pass_request {
 using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine&, const pass_request&);
 
 /// Runs a pass on troupe's engine, inside a pass of libtorch's engine that has one private function.
-///   SU-1  everything that libtorch keeps by thread is what it would be in a pass of libtorch's engine: current graph task,
+///   SU-1  everything that libtorch keeps for each thread is the same as in a pass of libtorch's engine: current graph task,
 ///         exec info, functions in the graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings,
 ///         depth of nested passes. The thread is the same too: where libtorch would continue a nested pass on a thread of its
-///         pool, that thread runs it. Passes of troupe's own API nest in such a pass as in any other.
+///         pool, that thread runs the pass. Passes of troupe's own API nest in such a pass as in any other.
 ///   SU-2  exceptions come out unchanged, also those that are no std::exception.
-///   SU-3  a pass that troupe's engine does not take goes to libtorch's engine before any function has run. These are: a pass
-///         with functions on an accelerator, in anomaly mode, that libtorch refuses, that compiled autograd replaces, or of a
-///         single function.
+///   SU-3  these passes go to libtorch's engine before any function has run: a pass with functions on an accelerator, a pass in
+///         anomaly mode, a pass that libtorch refuses, a pass that compiled autograd replaces, and a pass of a single function.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
 
-/// Turns the answer of libtorch's get_current_node() into the answer on libtorch's engine: in a pass of troupe's engine, the
-/// function that runs instead of the private one.
+/// `libtorchs`: what libtorch's get_current_node() returns. In a pass of troupe's engine this is the private function;
+/// current_function() then returns the function of the pass that runs. Otherwise it returns `libtorchs`.
 node_pointer current_function(node_pointer libtorchs);
 
 /// The number of passes so far, on all threads.

@@ -19,7 +19,7 @@ using torch::autograd::Node;
 
 namespace {
 
-// libtorch does not give access to its current graph task, but to the address of one member of it.
+// libtorch gives no access to its current graph task. It gives the address of one member of the graph task.
 GraphTask& current_task() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   TORCH_INTERNAL_ASSERT(exec_info != nullptr, "troupe: not inside a pass of libtorch's engine");
@@ -40,8 +40,9 @@ void publish_exec_info(const plan& graph, GraphTask& task) {
   }
 }
 
-// Called only if the pass is kept to one thread, because libtorch answers for the order only then. libtorch counts the edges
-// between functions, but not those from the roots. Therefore libtorch names a root twice if another function leads to it.
+// Called only if the pass is kept to one thread, because only then does libtorch tell the execution order. libtorch counts the
+// edges between functions, but not the edges from the roots. Therefore a root is twice in libtorch's order if another function
+// leads to that root.
 void publish_order(const plan& graph, GraphTask& task) {
   task.dependencies_.clear();
   task.graph_roots_.clear();
@@ -59,7 +60,7 @@ void publish_order(const plan& graph, GraphTask& task) {
 
 void publish(const plan& graph, bool trimmed, bool create_graph) {
   GraphTask& task = current_task();
-  // If the pass has a single root, libtorch leaves the root out.
+  // If the pass has a single root, libtorch leaves the root out of nodes_in_graph_.
   const std::uint32_t left_out = graph.roots.size() == 1 ? graph.roots[0].vertex : plan::none;
   if (graph.vertices.size() > 1) task.nodes_in_graph_.reserve(graph.vertices.size());
   for (std::uint32_t i = 0; i < graph.vertices.size(); ++i)

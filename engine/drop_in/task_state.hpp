@@ -9,10 +9,10 @@
 
 namespace troupe::engine {
 
-/// Tells libtorch's current graph task, which runs troupe's private function, about the functions of the plan. libtorch then
-/// answers for them in get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order(). The exec info also
-/// decides which gradients libtorch's own functions compute.
-///   DT-1  the answers are those of libtorch's engine for the same pass, except that they include the private function.
+/// Tells libtorch's current graph task, which runs troupe's private function, about the functions of the plan. libtorch's
+/// get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order() then know these functions. The exec info
+/// also decides which gradients libtorch's own functions compute.
+///   DT-1  these three give the answers of the same pass on libtorch's engine, except that the private function is included.
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 

@@ -17,14 +17,16 @@ namespace troupe::protocol {
 /// The initiator's part in a distributed pass: decides when the pass is complete, when to look for unused sends, and when to
 /// abort the pass.
 ///
-/// The pass is quiet when the whole weight is back at the initiator (weight throwing, see purse.hpp). If every node that has
-/// begun is settled then, the pass is complete. Otherwise some send waits for gradients that will never come. The initiator
-/// then starts a discovery: from the real roots on, it asks node by node which sends the recvs lead to. All other sends are
-/// pruned. So a pass whose results are all used pays nothing for discovery.
+/// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see purse.hpp).
+/// If every node that has begun is settled at that moment, the pass is complete. If not, some send waits for a gradient that
+/// will never come, and the initiator starts a discovery. The initiator asks this node which recvs the roots of the pass lead
+/// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
+/// All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
 ///   IN-1  the pass completes exactly once. It succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
 ///         is down or has run out of time.
-///   IN-3  one discovery is enough: each node that the discovery reaches is pruned, whether that node has begun or not.
+///   IN-3  one discovery is enough. After the discovery the initiator sends a prune message to every unsettled node that has
+///         begun the pass or that the discovery has reached.
 ///   IN-4  without discovery (fast mode), a pass with an unused send fails as soon as everything else is done.
 class initiator {
  public:
@@ -42,11 +44,11 @@ class initiator {
 
   /// What the shell (the actor around the initiator) has to do after an event. Messages to `here` go to the local participant.
   struct steps {
-    bool walk_roots = false;                              // ask the local task which recvs the roots lead to, then found(...)
-    std::map<node_id, std::vector<message_id>> discover;  // ask these nodes which recvs these sends lead to, then found(...)
+    bool walk_roots = false;                              // find the recvs that the roots lead to, then call found(...)
+    std::map<node_id, std::vector<message_id>> discover;  // ask these nodes where these sends lead, then call found(...)
     std::map<node_id, pruned> prune;
-    std::vector<node_id> abort;   // ask these nodes to abort, then aborted(...)
-    std::vector<node_id> unused;  // fast mode: nodes with sends that get no gradient; failed(...) has to follow
+    std::vector<node_id> abort;   // ask these nodes to abort, then call aborted(...)
+    std::vector<node_id> unused;  // fast mode: nodes with sends that get no gradient; then call failed(...)
     bool complete = false;        // the pass is over: result() says how
   };
 
@@ -56,7 +58,7 @@ class initiator {
   steps failed(node_id from, errc code, std::string text);
   /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients.
   steps aborted(node_id from, const std::vector<node_id>& sent_to);
-  /// Node `who` is down. The pass fails if that node takes part. No answers are expected from it any more.
+  /// Node `who` is down. The pass fails if that node takes part. The initiator expects no more answers from that node.
   steps peer_down(node_id who, std::string text);
   /// The time for the answers to aborts is up.
   steps abort_timeout();

@@ -8,7 +8,7 @@
 namespace troupe::protocol {
 
 participant::participant(node_id here, std::set<message_id> sends) : here_(here), sends_(std::move(sends)), waiting_(sends_) {
-  purse_.begun.push_back(here);  // leaves this node with the first weight
+  purse_.begun.push_back(here);  // the name leaves this node with the first weight
 }
 
 participant::steps participant::start(purse all) {

@@ -16,14 +16,16 @@ namespace troupe::protocol {
 enum class walk_from { roots, sends };
 
 /// One node's part in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
-/// Functions run in bursts on a worker. While a burst is away, events that arrive wait here.
+/// Functions run in bursts on a worker. While a burst is away, events that arrive wait here. In a discovery, a walk finds the
+/// recvs that functions of this node lead to.
 ///   PA-1  weight that came in is in the purse, with the burst, on its way to a peer, or reported to the initiator. Weight is
 ///         never lost and never made.
 ///   PA-2  a send is delivered at most once, and never after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as no burst is away.
-///   PA-4  the node is named settled exactly if none of its sends waits. The purse of its last burst carries that name.
-///   PA-5  a walk that is asked for while a burst is away waits for the end of the burst: the burst's weight may reach the
-///         initiator before the burst itself comes back.
+///   PA-4  a purse names this node as settled only if none of this node's sends waits. If none waits, the purse that leaves at
+///         the end of the node's last burst names this node.
+///   PA-5  a walk starts only when no burst is away. The initiator may ask for a walk before that, because the weight of a
+///         burst may reach the initiator before the burst comes back to the participant.
 class participant {
  public:
   /// `sends`: all sends of the context on this node so far.
@@ -35,17 +37,17 @@ class participant {
     std::optional<purse> quiet;          // report participant_quiet with this purse
     std::optional<std::string> failure;  // report participant_failed with this text
     bool answer_abort = false;           // answer every abort_pass received so far
-    std::optional<walk_from> walk;       // walk over the task's functions, then burst_ended(...) with an empty purse
+    std::optional<walk_from> walk;       // walk over the task's functions, then call burst_ended(...) with an empty purse
     std::vector<message_id> drop;        // sends that get no gradient: drop them before the burst
   };
 
-  /// What a burst takes along.
+  /// What the participant gives to a burst.
   struct burst_terms {
     purse carried;
     bool settles = false;  // no send is waiting: the node is settled if the burst leaves nothing to run
   };
 
-  /// The pass starts here: the real roots are ready.
+  /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
   steps start(purse all);
   /// Gradients for a send of this node have come. Unless the steps have a `failure`, deliver the gradients before the next
   /// burst.

@@ -4,7 +4,7 @@
 #include <troupe/messages/purse.hpp>
 
 /// Termination detection by weight throwing (Mattern; Huang). A pass starts with weight 1, and every message of the pass
-/// carries a part of it. When the initiator has the whole weight back, no message and no burst of the pass is under way.
+/// carries a part of the weight. When the initiator has the whole weight again, no message and no burst of the pass is left.
 ///   PU-1  split and merge keep the sum: the part that is given away and the part that stays add up to the former weight.
 ///   PU-2  a purse without weight names no nodes. Names travel with weight, so a whole purse has all names.
 namespace troupe::protocol {

@@ -58,7 +58,7 @@ class gradient_outlet : public engine::outlet {
     send(to, gateway, std::move(message), std::move(staged));
   }
 
-  /// Adds to the context record what this pass recorded since the last such call, and `send`, if there is one.
+  /// Adds to the context record what this pass recorded since the last call of this function, and `send`, if there is one.
   void tell_context(std::shared_ptr<engine::send_backward> send, node_id to) {
     auto& made = work_->state->recorder.made;
     if (send || !made.empty()) work_->state->record->add({std::move(send), 0}, to, std::exchange(made, {}));
@@ -86,8 +86,8 @@ class gradient_outlet : public engine::outlet {
     if (any) message.shapes = std::move(shapes);
   }
 
-  // A message whose elements come late from a device, or leave in pieces, leaves later than other messages. Its weight leaves
-  // with it: the pass is not complete before.
+  // A message whose elements come late from a device, or leave in pieces, leaves later than other messages. The weight leaves
+  // with the message, so the pass is not complete before the message has left.
   void send(node_id id, contracts::gateway_actor to, propagate_gradients message, devices::staged arriving) {
     const bool large = transfers::outgoing_pieces::any_large(message.gradients);
     if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
@@ -118,8 +118,8 @@ class gradient_outlet : public engine::outlet {
   devices::transfers& transfers_;
 };
 
-/// Expands gradients that came without their repeated elements. The shape must be that of the tensor in the forward; any other
-/// is refused before anything is computed: a message of a few bytes could claim a tensor of any size.
+/// Expands gradients that came without their repeated elements. The shape must be that of the tensor in the forward. Any other
+/// shape is refused before anything is computed, because a message of a few bytes could claim a tensor of any size.
 void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<std::int64_t>>& shapes,
             const torch::autograd::Node& send) {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -170,7 +170,7 @@ void walk(burst& work, engine::graph_task& task) {
   work.recvs = task.reach_from_sends(sends);
 }
 
-/// In anomaly mode: which calls, and which line of the program, made the function that failed.
+/// In anomaly mode: the calls and the line of the program that made the failed function, as text.
 std::string origin(const engine::graph_task& task, const std::string& text) {
   std::string result;
   if (const auto calls = task.failed_calls(); !calls.empty()) result += "\nIt was made where " + calls + ".";
@@ -198,8 +198,8 @@ void run_burst(burst& work, services::node_services& here) {
   try {
     auto& state = *work.state;
     if (!state.task) {
-      // When the message of this pass came, the last burst of an earlier pass may still have run here. What that burst recorded
-      // is known only now.
+      // The graph task of this pass may have been set up while the last burst of an earlier pass still ran on this node. The
+      // recordings of that burst are complete only now.
       if (!work.outcome) state.settings.recordings = state.record->recordings();
       const auto& recordings = state.settings.recordings;
       state.anomaly = std::any_of(recordings.begin(), recordings.end(), [](const auto& each) { return !each.calls.empty(); });

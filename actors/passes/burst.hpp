@@ -28,8 +28,8 @@ class node_services;
 
 namespace troupe::passes {
 
-/// The engine's graph task of one pass on one node, with its settings. Control actors make it; the thread of a burst owns and
-/// runs it.
+/// The engine's graph task of one pass on one node, with its settings. make_terms() makes the settings. The thread of a burst
+/// owns the graph task, makes it in the first burst, and runs it.
 struct pass_task {
   engine::graph_task_settings settings;  // the first burst makes `task` with these settings
   std::optional<engine::graph_task> task;
@@ -41,8 +41,8 @@ struct pass_task {
   std::unique_ptr<engine::outlet> outlet;  // used only by the thread that runs the burst
 };
 
-/// A burst of a pass. On its way to a thread it says what to do; on its way back to the `graph_task` actor it says what
-/// happened.
+/// A burst of a pass. On the way to a thread, the burst says what to do. On the way back to the `graph_task` actor, the burst
+/// says what happened.
 struct burst {
   enum class kind { run, walk_roots, walk_sends };
   struct delivery {

@@ -21,7 +21,7 @@ namespace troupe::passes {
 
 namespace {
 
-/// Sends the spans of a burst to the node that started the pass, for its trace.
+/// Sends the spans of a burst to the node that started the pass, for the trace of that node.
 void send_spans(services::node_services& here, node_id initiator, tracing::trace_span whole,
                 std::vector<tracing::trace_span> parts) {
   if (initiator == here.id()) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
-/// What the handlers share. A shell is made for each message; its state is the actor's.
+/// What the handlers share. A shell is made for each message and works on the state of the actor.
 template <class Self>
 struct context_shell {
   Self self;
@@ -39,8 +39,8 @@ struct context_shell {
     if (!state.merging) gather();
   }
 
-  /// Gathers the gradients of the oldest completed pass that are not gathered yet, then those of the next pass. At the end it
-  /// answers the readers.
+  /// Gathers the gradients of the oldest completed pass whose gradients are not gathered yet, then those of the next such pass.
+  /// At the end answers the readers.
   void gather() {
     auto task = state.lost ? contracts::graph_task_actor{} : state.record->next_to_gather();
     state.merging = task != nullptr;
@@ -120,7 +120,7 @@ struct context_shell {
   void release() {
     const auto id = state.record->id();
     const bool cut_off = !here.directory().gateway(id.node);  // other nodes may still reach the opener
-    // Sends without a sender: no answer is needed, and the other nodes make no proxy for this actor.
+    // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
     for (auto who : state.record->peers())
       if (auto gateway = here.directory().gateway(who); gateway && cut_off)
         caf::anon_send(gateway, context_joined{id, here.id()});

@@ -16,15 +16,15 @@
 
 namespace troupe::passes {
 
-/// What a node knows of a context: the sends, the nodes that joined the context by calls from this node, and the passes. Any
-/// thread may use it. The states of a pass are drawn in docs/design.md.
+/// What a node knows of a context: the sends, the other nodes that joined the context, and the passes. Any thread may use the
+/// record. The states of a pass are drawn in docs/design.md.
 ///   CR-1  at most one pass that was started on this node runs at a time.
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
 class context_record {
  public:
-  /// `counts`: the record counts itself there until its release, and the passes that this node starts.
+  /// `counts`: counts this record until its release, and the passes that this node starts.
   context_record(context_id id, node_id here, support::activity& counts) : id_(id), here_(here), counts_(counts) {
     ++counts_.contexts;
     ++counts_.contexts_opened;
@@ -33,11 +33,12 @@ class context_record {
   context_id id() const noexcept { return id_; }
 
   /// Adds the send of a message to `to`, if the message has one, and what was recorded before the message. `to` is empty for an
-  /// answer. False after the release.
+  /// answer. Returns false after the release.
   bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
   /// Fills in the request's fields about the passes of the context.
   void brief(call_request& request) const;
-  /// Adds nodes that joined the context by calls that a call from this node led to.
+  /// Adds nodes that hold a part of the context. The answer to a call named these nodes, or a node announced itself
+  /// (context_joined).
   void joined(const std::vector<node_id>& nodes);
   void left(node_id who);
   std::vector<node_id> peers() const;
@@ -58,19 +59,22 @@ class context_record {
   /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier
   /// passes are not gathered yet.
   std::optional<start> begin(bool at_once);
-  /// Takes part in a pass that another node started. Empty unless the pass is newer than all others.
+  /// Takes part in a pass that another node started. Empty if this node knows of this pass or of a later pass already, if the
+  /// pass has failed, or after the release.
   std::optional<start> follow(pass_number number);
-  /// Adds the graph task of a pass that was begun or followed. False after the release: the caller has to close the task.
+  /// Adds the graph task of a pass that was begun or followed. Returns false after the release; the caller then has to close
+  /// the task.
   bool set_task(pass_number number, contracts::graph_task_actor task);
   /// The graph task of the pass; null if there is none.
   contracts::graph_task_actor task_of(pass_number number) const;
   std::vector<contracts::graph_task_actor> tasks() const;
   /// Notes that a pass that this node started has completed or failed. Drops the graph task of a failed pass.
   void end(pass_number number, bool succeeded);
-  /// Notes that a pass failed on another node: this node will not follow it. Returns its graph task, if there is one.
+  /// Notes that a pass failed on another node, so that this node will not take part. Returns the graph task of the pass, if
+  /// there is one.
   contracts::graph_task_actor skip(pass_number number);
-  /// Takes the graph task of the oldest completed pass; the caller gathers its gradients. Null: the gradients of all completed
-  /// passes are gathered.
+  /// Takes the graph task of the oldest completed pass; the caller gathers the gradients of that pass. Null: the gradients of
+  /// all completed passes are gathered.
   contracts::graph_task_actor next_to_gather();
 
   /// Whether a caller asked for spans.
@@ -80,7 +84,7 @@ class context_record {
   /// What calls and passes of this context have recorded on this node so far.
   std::vector<engine::recording> recordings() const;
 
-  /// What the context held at its release. The caller closes the tasks, and frees the sends where long work is allowed.
+  /// What the context held at its release. The caller closes the tasks, and frees the sends on a thread that may work for long.
   struct remains {
     std::vector<engine::send_source> sends;
     std::vector<contracts::graph_task_actor> tasks;
@@ -97,7 +101,7 @@ class context_record {
   mutable std::mutex mutex_;  // guards what follows
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
-  std::set<node_id> peers_;                    // nodes that joined the context by calls from this node
+  std::set<node_id> peers_;                    // other nodes known to have joined the context
   pass_number completed_;                      // the last pass known to be complete
   std::set<pass_number> failed_;               // passes known to have failed, here or on the node that began them
   pass_number current_;                        // the last pass that this node began or heard of

@@ -77,7 +77,8 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
   }
   if (state.terms->outcome) {
     state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
-    // On the caller's actor system CAF's clock is used: tests set that clock.
+    // A node without a network runs on an actor system of the program. There the deadline goes by CAF's clock, because tests
+    // set CAF's clock.
     if (!here->networked())
       self->delayed_send(contracts::graph_task_actor{self}, state.terms->deadline, support::deadline_atom::value);
     else if (state.expiry = state.terms->expiry; state.expiry == support::deadline_clock::alarm{})

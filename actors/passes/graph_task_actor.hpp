@@ -16,11 +16,11 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Sets the reserved alarm: it tells the graph task that the deadline of the pass has passed.
+/// Sets the reserved alarm. The alarm tells the graph task that the deadline of the pass has passed.
 void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
                   const support::deadline_clock::alarm& reserved);
 
-/// Spawns the graph task: a broker in the network thread, or on the scheduler if the node has no network.
+/// Spawns the graph task: a broker in the network threads, or an actor on CAF's scheduler if the node has no network.
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms);
 
 }  // namespace troupe::passes

@@ -15,11 +15,11 @@
 
 namespace troupe::passes {
 
-// How long the initiator waits for the answers to an abort. A node that takes longer hangs.
+// How long the initiator waits for the answers to an abort. The pass ends without the answer of a node that takes longer.
 inline constexpr std::chrono::milliseconds abort_deadline{1000};
 
 /// The handlers of a graph task that are about the whole pass, on the node that started the pass. protocol::initiator decides
-/// what they do. On other nodes (no initiator in the state) they do nothing.
+/// what the handlers do. On other nodes the state has no initiator, and the handlers do nothing.
 template <class Self>
 struct initiator_shell : pass_shell<Self> {
   using base = pass_shell<Self>;
@@ -92,7 +92,8 @@ struct initiator_shell : pass_shell<Self> {
       unreachable();
   }
 
-  // A node that goes down never answers. Then its peer_down, or the deadline of the pass, ends the wait.
+  // A node that goes down never answers. Then the news that the node is down (contracts::peer_down), or the deadline of the
+  // pass, ends the wait.
   void ask_discover(node_id who, std::vector<message_id> sends) {
     auto answered = [s = self](const discovered& answer) { initiator_shell(s).found(answer.recvs); };
     auto no_answer = [s = self, who](const caf::error& reason) {

@@ -28,7 +28,7 @@ struct open_context {
 };
 
 /// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with
-/// calls. Any thread may use it.
+/// calls. Any thread may use the object.
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.

@@ -15,7 +15,7 @@
 
 namespace troupe::passes {
 
-/// The handlers of a graph task that are about this node's part in a pass. protocol::participant decides what they do.
+/// The handlers of a graph task that are about this node's part in a pass. protocol::participant decides what the handlers do.
 template <class Self>
 struct participant_shell : pass_shell<Self> {
   using base = pass_shell<Self>;
@@ -87,7 +87,7 @@ struct participant_shell : pass_shell<Self> {
     if (state.sent_to.contains(who) && !state.part->over())
       base::fail(errc::peer_down, text);
     else if (state.part->away())
-      state.down.emplace(who, text);  // whether the burst has sent gradients to that node is known when the burst is back
+      state.down.emplace(who, text);  // only the returned burst tells whether gradients were sent to that node
   }
 
   caf::typed_response_promise<contracts::table_ptr> hand_out() {
@@ -122,7 +122,8 @@ struct participant_shell : pass_shell<Self> {
     work->sends = std::move(sends);
     if (what == burst::kind::run) work->deliveries = std::exchange(state.deliveries, {});
     const auto owner = me();
-    // The thread that waits for the pass is idle. If it runs the last burst, no other thread has to wake it.
+    // The thread that waits for the pass is idle and may run the burst. If that thread runs the last burst, no other thread has
+    // to wake it at the end of the pass.
     if (terms.outcome && terms.outcome->result().offer([to = &here, work, owner] { run_and_return(*to, work, owner); })) return;
     auto run = [to = &here, work, owner] {
       const services::node_services::own_thread own(*to);
@@ -160,8 +161,8 @@ struct participant_shell : pass_shell<Self> {
     std::exchange(state.table_promise, std::nullopt)->deliver(std::move(table));
   }
 
-  /// If the initiator is down for this node, tells the nodes that sent gradients: if the initiator is up for one of them, it
-  /// passes the report on.
+  /// If this node can't reach the initiator, sends a report of the failure to the nodes that sent gradients to this node. A
+  /// node that can reach the initiator passes the report on.
   void tell_senders() {
     if (state.lead || here.directory().gateway(terms.context.node)) return;
     for (const auto& name : state.heard_from)

@@ -20,7 +20,7 @@
 namespace troupe::passes {
 
 /// What initiator_shell and participant_shell share: how a graph task reports to the initiator, and how it ends. A shell is
-/// made for each message; its state is the actor's.
+/// made for each message and works on the state of the actor.
 template <class Self>
 struct pass_shell {
   Self self;
@@ -32,7 +32,7 @@ struct pass_shell {
 
   contracts::graph_task_actor me() const { return contracts::graph_task_actor{self}; }
 
-  /// Sends a report to the initiator. The message has no sender: the other node would make a proxy for a sender.
+  /// Sends a report to the initiator. The message has no sender, because the other node would make a proxy for a sender.
   template <class Report>
   void report(Report what) {
     if (state.lead)

@@ -45,7 +45,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
   terms->participants = std::move(peers);
   terms->deadline = job.deadline;
   terms->fast = job.fast;
-  auto result = std::exchange(job.result, {});  // ~backward_job must not fail it
+  auto result = std::exchange(job.result, {});  // so that ~backward_job does not complete the future
   terms->outcome = std::make_shared<pass_outcome>(here, record, number, std::move(result));
   return terms;
 }

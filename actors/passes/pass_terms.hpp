@@ -50,7 +50,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
 /// The error for a second pass while a pass runs.
 error pass_is_running();
 
-/// Completes the future of a pass that does not start with an error. The log has a line for it.
+/// Refuses to start a pass: completes the future of the pass with the error `why`, and writes a line to the log.
 void refuse_pass(services::node_services& here, const context_record& record, contracts::backward_job& job, const error& why);
 
 /// Makes a burst of the pass. The state machine moves from the terms into the burst.

@@ -9,8 +9,8 @@
 
 namespace troupe::transfers {
 
-/// Which nodes read large tensors out of this process's memory, and which nodes' memory this process reads. One thread may use
-/// it.
+/// Which nodes read large tensors out of this process's memory, and which nodes' memory this process reads. Only one thread may
+/// use the object.
 ///   DM-1  a mark that another node drew is kept until the node is forgotten or can't read. The mark is then overwritten; its
 ///         memory is kept for another mark.
 ///   DM-2  each node is asked for a mark once.

@@ -14,15 +14,15 @@
 
 namespace troupe::transfers {
 
-/// Large tensors on their way to one node, ahead of the message that holds them. Their elements leave in pieces, or are offered
+/// Large tensors on their way to one node, ahead of the message that holds them. The elements leave in pieces, or are offered
 /// in pieces to a node that reads them out of this process's memory. So sender and receiver work at the same time, each on
-/// bytes in its cache, and small messages leave in between.
+/// bytes that are in its cache, and small messages leave between two pieces.
 ///   OP-1  a message leaves after its last piece has left or, if the pieces were offered, after the receiver has taken the last
-///         one. Messages leave in the order of add().
+///         piece. Messages leave in the order of add().
 ///   OP-2  at most `window` pieces have left and are not taken by the receiver yet.
 ///   OP-3  a tensor that a message holds twice leaves once.
-///   OP-4  offered elements stay in memory until they are taken or refused, or this object is destroyed. If one piece of a
-///         transfer is refused, the whole transfer leaves in pieces, after all its offers are answered.
+///   OP-4  offered elements stay in memory until the receiver has taken or refused them, or this object is destroyed. If one
+///         piece of a transfer is refused, the whole transfer leaves in pieces, after all its offers are answered.
 class outgoing_pieces {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
@@ -35,18 +35,19 @@ class outgoing_pieces {
   static bool any_large(const std::vector<at::Tensor>& tensors);
 
   using send_message = std::function<void()>;
-  /// Queues the large tensors (of a sparse tensor: its large parts), and `send` behind them. Each gets a transfer number, from
-  /// `last` + 1 on; `ahead` then holds the numbers. Pre: the sender of `ahead` is set.
+  /// Queues the large tensors (of a sparse tensor: its large parts), and `send` after them. Each large tensor or part gets a
+  /// transfer number, from `last` + 1 on; `ahead` then holds the numbers. Pre: the sender of `ahead` is set.
   void add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send);
 
   using step = std::variant<tensor_piece, tensor_offer, send_message>;
   /// The piece or message that may leave now. Empty if nothing may leave before a piece is taken or a message is added.
   /// `direct`: transfers that begin now offer their pieces; the caller then completes each offer (direct_memory::complete).
   std::optional<step> next(bool direct = false);
-  /// To be called when the receiver has taken a piece.
+  /// To be called when the receiver has taken or refused a piece that was sent to it (not offered).
   void taken() { --under_way_; }
-  /// To be called when the receiver has taken an offered piece of the transfer, or refused it.
+  /// To be called when the receiver has taken an offered piece of transfer `transfer`.
   void taken(std::uint64_t transfer) { answered(transfer, true); }
+  /// To be called when the receiver has refused an offered piece of transfer `transfer`.
   void refused(std::uint64_t transfer) { answered(transfer, false); }
   /// Whether all pieces have left and were taken.
   bool empty() const { return queue_.empty() && under_way_ == 0; }

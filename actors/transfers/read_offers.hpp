@@ -15,18 +15,19 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
-/// How a `gateway` actor receives large tensors (ship.hpp is the sender): pieces that come as messages, and pieces that it
-/// reads out of the memory of the process that offers them (GW-8).
+/// How a `gateway` actor receives large tensors (ship.hpp is the sender): pieces that come as messages, and pieces that the
+/// actor reads out of the memory of the process that offers them (GW-8).
 namespace troupe::transfers {
 
-/// To be called when a piece has come; CAF has already put its elements into their tensor.
+/// To be called when a piece has come. The elements are in arriving_tensors already, because reading the message put them
+/// there.
 template <class Self>
 void piece_came(Self self, const tensor_piece& piece) {
   auto& here = *self->state.here;
   if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
 }
 
-/// Why this node may not read the memory of node `from`; no error if it may.
+/// Why this node may not read the memory of node `from`; no error if this node may.
 inline caf::error why_not_read(services::node_services& here, node_id from) {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);

@@ -29,8 +29,8 @@ inline bool goes_ahead(services::node_services& here, node_id to, const std::vec
 template <class Self>
 void send_pieces(Self self, node_id to);
 
-/// Sends a piece; the receiver answers when it has the elements. A refused piece needs no handling here: the receiver can't
-/// read the message of such a piece, and the request for that message fails.
+/// Sends a piece; the receiver answers when it has the elements. A refused piece needs no handling here, because the receiver
+/// can't read the message of such a piece, and the request for that message fails.
 template <class Self>
 void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
   const auto request = self->request(gateway, caf::infinite, std::move(piece));
@@ -64,7 +64,7 @@ void send_offer(Self self, node_id to, const contracts::gateway_actor& gateway, 
   request.then(taken, refused);
 }
 
-/// Sends all that may leave for the node now. Is called again whenever the node has taken a piece.
+/// Sends all that may leave for the node now. Called again whenever the node has taken or refused a piece.
 template <class Self>
 void send_pieces(Self self, node_id to) {
   auto& leaving = self->state.leaving;
@@ -81,8 +81,8 @@ void send_pieces(Self self, node_id to) {
   if (found->second.empty()) leaving.erase(found);
 }
 
-/// Asks a node on this machine, once, for a mark: whether it can read large tensors out of this process's memory. Until the
-/// node has answered, tensors leave in pieces. Pre: the node is up.
+/// Asks a node on this machine, once, for a mark. A node that gives a mark can read large tensors out of this process's memory.
+/// Until the node has answered, tensors leave in pieces. Pre: the node is up.
 template <class Self>
 void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;

@@ -97,7 +97,7 @@ void run(const std::vector<definition>& chosen, bool quick, const std::string& f
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // telling a child to end must not fail if the child has ended already
+  std::signal(SIGPIPE, SIG_IGN);  // a write to a child that has ended must not end this process
   CLI::App app{what_it_does};
   app.footer(example);
   std::vector<std::string> only;

@@ -116,11 +116,13 @@ definition smart_over_fast() {
   return {.name = "smart_over_fast", .bar = 0.95, .alone = measure};
 }
 
-/// Compares the time per node of a forward and backward through `count` nodes in one process with the time per node of two.
+/// Compares the time per node of a forward and backward through `count` nodes in one process with the time per node for two
+/// nodes.
 definition nodes(int count) {
   auto measure = [=](round_trips&, std::uint16_t, bool quick) {
     static double of_two = 0;
-    // Each row visits a node equally often, because two nodes are faster in their first 50 ms than ever after.
+    // More nodes get fewer runs, so that all rows visit the same number of nodes: two nodes are faster in their first 50 ms
+    // than later.
     const auto runs_of = [=](int nodes) { return quick ? 2 : 12'800 / nodes; };
     if (of_two == 0) of_two = cost_of_nodes(2, runs_of(2));
     const auto cost = count == 2 ? of_two : cost_of_nodes(count, runs_of(count));

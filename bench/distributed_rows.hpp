@@ -12,7 +12,7 @@
 
 namespace troupe::bench {
 
-/// The messages that a row needs at least. A bare TCP exchange of them is the row's floor.
+/// The messages that a row needs at least. A bare TCP exchange of the same messages is the row's floor.
 struct wire {
   int trips = 0;  // round trips; 0: the row has no floor
   std::size_t bytes = 200;
@@ -24,8 +24,8 @@ struct figures {
   double ratio = 0;
 };
 
-/// A row. Either PyTorch and troupe both run it (`run`), or only troupe does (`alone`). Throws std::runtime_error if a
-/// gradient is wrong.
+/// A row. Either PyTorch and troupe both run the row (`run`), or only troupe does (`alone`). Both functions throw
+/// std::runtime_error if a gradient is wrong.
 struct definition {
   std::string name;
   std::string unit = "us";
@@ -41,7 +41,7 @@ struct definition {
 /// All rows of distributed_bench.
 std::vector<definition> distributed_rows();
 
-/// The median of runs, which are given in seconds, in microseconds.
+/// The median, in microseconds, of runs that are given in seconds.
 double median(std::vector<double> runs);
 
 }  // namespace troupe::bench

@@ -38,8 +38,8 @@ class table {
     return all;
   }
 
-  /// Measures a row once more and keeps the best result so far. The graph is fresh each time: the place of a large graph in
-  /// memory changes its cost by a quarter.
+  /// Measures a row once more and keeps the best result so far. The graph is made anew each time, because the place of a large
+  /// graph in memory changes the cost of its pass by a quarter.
   void measure_once_more(const std::string& name) {
     const row_definition& row = definition(name);
     std::fprintf(stderr, "%s\n", name.c_str());
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     at::set_num_threads(1);
     table all(quick);
     const std::vector<std::string> names = chosen(all.names(), only);
-    // Several sweeps over all rows: a disturbance of the machine then affects each row at most once.
+    // Measures each row in several sweeps, so that a disturbance of the machine affects only one measurement of a row.
     const int sweeps = quick ? 1 : 4;
     for (int sweep = 1; sweep <= sweeps; ++sweep) {
       std::fprintf(stderr, "-- sweep %d of %d\n", sweep, sweeps);

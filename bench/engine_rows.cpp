@@ -83,7 +83,7 @@ workload over(model_graph model) {
   return {run, clear, {}, false};
 }
 
-// Uses a fresh graph each time, which the pass frees: memory that is released late is there at the peak.
+// Makes a new graph for each run. The pass frees the graph, so memory that is released late counts in the peak.
 workload over_fresh(model_graph (*make)()) {
   over(make());  // throws if the gradients differ
   const auto model = std::make_shared<model_graph>();
@@ -94,7 +94,7 @@ workload over_fresh(model_graph (*make)()) {
   return {run, build, {}, false};
 }
 
-// Runs both through libtorch's API: libtorch's engine, and troupe's engine installed in its place.
+// Compares libtorch's engine with troupe's engine, which is installed in its place. Both run through libtorch's API.
 workload through_drop_in(std::size_t length) {
   const no_work_graph graph = make_chain(length);
   const auto enter = [](runner which) { which == runner::troupe ? install_engine() : uninstall_engine(); };

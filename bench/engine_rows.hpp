@@ -16,7 +16,7 @@ enum class comparison { peer_over_troupe, troupe_over_peer, troupe_over_other };
 struct row_definition {
   std::string name;
   std::string unit;
-  double per_second;  // one second in this unit, for this graph
+  double per_second;  // one second per pass, in this unit, for this graph
   comparison compare = comparison::peer_over_troupe;
   double bar = 0;
   std::string other;               // used with troupe_over_other

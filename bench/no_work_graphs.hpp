@@ -10,7 +10,7 @@
 
 namespace troupe::bench {
 
-/// The end of a graph. While `listening`, keeps a copy of the last gradients.
+/// The end of a graph. While `listening`, keeps copies of the gradients that reach the end.
 struct listener {
   bool listening = false;
   std::vector<at::Tensor> heard;
@@ -31,8 +31,8 @@ no_work_graph make_chain(std::size_t length);
 no_work_graph make_wide(std::size_t pairs);
 /// One function with `width` outputs. Each output leads to a function, and all of these functions lead to one input.
 no_work_graph make_fan_in(std::size_t width);
-/// One function with `width` outputs. Each output leads to a function that computes for about `microseconds`, and from there
-/// to an end.
+/// One function with `width` outputs. Each output leads to a function that computes for about `microseconds`. That function
+/// leads to an end.
 no_work_graph make_wide_at_work(std::size_t width, double microseconds);
 /// `layers` layers of `width` functions. Each function gets the sum of two outputs of the layer before.
 no_work_graph make_lattice(std::size_t layers, std::size_t width);

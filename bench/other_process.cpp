@@ -30,8 +30,8 @@ other_process::other_process(const std::function<void(int, const std::function<v
   told.read = {};
   int code = 0;
   try {
-    // The number of threads is set here, while the process has one thread: after a fork, libtorch makes its thread pool again
-    // in the first thread that needs the pool.
+    // Sets the number of threads while the process has one thread. After a fork, libtorch makes its thread pool again in the
+    // first thread that needs the pool.
     at::set_num_threads(1);
     run(stop.read.get(), [&](std::uint16_t number) {
       if (::write(told.write.get(), &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
@@ -57,7 +57,7 @@ void other_process::watch(std::string name, std::function<void()> lost) {
 void other_process::stop() {
   if (!stop_) return;
   may_end_ = true;
-  const char word = 0;  // closing alone is not noticed, because later children hold the pipe too
+  const char word = 0;  // the child does not notice a mere close, because later children hold this end of the pipe too
   [[maybe_unused]] const auto written = ::write(stop_.get(), &word, 1);
   stop_ = {};
 }

@@ -13,13 +13,13 @@
 namespace troupe::bench {
 
 /// A child process that runs a function, with one OpenMP thread, until the function returns or is told to stop. Create all
-/// children before the first thread exists, and call watch() after.
+/// children before the first thread exists. Call watch() after that.
 class other_process {
  public:
-  /// `run(stop, tell)` returns once `stop` can be read. It may call `tell` with a number.
+  /// The child calls `run(stop, tell)`, which has to return once `stop` can be read. `run` may call `tell` with a number.
   explicit other_process(const std::function<void(int stop, const std::function<void(std::uint16_t)>& tell)>& run);
-  /// From now on, if the child ends before it is asked to: prints that, calls `lost` on a thread of its own, and ends this
-  /// process with status 1. Without this, the process would wait for answers that never come.
+  /// Watches the child from now on. If the child ends before stop() is called, a thread prints that, calls `lost`, and ends
+  /// this process with status 1. Without watch() this process would wait for answers of a dead child for ever.
   void watch(std::string name, std::function<void()> lost);
   /// Asks the child to end.
   void stop();

@@ -15,13 +15,13 @@ struct row {
   std::string unit;
   results value{};
   double ratio = 0;
-  double bar = 0;        // bound of the ratio: the ratio should be at least `bar`, or
-  bool at_most = false;  // at most `bar`
+  double bar = 0;        // bound of the ratio
+  bool at_most = false;  // true: the ratio should be at most `bar`; false: at least `bar`
 
   bool holds() const { return at_most ? ratio <= bar : ratio >= bar; }
 };
 
-/// The table as text, one line per row, with the meaning of its columns below.
+/// The table as text: a line with the names of the columns, then one line per row.
 std::string table_of(const std::vector<row>& rows);
 
 /// Writes `<folder>/<name>.json` (a list of rows) and `<folder>/<name>.txt` (the table). Each file is put in place by a

@@ -23,8 +23,8 @@ class round_trips {
   virtual at::Tensor call(const at::Tensor& x) = 0;
   /// Makes `calls` calls at once and returns their answers.
   virtual std::vector<at::Tensor> call_at_once(const at::Tensor& x, int calls) = 0;
-  /// Calls through all processes, forth and back; each process calls the next one. On the way forth all but the first process
-  /// double the tensor. On the way back, all of these but the last one double it again.
+  /// Calls through all processes, forth and back; each process calls the next one. On the way forth, each process except the
+  /// first one doubles the tensor. On the way back, each process except the first and the last one doubles the tensor again.
   virtual at::Tensor call_chain(const at::Tensor& x) = 0;
   /// Runs backward and waits until the pass is over on all processes. `fast`: troupe's fast mode, which is the only mode of
   /// PyTorch.

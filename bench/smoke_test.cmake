@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. All
-# names in ROWS must be among them. Rows whose names begin with ALONE (a pattern) have no peer.
+# Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. Each
+# name in ROWS must be the name of a row. Rows whose names begin with ALONE (a pattern) have no peer.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(ROWS)
 list(GET ROWS 0 first_row)

@@ -30,7 +30,7 @@ struct workload {
 
 /// How long to measure.
 struct effort {
-  double series_seconds = 0.02;  // of one runner, before the next one's turn
+  double series_seconds = 0.02;  // of one series, which belongs to one runner
   int fewest_rounds = 4;
   double most_seconds = 3;  // for all rounds together
 

@@ -80,7 +80,7 @@ at::Tensor answer(const c10::intrusive_ptr<rpc::JitFuture>& from) {
 
 int own_rank = 0;
 
-/// From C++, PyTorch can call only operators. This operator calls itself on the next process.
+/// From C++, PyTorch can call only operators on another process. This operator calls itself on the next process.
 at::Tensor chain(const at::Tensor& x) {
   const auto forth = x + x;
   if (own_rank + 1 == chain_length) return forth;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# libtorch as its Python wheel unpacks it: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
+# Finds libtorch in an unpacked Python wheel: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
 # LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise the project's .venv. The
-# wheel's own find_package(Torch) is not used, because it needs a whole CUDA toolkit.
+# wheel's own find_package(Torch) is not used, because that package needs a whole CUDA toolkit.
 set(libtorch_places)
 if(TROUPE_TORCH_DIR)
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")

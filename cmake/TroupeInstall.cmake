@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 
 # The headers that programs include. These headers, and the headers that they include, are installed; no other header
-# is. tests/structure checks that none of them is private to a room.
+# is. tests/structure checks that no installed header is private to a room.
 set(troupe_public_headers
   actors/troupe.hpp engine/backward.hpp engine/drop_in/install.hpp messages/caf_error.hpp)
 

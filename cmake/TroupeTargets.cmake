@@ -21,10 +21,10 @@ add_custom_target(generated) # only the headers that protobuf generates, for too
 #   torch  tensors and the autograd graph          (engine and its tests)
 #   caf    the same, and actors                    (messages, devices, actors and their tests)
 #   nn     the same, and modules and optimizers    (apps, bench, tests that need torch/torch.h)
-# With g++ a unit then takes 2, 3 and 5 s before its own code, instead of 8, 11 and 20 s. A unit instantiates again what
-# a header leaves to be instantiated, so no flavour has more than its users need. FOR_TESTS gives the flavour with
-# Boost.Test in it. With clang this is a second precompiled header on top of the libraries' own; it takes a second
-# instead of up to 28.
+# With g++ a unit then takes 2, 3 and 5 s before its own code, instead of 8, 11 and 20 s. Each unit instantiates the
+# templates of its headers again, so no flavour has more than its users need. FOR_TESTS adds Boost.Test to the flavour.
+# With clang++, Boost.Test is a second precompiled header on top of that of the libraries; it takes one second instead
+# of up to 28 s.
 function(_troupe_precompile target flavour)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FOR_TESTS" "" "")
   if(NOT TROUPE_PCH OR flavour STREQUAL "none")
@@ -83,8 +83,8 @@ function(_troupe_pch_target pch flavour headers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     set(suffix pch)
   endif()
-  # ccache uses this text in place of the precompiled header's content, because GCC writes other bytes each time, and
-  # half a gigabyte of them.
+  # ccache uses this text in place of the precompiled header's content, because the content is up to half a gigabyte,
+  # and GCC writes different bytes each time.
   file(GLOB sources "${PROJECT_SOURCE_DIR}/cmake/pch/*.hpp")
   set(sum "${pch} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CAF_VERSION} ${LibTorch_VERSION} ${Boost_VERSION}")
   foreach(source IN LISTS sources)
@@ -104,7 +104,8 @@ function(_troupe_test_flags target)
 endfunction()
 
 # The tested code is optimised in full. The tests themselves are not optimised and compile in half the time. Clang would
-# refuse the libraries' precompiled header for that difference alone, although it changes nothing in what was parsed.
+# refuse the libraries' precompiled header because of this difference, although the difference does not change what was
+# parsed. So this check is off.
 function(_troupe_unoptimised target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   if(TROUPE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
@@ -112,9 +113,9 @@ function(_troupe_unoptimised target)
   endif()
 endfunction()
 
-# Half of a small unit's compile time is for its includes: each unit compiles their templates and inline functions
-# again. So several sources are compiled as one. An anonymous namespace is then in an included file, about which GCC
-# warns.
+# A small unit takes half of its compile time for its headers, because each unit compiles the templates and inline
+# functions of its headers again. So several sources are compiled as one. GCC would warn, because anonymous namespaces
+# are then in included files.
 function(_troupe_unity target batch)
   if(TROUPE_UNITY AND batch GREATER 1)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs each program in FOLDER, one after the other, with ARGS.
+# Runs each benchmark (*_bench) in FOLDER, one after the other, with ARGS.
 separate_arguments(ARGS)
 file(GLOB candidates LIST_DIRECTORIES false "${FOLDER}/*_bench")
 if(NOT candidates)

@@ -15,7 +15,8 @@ packages="
   iproute2
   python3-venv python3-clang-14
 "
-# torch without the packages that only Python and a GPU need. libtorch's libraries need these two packages beside them.
+# These three packages are installed without the packages that they depend on: only Python and a GPU need those.
+# libtorch_cpu.so is linked with the libraries of the two nvidia packages (libcudart, libcupti).
 torch=2.11.0
 wheels="torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 stamp=.venv/libtorch-$torch

@@ -4,8 +4,9 @@
 #   lint.sh 1      on the sources that differ from the branch main
 #   lint.sh last   on the 12 sources and headers that were changed last, for a clone that is at main
 # A header is checked in the first source that includes it.
-# Tests are left out: they set the environment and copy arguments where no thread and no clock minds.
-# clang-tidy uses a build folder without precompiled headers, because GCC's are not Clang's.
+# Tests are left out: clang-tidy would warn of tests that set the environment or copy arguments, which does no harm
+# there.
+# clang-tidy uses a build folder without precompiled headers, because clang-tidy can't read GCC's precompiled headers.
 set -eu
 cd "$(dirname "$0")/.."
 which=${1:-}

@@ -76,7 +76,7 @@ void courier::finish(std::chrono::steady_clock::time_point until) {
   const bool stuck = shared_->at_device;
   lock.unlock();
   if (thread_.joinable())
-    stuck ? thread_.detach() : thread_.join();  // before the late parcels: the thread may still send one that was in time
+    stuck ? thread_.detach() : thread_.join();  // before the late parcels: the thread may still send a parcel that was in time
   for (const auto& how : late) how(too_late());
 }
 

@@ -53,8 +53,8 @@ class transfers {
  public:
   staging stage;
 
-  /// As courier::post. Precondition: `what` has elements that are still to come. A parcel of several devices counts as one of
-  /// its first device.
+  /// As courier::post. Precondition: `what` has elements that are still to come. A parcel with tensors of several devices
+  /// counts as a parcel of the first of these devices.
   void post(staged what, courier::send how);
   /// Returns when all parcels posted so far are sent, or at `until`. Later parcels are not sent.
   void finish(std::chrono::steady_clock::time_point until);

@@ -75,8 +75,8 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   return true;
 }
 
-// Removes idle buffers, the largest first, until there is room. The caller frees them without the lock, because that is slow.
-// Precondition: the lock is held.
+// Removes idle buffers, the largest first, until there is room. The caller frees these buffers without the lock, because
+// freeing is slow. Precondition: the lock is held.
 std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::size_t bytes) {
   std::vector<buffer> gone;
   for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {

@@ -12,13 +12,13 @@ namespace troupe::devices {
 
 /// Page-locked host memory that transfers use again and again, because locking pages is slow and locked memory is scarce.
 ///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed to make room. A tensor that
-///         still does not fit gets ordinary memory. Nothing waits and nothing fails for want of budget.
-///   HB-2  a buffer serves one tensor at a time. It may serve the next when the last reference to that tensor is gone, on
-///         whatever thread.
+///         still does not fit gets ordinary memory. So a budget that is used up makes nothing wait and nothing fail.
+///   HB-2  a buffer serves one tensor at a time. The buffer may serve the next tensor when the last reference to that tensor is
+///         gone, whichever thread dropped the reference.
 ///   HB-3  a buffer has at most twice the bytes asked for, and at least one page.
 ///   HB-4  a buffer that a transfer still fills serves no other tensor and is not freed, even if its own tensor is gone.
-///         Nobody waits for that transfer: another buffer serves, or ordinary memory if the budget allows no other. If the
-///         pool ends before the transfer, the memory of the buffer is lost.
+///         No thread waits for that transfer: the next tensor gets another buffer, or ordinary memory if the budget allows no
+///         other buffer. If the pool ends before the transfer, the memory of the buffer is lost.
 ///   HB-5  tensors may outlive the pool.
 /// Any thread may use the pool.
 class host_buffers {
@@ -27,7 +27,7 @@ class host_buffers {
   host_buffers(c10::DeviceType type, std::size_t budget);
 
   /// A CPU tensor with sizes, strides and dtype of `like`, which must be dense. The elements are not initialised. The caller
-  /// must record `filled` behind the transfer before it drops the tensor.
+  /// must record `filled` behind the transfer before dropping the tensor.
   at::Tensor allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled = nullptr);
 
   struct usage {

@@ -27,8 +27,8 @@ at::Tensor dense(const at::Tensor& tensor) {
 at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
   const c10::DeviceGuard guard(device);
   at::Tensor there = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device).pinned_memory(false));
-  // Waits for the copy from a page-locked tensor, because its buffer may serve another transfer right after. Pageable memory
-  // has been read when copy_() returns.
+  // Waits for the copy from a page-locked tensor, because the buffer of that tensor may serve another transfer as soon as the
+  // tensor is gone. Pageable memory has been read when copy_() returns.
   there.copy_(tensor, !tensor.is_pinned());
   return there;
 }

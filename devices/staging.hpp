@@ -20,7 +20,7 @@ namespace troupe::devices {
 /// Tensors on their way to the host.
 struct staged {
   std::vector<at::Tensor> tensors;   // on the CPU; all elements have arrived when all `events` have happened
-  std::vector<c10::Device> devices;  // device of each before; empty if all were on the CPU
+  std::vector<c10::Device> devices;  // device of each tensor before; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
 
   /// True if all elements have arrived.
@@ -34,8 +34,8 @@ struct staged {
 ///         that overwrites it. The calling thread does not wait, unless the budget of the host buffers is spent.
 ///   ST-2  elements arrive bit for bit, with the strides of a dense tensor. A tensor with gaps arrives without gaps.
 ///   ST-3  CPU tensors pass unchanged and cost nothing.
-///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then
-///         refuses it with a reason.
+///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
+///         the tensor with a reason.
 /// Any thread may use the object.
 class staging {
  public:

@@ -159,7 +159,7 @@ std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
     return std::any_of(graph.vertices.begin(), graph.vertices.end(),
                        [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
   };
-  constexpr std::size_t few = 16;  // this many functions are checked faster than the list of accelerators
+  constexpr std::size_t few = 16;  // to check so few functions takes less time than accelerator_type()
   if (graph.vertices.size() <= few && !any()) return nullptr;
   const auto type = devices::accelerator_type();
   return type && any() ? std::make_unique<devices::streams>(graph, *type) : nullptr;

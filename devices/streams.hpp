@@ -19,10 +19,11 @@ namespace troupe::devices {
 /// are queued on streams.
 ///   SO-1  a function runs with the stream of its forward as current stream. A function without such a stream runs with the
 ///         caller's streams.
-///   SO-2  if a gradient was made on another stream than its consumer's, the consumer's stream waits for the work that made
-///         it: before the consumer's work, or before the sum that the gradient goes into. Sums are made on the consumer's
-///         stream.
-///   SO-3  memory that is used on another stream than the one on which it was made is not given away before that use.
+///   SO-2  if a gradient was made on another stream than its consumer's, the consumer's stream waits for the work that made the
+///         gradient. This wait comes before the consumer's work, or before the sum to which the gradient is added. Sums are
+///         made on the consumer's stream.
+///   SO-3  memory that is used on another stream than the one on which it was made is not given to another tensor before that
+///         use has ended.
 ///   SO-4  a sum is never made in memory that another stream may still be reading.
 ///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
 ///   SO-6  if everything is on one stream, no event is recorded.
@@ -63,7 +64,7 @@ class streams final : public engine::stream_order {
   std::vector<std::pair<c10::Stream, event>> made_;  // events recorded for the entered function, by stream
 };
 
-/// Keeps the memory of `tensor` in use on `stream` until everything that is queued there now has run.
+/// Keeps the memory of `tensor` in use on `stream` until everything that is queued on `stream` now has run.
 void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
 }  // namespace troupe::devices

@@ -30,15 +30,15 @@ struct tensor_piece;
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
 class arriving_tensors {
  public:
-  /// The smallest transfer, and the smallest piece unless it is the last of its transfer: each takes at least one page of
-  /// memory. Smaller ones are refused.
+  /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. Each takes at least one page of
+  /// memory, so smaller ones are refused.
   static constexpr std::uint64_t least_bytes = 4096;
 
   /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops
   /// its transfer. Returns null, or what is wrong with the piece.
   const char* add(const tensor_piece& about, caf::span<const caf::byte> elements);
 
-  /// The largest piece that may be offered; larger ones are refused. Each offer is a message, so memory grows no faster than
+  /// The largest size of an offered piece; larger pieces are refused. Each offer is a message, so memory grows no faster than
   /// messages come.
   static constexpr std::uint64_t most_offered = std::uint64_t{16} << 20;
 
@@ -68,8 +68,8 @@ class arriving_tensors {
     std::uint64_t bytes;
   };
 
-  // Finds the arrival that a piece belongs to. Returns null, or what is wrong with the piece; then nothing of the transfer is
-  // kept.
+  // Finds the arrival that a piece belongs to. Returns null, or what is wrong with the piece. If the piece is wrong, nothing of
+  // the transfer is kept.
   const char* find_target(const key& which, const extent& piece, arrival*& target);
   const char* refuse(const key& which, const char* why);
 

@@ -10,7 +10,8 @@ namespace troupe {
 
 struct memory_mark;
 
-/// The memory of another process on this machine, as described in a tensor_offer. Reading it needs the rights of a debugger.
+/// The memory of another process on this machine, as described in a tensor_offer. Reading that memory needs the rights of a
+/// debugger.
 ///   FM-1  elements count as read only if the same system call found the mark in that process's memory. So the process is the
 ///         one that was given the mark, even if the system has used a process number again.
 ///   FM-2  the memory of the calling process is refused.

@@ -6,9 +6,9 @@
 
 namespace troupe {
 
-/// True if the outermost fields of a protobuf message end within the message. libprotobuf does not check that first: it
-/// reserves memory for a string by the length that a nested message claims (up to 50 MB), and only later finds that the
-/// message is shorter.
+/// True if the outermost fields of a protobuf message end within the message. libprotobuf does not check this first.
+/// libprotobuf reserves memory for a string by the length that a nested message claims (up to 50 MB), and only later finds that
+/// the message is shorter.
 bool fields_are_within(caf::span<const caf::byte> message) noexcept;
 
 }  // namespace troupe

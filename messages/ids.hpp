@@ -25,8 +25,8 @@ struct context_id {
   auto operator<=>(const context_id&) const = default;
 };
 
-/// A message that joins two graphs: the node that sent it, and the Lamport clock of that node at that time. If one message was
-/// sent because of another, it has the higher number.
+/// A message that joins two graphs: the node that sent it, and the Lamport clock of that node at that time. A message that was
+/// sent because of another message has the higher number.
 struct message_id {
   std::uint64_t number = 0;
   node_id node;

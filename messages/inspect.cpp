@@ -61,8 +61,8 @@ class scratch {
   std::size_t bytes_ = kept_header_bytes + 1;  // until was() is called
 };
 
-// At most how many bytes of its message the sink has already. The buffer of a connection may also hold short messages that
-// have not left yet.
+// An upper limit for the bytes of the current message that the sink has already. The buffer of a connection may also hold short
+// messages that have not left yet.
 std::uint64_t bytes_before(caf::serializer& sink) {
   auto* binary = dynamic_cast<caf::binary_serializer*>(&sink);
   return binary != nullptr ? binary->buf().size() : 0;
@@ -95,7 +95,7 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   return sink.apply_raw(bytes, buffer);
 }
 
-// Prints the error, because CAF drops it and the receiver only sees that something is missing.
+// Prints the error, because CAF drops the error and the receiver only sees that something is missing.
 void report_unwritten(const caf::error& why) noexcept {
   try {
     std::fprintf(stderr, "troupe: a message could not be written: %s\n", to_exception(why).what());

@@ -15,7 +15,7 @@
 ///   WI-2  sizes are checked before memory is allocated: at most 48 bytes for each byte of header, and the elements once,
 ///   WI-3  header fields and payload that this version does not know are skipped,
 ///   WI-4  the message that is read equals the message that was sent, bit for bit, including the strides of dense tensors,
-///   WI-5  of a message with a tensor that cannot travel nothing is written (see check_can_travel),
+///   WI-5  nothing is written of a message that has a tensor that cannot travel (see check_can_travel),
 ///   WI-6  elements that came ahead of a message, in pieces, are used for one tensor of the message (see arriving_tensors),
 ///   WI-7  a struct that makes its CAF message longer than CAF's 32-bit length allows is not written: the reader finds that
 ///         nothing of the struct came,
@@ -38,8 +38,8 @@ caf::error write_message(caf::serializer& sink, const T& x) noexcept;
 template <travelling T>
 caf::error read_message(caf::deserializer& source, T& x) noexcept;
 
-/// The message as text for logs: the header in protobuf's text form, with long lists and texts cut, and shapes; never the elements of a
-/// tensor.
+/// The message as text for logs: the header in protobuf's text form, with long lists and texts cut, and the shapes of the
+/// tensors. Elements of tensors are never shown.
 template <travelling T>
 std::string to_string(const T& x);
 
@@ -54,7 +54,8 @@ caf::error inspect(caf::deserializer& source, T& x) {
 }
 
 /// Returns why this thread could not read its last unreadable message, and clears that error; no error if all messages could
-/// be read. CAF hands on only an empty message in such a case, so a broker asks here what to answer.
+/// be read. In such a case CAF gives a broker only an empty message, so the broker calls this function to find out what to
+/// answer.
 caf::error take_read_error() noexcept;
 
 }  // namespace troupe

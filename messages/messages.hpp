@@ -35,8 +35,8 @@ struct tensor_piece {
   at::Tensor elements;       // the bytes of this piece; undefined after reading
 };
 
-/// Asks a node on the same machine whether it reads large tensors out of the sender's memory. A node that does answers with a
-/// mark.
+/// Asks a node on the same machine whether it reads large tensors out of the sender's memory. A node that reads that memory
+/// answers with a mark.
 struct request_mark {
   node_id from;
   std::uint64_t process = 0;  // process number (pid) of the sender
@@ -225,8 +225,8 @@ struct context_released {
   node_id from;
 };
 
-/// What passed between a node and one of its peers: calls, their results, and what passes send. Heartbeats and the answers to
-/// aborts and discoveries do not count. Bytes are bytes of tensors.
+/// The traffic between a node and one of its peers: calls, their results, and the messages of passes. Heartbeats and the
+/// answers to aborts and discoveries do not count. Bytes are bytes of tensors.
 struct peer_status {
   member who;
   bool up = false;

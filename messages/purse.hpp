@@ -8,9 +8,9 @@
 
 namespace troupe {
 
-/// The weight of a pass that travels with each of its messages: termination detection by weight throwing (Mattern; Huang).
-/// `weight` is the sum of 2^-e over its exponents. A pass starts with weight 1. Weight is only split and merged, never made,
-/// so nothing of the pass is under way when the initiator has weight 1 again.
+/// A part of the weight of a pass. Each message of the pass carries a part, for termination detection by weight throwing
+/// (Mattern; Huang). `weight` is the sum of 2^-e over its exponents. A pass starts with weight 1. Weight is only split and
+/// merged, never made, so no message and no burst of the pass is left when the initiator has weight 1 again.
 /// `begun`: nodes that have begun the pass. `settled`: nodes that have no waiting send left.
 struct purse {
   std::vector<std::uint32_t> weight;

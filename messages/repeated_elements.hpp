@@ -6,8 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
-/// Tensors that repeat their elements. An expanded tensor has one element in memory for many places: the gradient of a sum is
-/// one number for all elements. Such a tensor travels as the elements in memory and its shape.
+/// Tensors that repeat their elements. An expanded tensor has one element in memory for many positions. For example, the
+/// gradient of a sum is one number for all elements. Such a tensor travels as the elements in memory and its shape.
 namespace troupe {
 
 /// Returns the tensor, detached, with size 1 in each dimension along which it repeats its elements (stride 0); `shape` becomes

@@ -70,7 +70,7 @@ bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
   return true;
 }
 
-// A dtype of the same element size, for copying: a copy moves bytes, and not every dtype has a kernel that copies.
+// A dtype of the same element size, for copying: a copy of bytes is enough, and not every dtype has a kernel that copies.
 at::ScalarType same_size(const at::Tensor& tensor) {
   switch (tensor.element_size()) {
     case 1:

@@ -12,10 +12,10 @@
 namespace troupe {
 
 /// Memory for tensors that arrive. Freed blocks are used again, because their pages exist. The system would have to zero the
-/// pages of a new block, which takes as long as filling them.
+/// pages of a new block, which takes as long as filling the block.
 ///   TM-1  a block takes no memory before something is written to it.
-///   TM-2  at most `kept_bytes` of free blocks are kept, the last ones freed. None are kept once this object and all its
-///         storages are gone.
+///   TM-2  at most `kept_bytes` of free blocks are kept, namely the blocks that were freed last. No block is kept once this
+///         object and all its storages are gone.
 class tensor_memory {
  public:
   static constexpr std::size_t kept_bytes = std::size_t{64} << 20;

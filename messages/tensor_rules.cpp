@@ -84,7 +84,7 @@ namespace {
 
 std::string refusal(const at::Tensor& tensor);
 
-// Why a sparse tensor can't travel. Its indices and values are what travels.
+// Why a sparse tensor can't travel. The indices and the values of a sparse tensor travel.
 std::string refusal_of_sparse(const at::Tensor& tensor) {
   if (!tensor.device().is_cpu()) return "is on device " + tensor.device().str() + "; send its cpu()";
   if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions || !shape_travels(tensor.sizes()))

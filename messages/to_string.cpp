@@ -14,14 +14,14 @@ constexpr int max_shown = 4;        // entries shown of a list
 constexpr int max_characters = 80;  // characters shown of a text
 
 void hide(google::protobuf::Message&) {}
-// What two nodes keep to themselves.
+// Removes the fields that only the two nodes may know.
 void hide(wire::MemoryMark& header) { header.clear_words(); }
 void hide(wire::TensorOffer& header) {
   header.clear_address();
   header.clear_mark();
 }
 
-/// What the header does not show.
+/// What the header does not show of the struct, as text.
 template <class T>
 std::string notes_on(const T& x) {
   if constexpr (std::same_as<T, participant_failed>) {

@@ -11,7 +11,7 @@
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
-/// The parts that several headers have: ids, lists of ids, attributes, addresses. `put` fills a header, `take` reads one.
+/// The parts that several headers have: ids, lists of ids, attributes, addresses. `put` fills a header, `parse` reads a header.
 /// Private to this room.
 namespace troupe::wire_parts {
 
@@ -196,7 +196,7 @@ void put_members(Header& to, const std::vector<member>& xs) {
 template <class Header>
 complaint parse_members(const Header& from, std::vector<member>& xs) {
   for (const wire::Member& entry : from.members())
-    if (entry.id() == 0)  // checked before memory is allocated: entries without fields are the cheapest to send
+    if (entry.id() == 0)  // before memory is allocated, because entries without fields cost a sender little
       return "a member of a list has no id";
   xs.clear();
   xs.reserve(static_cast<std::size_t>(from.members_size()));

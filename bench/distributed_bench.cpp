@@ -40,7 +40,7 @@ struct own_folder {
   std::filesystem::path path;
 };
 
-/// Adds the runs of one turn to those of all turns.
+/// Adds the runs of one turn to the runs of all turns.
 void add(times& all, times more) {
   all.resize(more.size());
   for (std::size_t i = 0; i < more.size(); ++i) all[i].insert(all[i].end(), more[i].begin(), more[i].end());

@@ -34,7 +34,7 @@ class meter final : public c10::MemoryReportingInfoBase {
 std::size_t peak_memory(const std::function<void()>& prepare, const std::function<void()>& run) {
   const auto counts = std::make_shared<meter>();
   const c10::DebugInfoGuard set(c10::DebugInfoKind::PROFILER_STATE, counts);
-  prepare();  // the allocator knows the sizes only of memory that it gave out while a meter was set
+  prepare();  // the allocator knows only the sizes of memory that was allocated while a meter was set
   counts->begin();
   run();
   return static_cast<std::size_t>(counts->peak());

@@ -25,7 +25,7 @@ std::exception_ptr too_late() {
 }  // namespace
 
 struct courier::shared {
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   std::deque<parcel> parcels;  // the courier's thread waits for the front parcel, or sends it
   bool finished = false;

@@ -16,8 +16,8 @@
 namespace troupe::devices {
 
 /// Sends staged tensors when their elements have arrived on the host. A thread waits for the device so that no other thread
-/// has to. The thread starts with the first parcel that has to wait. A parcel is staged tensors and the function that sends
-/// them.
+/// has to. The thread starts with the first parcel that has to wait. A parcel holds staged tensors and the function that sends
+/// these tensors.
 ///   CE-1  a parcel that needs no waiting is sent by the caller at once, unless an earlier parcel still waits.
 ///   CE-2  parcels are sent in the order in which they were posted, each exactly once, on one thread at a time.
 ///   CE-3  if the device has failed, or the system gives no thread, `send` gets the error and sends nothing.
@@ -60,7 +60,7 @@ class transfers {
   void finish(std::chrono::steady_clock::time_point until);
 
  private:
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::map<c10::DeviceIndex, courier> couriers_;
   bool finished_ = false;
 };

@@ -29,7 +29,7 @@ struct host_buffers::shelf {
     buffer& operator=(buffer&&) = default;
     ~buffer() {
       if (memory && !is_over())
-        memory.release_context();  // leaks the memory: nobody knows when a late or failed device stops writing to it
+        memory.release_context();  // leaks the memory: no thread knows when a late or failed device stops writing to it
     }
 
     // True if no transfer writes to the buffer any more.
@@ -51,7 +51,7 @@ struct host_buffers::shelf {
 
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
-  mutable std::mutex mutex;                        // guards what follows
+  mutable std::mutex mutex;                        // guards the members below
   std::map<std::size_t, std::deque<buffer>> idle;  // by size; the buffer that came back first is at the front
   usage used;
 };

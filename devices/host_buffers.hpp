@@ -27,7 +27,7 @@ class host_buffers {
   host_buffers(c10::DeviceType type, std::size_t budget);
 
   /// A CPU tensor with sizes, strides and dtype of `like`, which must be dense. The elements are not initialised. The caller
-  /// must record `filled` behind the transfer before dropping the tensor.
+  /// must record `filled` after the transfer, on the same stream, before dropping the tensor.
   at::Tensor allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled = nullptr);
 
   struct usage {

@@ -68,7 +68,7 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
     at::Tensor host = buffers(device.type()).allocate(source, filled);
     host.copy_(source, true);
     filled->record(c10::impl::VirtualGuardImpl(device.type())
-                     .getStream(device));  // recorded again after each copy, so the event is behind the device's last copy
+                     .getStream(device));  // recorded again after each copy, so the event comes after the device's last copy
     tensor = std::move(host);
     result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
     result.devices[i] = device;

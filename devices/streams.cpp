@@ -81,7 +81,7 @@ std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c
   return own && own->device() == device ? own : callers_.at(static_cast<std::size_t>(device.index()));
 }
 
-// An event behind everything that the entered function has queued. One event per stream serves all outputs of the function.
+// An event after everything that the entered function has queued. One event per stream serves all outputs of the function.
 streams::event streams::now(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
   if (known != made_.end()) return known->second;

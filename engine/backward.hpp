@@ -11,8 +11,8 @@ namespace engine {
 class cpu_workers;
 }
 
-/// Computes the gradients of the roots on this thread and adds them to `.grad` of the leaves, as torch::autograd::backward
-/// does.
+/// Computes the gradients of the roots on this thread and adds these gradients to `.grad` of the leaves, as
+/// torch::autograd::backward does.
 /// `gradients`: one per root, of the root's shape; an empty list or an undefined tensor means 1 for a scalar root.
 /// `inputs`: if not empty, only these tensors get a gradient.
 void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients = {}, bool keep_graph = false,

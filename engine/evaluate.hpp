@@ -20,7 +20,8 @@ struct pass_notes;
 void validate(const torch::autograd::edge_list& edges, torch::autograd::variable_list& gradients,
               const std::function<std::string(const std::string&)>& describe);
 
-/// Runs one function with everything around it: hooks, validation, release of saved variables, checks of anomaly mode.
+/// Runs one function and everything that belongs to the run: hooks, validation, release of saved variables, checks of anomaly
+/// mode.
 ///   EV-1  if `leaves` is set, an accumulation function adds its gradient to that table and leaves `.grad` alone. The
 ///         function's hooks run.
 ///   EV-2  an output that leads nowhere is dropped without validation and without a check for NaN. A function with post-hooks

@@ -16,7 +16,7 @@ namespace troupe::engine {
 
 namespace {
 
-// The current devices and streams of a thread. The thread-local state of libtorch does not include them.
+// The current devices and streams of a thread. The thread-local state of libtorch does not include these.
 class current_streams {
  public:
   current_streams() {

@@ -15,9 +15,9 @@ namespace troupe::engine {
 ///         are summed into new memory. Only a gradient to which nothing else refers is added to in place.
 class gradient_table {
  public:
-  /// Adds to the gradient of the leaf, with the bits of libtorch's AccumulateGrad. The first gradient is stored as it is if
-  /// nothing else refers to it and it has the memory layout that AccumulateGrad asks for; otherwise it is cloned. Each later
-  /// gradient is added.
+  /// Adds to the gradient of the leaf, with the bits of libtorch's AccumulateGrad. The first gradient is stored unchanged if
+  /// nothing else refers to the gradient and the gradient has the memory layout that AccumulateGrad asks for; otherwise the
+  /// first gradient is cloned. Each later gradient is added.
   void accumulate(const at::Tensor& leaf, at::Tensor gradient);
 
   /// Adds all gradients of `other`, which is empty afterwards.

@@ -200,7 +200,7 @@ void graph_task::implementation::note_producers() {
 program_place graph_task::implementation::place_while_running(std::uint32_t index) const {
   const torch::autograd::Node& function = *graph.vertices[index].function;
   if (function.sequence_nr() != recording_order::last) return settings.recorder->place_of(order->key(function));
-  // In one process, the accumulation function of a leaf runs right after the last function that gives it a gradient.
+  // In one process, the accumulation function of a leaf runs right after the last function that gives the leaf a gradient.
   const std::uint32_t before = last_producer[index];
   program_place place =
     settings.recorder->place_of(before == plan::none ? program_place{} : order->key(*graph.vertices[before].function));

@@ -48,7 +48,7 @@ class graph_task {
   /// With a recorder: the program place of everything that is recorded for the gradients of send `index`.
   program_place place_of_delivery(std::size_t index) const;
 
-  /// Send `index` will get no gradients. The functions that the send leads to no longer wait for it.
+  /// Send `index` will get no gradients. The functions that the send leads to no longer wait for this send.
   void drop(std::size_t index);
 
   /// Runs ready functions on this thread until none is left. Then runs the final callbacks if the task is finished. If `stop`

@@ -28,7 +28,7 @@ struct job {
 /// the board, and takes jobs too when it has nothing else to do.
 ///   JB-1  a job runs with the pass's thread-local state (grad mode included), number of libtorch threads and rounding mode.
 ///   JB-2  jobs begin in the order in which they were added.
-///   JB-3  no job runs after the destructor. A job that had not begun by then never runs.
+///   JB-3  no job runs after the destructor. A job that has not begun before the destructor never runs.
 class job_board {
  public:
   /// `run` runs a job on the thread of a worker. `run` may throw.

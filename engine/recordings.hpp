@@ -24,7 +24,8 @@ struct recording {
 /// give that order, because each thread counts its own.
 ///   RO-1  a function that was recorded at place P has the key (P, its sequence number, `last`). Functions compare by their
 ///         keys, and keys compare lexicographically. So the functions of a call come after those that the caller recorded
-///         before the call, and before those that the caller recorded after the call, on whichever nodes and threads they ran.
+///         before the call, and before those that the caller recorded after the call, on whichever nodes and threads these
+///         functions ran.
 ///   RO-2  a function that no recording contains comes before all others.
 ///   RO-3  functions of one rank compare by their sequence numbers. The accumulation functions of leaves have the highest
 ///         rank.

@@ -12,9 +12,9 @@
 
 namespace troupe::engine {
 
-/// Sums gradients in serial order (serial_order.hpp), in whatever order they arrive. Only a pass that waits for sends or runs
-/// functions in parallel needs this class; in other passes gradients arrive in serial order.
-///   SS-1  a gradient is added as soon as all gradients before it were added or skipped. Until then it is held.
+/// Sums gradients in serial order (serial_order.hpp), in whatever order the gradients arrive. Only a pass that waits for sends
+/// or runs functions in parallel needs this class; in other passes gradients arrive in serial order.
+///   SS-1  a gradient is added as soon as all gradients before it were added or skipped. Until then the gradient is held.
 class serial_sums {
  public:
   /// `done`: the number of functions that have run, from the start of the serial order.

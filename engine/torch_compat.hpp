@@ -14,7 +14,7 @@ namespace troupe::engine {
 /// The pointer with which a graph holds a function.
 using node_pointer = decltype(torch::autograd::Edge::function);
 
-/// Makes an autograd function. The graph behind it is freed without recursion, however deep the graph is.
+/// Makes an autograd function. The graph that the function leads to is freed without recursion, however deep the graph is.
 template <class Function, class... Arguments>
 std::shared_ptr<Function> make_node(Arguments&&... arguments) {
   return std::shared_ptr<Function>(new Function(std::forward<Arguments>(arguments)...), torch::autograd::deleteNode);

@@ -68,7 +68,8 @@ std::uint64_t bytes_before(caf::serializer& sink) {
   return binary != nullptr ? binary->buf().size() : 0;
 }
 
-// Grows the buffer by at least half. If it grew by one message at a time, every message would move all messages before it.
+// Grows the buffer by at least half. If the buffer grew by one message at a time, every message would move all messages before
+// it.
 void make_room(std::vector<char>& buffer, std::size_t bytes) {
   const auto needed = buffer.size() + bytes;
   if (needed > buffer.capacity()) buffer.reserve(std::max(needed, buffer.capacity() + buffer.capacity() / 2));

@@ -13,13 +13,14 @@
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/purse.hpp>
 
-/// The typed messages between nodes. Each struct is one CAF message type. On the wire it is a protobuf header and the bytes of
-/// its tensors. Within one process messages are not serialised. Tensors in a message do not change after the message was sent.
+/// The typed messages between nodes. Each struct is one CAF message type. On the wire a struct is a protobuf header and the
+/// bytes of its tensors. Within one process messages are not serialised. Tensors in a message do not change after the message
+/// was sent.
 namespace troupe {
 
-/// Which tensors of a message left ahead of it, in pieces (see tensor_piece). `transfers` has one entry for each part of the
-/// tensors (a sparse tensor has two parts, indices and values): the number of the transfer, or 0 if the elements come with the
-/// message. Empty if all elements come with the message, and after the message was read.
+/// Which tensors of a message left ahead of the message, in pieces (see tensor_piece). `transfers` has one entry for each part
+/// of the tensors (a sparse tensor has two parts, indices and values): the number of the transfer, or 0 if the elements come
+/// with the message. Empty if all elements come with the message, and after the message was read.
 struct sent_ahead {
   node_id from;
   std::vector<std::uint64_t> transfers;
@@ -119,7 +120,7 @@ struct call_request {
   object_id target;
   attributes values;
   autograd_message payload;
-  std::int64_t deadline_ns = 0;     // time left for the call when it was sent, in nanoseconds
+  std::int64_t deadline_ns = 0;     // time left for the call when the request was sent, in nanoseconds
   std::uint64_t span = 0;           // not 0 if the caller profiles; the answer then carries spans
   pass_number completed;            // the last pass of the context that the caller knows to be over
   std::vector<pass_number> failed;  // those passes up to `completed` that failed: their gradients do not count
@@ -154,7 +155,7 @@ struct propagate_gradients {
   sent_ahead ahead;  // transfers of `gradients`
 };
 
-/// A participant has nothing left to run for now. It gives its purse to the initiator.
+/// A participant has nothing left to run for now. The participant gives its purse to the initiator.
 struct participant_quiet {
   context_id context;
   pass_number pass;
@@ -208,9 +209,9 @@ struct pass_aborted {
   std::vector<node_id> sent_to;
 };
 
-/// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know it because
-/// a node between them went down. Sent to any other node: the sender cannot reach the node that opened the context, and a
-/// receiver that holds a part of the context has to tell that node.
+/// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know that,
+/// because a node between the two went down. Sent to any other node: the sender cannot reach the node that opened the context,
+/// and a receiver that holds a part of the context has to tell that node.
 struct context_joined {
   context_id context;
   node_id from;
@@ -261,4 +262,4 @@ struct node_status {
 
 }  // namespace troupe
 
-#include <troupe/messages/inspect.hpp>  // wherever a message is known, so is how it travels
+#include <troupe/messages/inspect.hpp>  // so that every user of a message can also write and read the message

@@ -104,7 +104,7 @@ using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
 
-// Checks one strided part and moves `at` behind it. `bytes`: the bytes of the part that follow the header. `index`: the
+// Checks one strided part and moves `at` past that part. `bytes`: the bytes of the part that follow the header. `index`: the
 // tensor's index, for the error text.
 std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   auto dtype = dtype_of(header.dtypes(at.part));
@@ -141,7 +141,7 @@ sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
   return result;
 }
 
-// Checks the two parts of a sparse tensor and moves `at` behind them.
+// Checks the two parts of a sparse tensor and moves `at` past both parts.
 std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   const cursor first = at;
   std::uint64_t more = 0;
@@ -196,7 +196,7 @@ c10::Storage twin_of(const c10::Storage& storage) {
   return c10::Storage(c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl()));
 }
 
-// The elements that came ahead, as a tensor without a shape; undefined if they did not come.
+// The elements that came ahead, as a tensor without a shape; undefined if the elements did not come.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
   const auto transfer = header.ahead(at.part);
   const auto bytes = header.payloads(at.part);
@@ -210,7 +210,7 @@ at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cu
   return storage ? tensor_over(std::move(storage), dtype) : at::Tensor{};
 }
 
-// Reads one strided part and moves `at` behind it.
+// Reads one strided part and moves `at` past that part.
 caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
   auto dtype = *dtype_of(header.dtypes(at.part));
   const bool ahead = transfer_of(header, at.part) != 0;

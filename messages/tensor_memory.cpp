@@ -53,7 +53,7 @@ tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept
 }
 
 void tensor_memory::free_list::give(block* freed) noexcept {
-  if (freed->bytes > kept_bytes) {  // otherwise it would displace all other blocks and then be freed too
+  if (freed->bytes > kept_bytes) {  // in the list, this block would displace all other blocks and then be freed too
     freed->unmap();
     return;
   }

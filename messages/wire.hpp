@@ -71,7 +71,7 @@ struct header_of<tensor_offer> : std::type_identity<wire::TensorOffer> {};
 template <class T>
 using header_t = typename header_of<T>::type;
 
-/// True for messages with tensors. The header has a field of the same name that describes them.
+/// True for messages with tensors. The header has a field `tensors` that describes the tensors.
 template <class T>
 inline constexpr bool has_tensors = requires {
   typename header_t<T>;

@@ -98,7 +98,7 @@ class context_record {
   const context_id id_;
   const node_id here_;
   support::activity& counts_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
   std::set<node_id> peers_;                    // other nodes known to have joined the context

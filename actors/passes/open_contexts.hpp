@@ -36,7 +36,8 @@ class open_contexts {
  public:
   explicit open_contexts(services::node_services& here) : here_(here) {}
 
-  /// Opens a context of this node; the `gateway` actor finds it by find(). Throws troupe::error (stopping) after stop().
+  /// Opens a context of this node; the `gateway` actor finds the context by find(). Throws troupe::error (stopping) after
+  /// stop().
   open_context open();
   /// Adds a context of another node; for the `gateway` actor. False after stop(): the context is not added, and the caller
   /// drops its handles.
@@ -50,12 +51,13 @@ class open_contexts {
   /// The error for a context that is not open on this node.
   error unknown(const context_id& id) const;
 
-  /// Queues a context for release; the destructor of the user's context calls it.
+  /// Queues a context for release; the destructor of the user's context calls close().
   void close(const context_id& id);
   /// Releases the closed contexts.
   void release_closed();
 
-  /// Adds the joint to the record of its context. If the context is not open on this node, the `gateway` actor opens it first.
+  /// Adds the joint to the record of its context. If the context is not open on this node, the `gateway` actor opens the
+  /// context first.
   void add(contracts::outgoing_joint_ptr joint);
 
   /// For the node's end: returns the actors of all contexts that are not released yet. The caller ends them.
@@ -64,7 +66,7 @@ class open_contexts {
  private:
   services::node_services& here_;
   std::atomic<std::uint64_t> opened_{0};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::unordered_map<context_id, open_context> open_;
   std::vector<std::pair<context_id, contracts::context_actor>> closed_;
   bool stopped_ = false;

@@ -19,8 +19,8 @@
 
 namespace troupe::passes {
 
-/// What initiator_shell and participant_shell share: how a graph task reports to the initiator, and how it ends. A shell is
-/// made for each message and works on the state of the actor.
+/// What initiator_shell and participant_shell share: how a graph task reports to the initiator, and how a graph task ends. A
+/// shell is made for each message and works on the state of the actor.
 template <class Self>
 struct pass_shell {
   Self self;

@@ -28,7 +28,8 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   terms->part.emplace(here.id(), std::move(sends));
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
-  // The alarm is written to the terms before it is set, because the graph task may read the terms as soon as the alarm rings.
+  // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as
+  // the alarm rings.
   if (here.networked()) terms->expiry = here.deadlines().reserve(job->deadline);
   // The record knows the graph task before a message leaves, so an answer finds the graph task.
   auto task = spawn_graph_task(here, terms);

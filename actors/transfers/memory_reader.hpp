@@ -17,7 +17,7 @@ namespace troupe::transfers {
 /// Spawns a memory reader. Throws std::system_error if the system gives no thread.
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here);
 
-/// The memory reader of a node; the first get() starts it. Any thread may use it.
+/// The memory reader of a node; the first get() starts the reader. Any thread may use the object.
 class lazy_memory_reader {
  public:
   explicit lazy_memory_reader(services::node_services& here) : here_(here) {}
@@ -28,7 +28,7 @@ class lazy_memory_reader {
     if (!stopped_ && !reader_) reader_ = spawn_memory_reader(here_);
     return reader_;
   }
-  /// For the node's end: returns the reader, or null if none was started. The caller ends it.
+  /// For the node's end: returns the reader, or null if none was started. The caller ends the reader.
   contracts::memory_reader_actor stop() {
     std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -37,7 +37,7 @@ class lazy_memory_reader {
 
  private:
   services::node_services& here_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   contracts::memory_reader_actor reader_;
   bool stopped_ = false;
 };

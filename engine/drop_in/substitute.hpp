@@ -40,7 +40,7 @@ torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, 
                                                const pass_request& request);
 
 /// `libtorchs`: what libtorch's get_current_node() returns. In a pass of troupe's engine this is the private function;
-/// current_function() then returns the function of the pass that runs. Otherwise it returns `libtorchs`.
+/// current_function() then returns the function of the pass that runs. Otherwise current_function() returns `libtorchs`.
 node_pointer current_function(node_pointer libtorchs);
 
 /// The number of passes so far, on all threads.

@@ -19,7 +19,7 @@ using torch::autograd::Node;
 
 namespace {
 
-// libtorch gives no access to its current graph task. It gives the address of one member of the graph task.
+// libtorch gives no access to its current graph task, only the address of one member of that graph task.
 GraphTask& current_task() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   TORCH_INTERNAL_ASSERT(exec_info != nullptr, "troupe: not inside a pass of libtorch's engine");

@@ -22,7 +22,7 @@ namespace troupe::protocol {
 /// will never come, and the initiator starts a discovery. The initiator asks this node which recvs the roots of the pass lead
 /// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
 /// All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
-///   IN-1  the pass completes exactly once. It succeeds only if the weight is whole and all nodes that began are settled.
+///   IN-1  the pass completes exactly once. The pass succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
 ///         is down or has run out of time.
 ///   IN-3  one discovery is enough. After the discovery the initiator sends a prune message to every unsettled node that has

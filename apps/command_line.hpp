@@ -19,7 +19,7 @@ namespace troupe::apps {
 ///         --help to read.
 int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept;
 
-/// Flushes stdout. Returns the exit status of a program that would end with `status`.
+/// Flushes stdout. Returns the exit status for a program whose work ended with `status`.
 ///   CL-3  if output could not be written, a success becomes a failure, with a line on stderr.
 int status_with_output(int status) noexcept;
 

@@ -11,8 +11,8 @@
 namespace troupe::apps {
 
 /// Limits how long a stop takes, whatever the program is doing.
-///   LE-1  a program that still runs `patience` after the stop was asked for runs `leave` and ends with 128 + the signal's
-///         number.
+///   LE-1  a stop leaves the program `patience` to end. After that time `leave` is run, and the process ends with 128 + the
+///         signal's number.
 ///   LE-2  once `leave` has begun, disarm() does not return, so nothing runs beside the end of the process.
 class last_exit {
  public:

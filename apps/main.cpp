@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
 /// process keeps up to 1 GiB. The memory of tensors above 32 MiB, the largest threshold that mallopt accepts, still goes back
 /// to the system.
 void keep_memory() {
-  // There is one thread yet.
+  // So far the process has one thread.
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // NOLINT(concurrency-mt-unsafe)
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);   // NOLINT(concurrency-mt-unsafe)
 }

@@ -22,7 +22,7 @@ std::string describe_exit(int status);
 ///   PG-1  the kernel kills a child when the parent dies, however the parent dies (also by `kill -9`).
 ///   PG-2  a child runs in a process group of its own, so Ctrl-C in a terminal reaches the parent only.
 ///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin and with none of the parent's open files.
-///   PG-4  `poll` reports each end of a child once, after the last line that the child wrote. Children that `stop_all` ended
+///   PG-4  `poll` reports the end of each child once, after the last line that the child wrote. Children that `stop_all` ended
 ///         are not reported.
 ///   PG-5  after `stop_all` no child is left, not even one that ignores SIGTERM or is stopped.
 /// Safe to use from any thread.

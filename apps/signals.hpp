@@ -22,8 +22,8 @@ void block_stop_signals();
 ///   SI-1  the callback runs once, at the first signal, on that thread. The callback may take locks and allocate memory.
 ///   SI-2  `wait` returns for a signal that came before the call, and for one that comes later.
 ///   SI-3  a second signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so
-///         that a person can cut short a stop that hangs. A second signal that comes sooner counts as the first one: wrapper
-///         programs pass on a signal that the terminal has sent to all processes.
+///         that a person can end a program whose stop hangs. A second signal that comes sooner changes nothing, because it may
+///         be a copy of the first: the terminal sends a signal to all processes, and wrapper programs then pass the signal on.
 class stop_signal {
  public:
   /// `on_signal` gets the signal's number. `on_signal` must be brief and must not throw.

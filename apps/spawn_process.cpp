@@ -71,7 +71,7 @@ pid_t fork_without_signals(const newborn& child) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
-  pid_t pid = _Fork();  // runs no fork handlers: those of libraries wait for locks that the child never needs
+  pid_t pid = _Fork();  // without fork handlers: those of libraries wait for locks that the child never needs
   if (pid == 0) child.run(parent);
   int reason = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

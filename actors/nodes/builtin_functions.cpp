@@ -200,7 +200,8 @@ call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
   return reply;
 }
 
-/// The completed and failed passes of a context that this node opened, for another node that holds gradients of the context.
+/// Replies with the completed and failed passes of a context that this node opened. Asked by another node that holds gradients
+/// of the context.
 call_reply passes(node_parts& here, call_arguments& arguments) {
   const context_id id{here.objects.here(), calls::number_from(arguments.values, calls::value_names::object)};
   const auto context = here.contexts.find(id);

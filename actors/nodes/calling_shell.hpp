@@ -38,7 +38,7 @@ struct calling_shell : gateway_shell<Self> {
     if (ended(job)) fail(job, error(errc::deadline_passed, "its tensors did not leave in time"));
   }
 
-  /// The elements of the call's tensors are there, or could not be copied.
+  /// To be called when the elements of the call's tensors have been copied from their devices, or could not be copied.
   void arrived(const contracts::outgoing_call_ptr& job) {
     const auto ready = state.late.arrived(job);
     if (job->not_copied && ended(job)) fail(job, *job->not_copied);
@@ -96,7 +96,7 @@ struct calling_shell : gateway_shell<Self> {
 
   void request(const contracts::outgoing_call_ptr& job) {
     auto gateway = here.directory().gateway(job->to);
-    if (!gateway) return;  // the news peer_down is on its way and fails the call
+    if (!gateway) return;  // the message peer_down is on its way and will fail the call
     auto limit = job->deadline;
     if (job->is_limited()) {
       here.deadlines().call_off(job->expiry);

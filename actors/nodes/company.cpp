@@ -25,7 +25,7 @@ namespace {
 
 constexpr int starting_threads = 10;  // 6 of the actor system, 2 of the network, 2 of the node
 
-/// Throws std::system_error if the system does not give the process this many more threads.
+/// Throws std::system_error if the system does not let the process start `count` more threads.
 void try_threads(int count) {
   std::vector<std::future<void>> held;
   std::promise<void> over;  // destroyed before `held`: the threads then end
@@ -96,8 +96,8 @@ void company::start() {
     services().directory().add(services().self(), caf::actor_cast<caf::strong_actor_ptr>(services().gateway()));
 }
 
-/// Starts threads that could start later. If the system refuses one now, the user gets the error; later the network thread
-/// would get it.
+/// Starts threads that could start later. If the system refuses a thread now, the user gets the error. Later, the network
+/// thread would get the error.
 void company::start_threads() {
   try {
     services().meet(passes::spawn_cpu_continuation(services()));

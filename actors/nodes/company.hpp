@@ -57,7 +57,7 @@ class company {
   mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
   std::optional<network::system_config> config_;
-  std::unique_ptr<caf::actor_system> own_system_;  // its actors use parts_ until they end
+  std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use parts_ until their end
   network::shared_multiplexer* network_ = nullptr;
 };
 

@@ -22,7 +22,7 @@ namespace troupe::nodes {
 
 namespace {
 
-// Deeply nested calls make many workers; this many stay idle when the calls are over.
+// Deeply nested calls make many workers. When the calls are over, at most this many idle workers stay.
 constexpr std::size_t most_idle_workers = 16;
 
 template <class Self>

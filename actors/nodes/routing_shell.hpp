@@ -22,8 +22,9 @@ struct routing_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
   using base::base, base::here, base::parts, base::self, base::state;
 
-  /// The open context with this id. Opens it if another node opened it first and a message of node `by` brought it here. Empty
-  /// if the context may not be opened (GW-1, GW-2, GW-5).
+  /// Returns the open context with this id. If the context is not open here and another node opened it first, opens the context
+  /// here. `by`: the node to or from which a message in the context goes. Empty if the context may not be opened (GW-1, GW-2,
+  /// GW-5).
   passes::open_context find_or_open(const context_id& id, node_id by) {
     auto known = parts.contexts.find(id);
     if (!known.actor && by.value != 0 && !here.directory().gateway(by)) return known;  // GW-5
@@ -74,9 +75,9 @@ struct routing_shell : gateway_shell<Self> {
     return pass_aborted{message.context, message.pass, here.id(), {}};
   }
 
-  /// Node `from` says that it holds a part of a context. If this node opened the context, it may not know that: the node that
-  /// called `from` went down. If another node opened the context, `from` is cut off from that node; this node then says that it
-  /// holds a part too.
+  /// Node `from` says that it holds a part of a context. If this node opened the context, `from` may be unknown in the record,
+  /// because the node that called `from` went down. If another node opened the context, `from` is cut off from the opener. Then
+  /// this node tells the opener that this node holds a part of the context too.
   void joined(const context_joined& news) {
     const auto context = parts.contexts.find(news.context);
     const bool is_up = here.directory().gateway(news.from) != nullptr;

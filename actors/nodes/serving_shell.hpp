@@ -42,7 +42,7 @@ struct serving_shell : gateway_shell<Self> {
     return job->promise;
   }
 
-  /// A worker returned the call.
+  /// To be called when a worker has returned the call.
   void done(const contracts::incoming_call_ptr& job) {
     if (job->failure) {
       job->promise.deliver(make_error(job->failure->code(), job->failure->what()));

@@ -11,8 +11,8 @@
 
 /// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.pt`; torch.jit.load reads it too) and the manifest
 /// `checkpoint.json`, which names the parts that belong together. Errors are troupe::error with the file and the reason.
-///   CP-1  the checkpoint of a folder is the parts that checkpoint.json names. It changes in one step: by a rename of that
-///         file.
+///   CP-1  the checkpoint of a folder is the parts that checkpoint.json names. The checkpoint changes in one step: a new
+///         checkpoint.json is written under another name and then renamed.
 ///   CP-2  a save that fails at any point, or whose process dies, leaves the previous checkpoint as it was.
 ///   CP-3  a part that is missing, damaged or of another save is refused before anything is read from it.
 namespace troupe::objects {
@@ -29,7 +29,7 @@ struct checkpoint_part {
   named_tensors buffers = {};
   at::Tensor random = {};  // random_state()
 
-  /// True for parts of format 1: these have neither buffers nor a random state.
+  /// True for parts of version 1: these have neither buffers nor a random state.
   bool before_buffers() const noexcept { return buffers.empty() && !random.defined(); }
 };
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr auto manifest_name = "checkpoint.json";
 constexpr std::uint32_t manifest_version = 2;
-constexpr std::uint32_t version_of_one_checksum = 1;  // its parts do not say which
+constexpr std::uint32_t version_of_one_checksum = 1;  // its parts do not name the kind of their checksum
 
 std::string hex16(std::uint64_t number) {
   std::string text(16, '0');
@@ -37,7 +37,8 @@ bool is_hex16(const std::string& text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-/// The save in the file name of a part, finished or not; empty for any other file name.
+/// The id of the save in the file name of a part. A part that was not written to its end (`.part`) counts too. Empty for any
+/// other file name.
 std::string save_of(std::string name) {
   if (name.ends_with(".part")) name.resize(name.size() - 5);
   if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.') return {};

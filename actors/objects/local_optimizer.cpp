@@ -21,7 +21,7 @@ namespace troupe::objects {
 
 namespace {
 
-/// Empties `.grad` of the parameters for libtorch's optimizer; the destructor restores it.
+/// Empties `.grad` of the parameters for a step of libtorch's optimizer. The destructor puts the former gradients back.
 class lent_gradients {
  public:
   explicit lent_gradients(named_tensors& parameters) : parameters_(parameters) {
@@ -159,7 +159,7 @@ squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients)
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     if (auto gradient = gradients.find(parameters_[i].second); gradient.defined())
       sums.emplace_back(i, sum_of_squares(gradient));
-  // item() waits for a device. So it is called when the device has all sums to compute, not after each.
+  // item() waits for the device. So all sums are queued on the device before the first call of item().
   for (const auto& [i, sum] : sums) {
     result.sums[i] = sum.item<double>();
     if (!std::isfinite(result.sums[i]) && result.not_finite.empty()) result.not_finite = parameters_[i].first;

@@ -17,7 +17,8 @@
 
 namespace troupe::objects {
 
-/// Sums of squares of gradients, one for each parameter. So the total does not depend on which node holds which parameter.
+/// Sums of squares of gradients. Each parameter has a sum of its own, so that the total does not depend on which node holds
+/// which parameter.
 struct squared_norms {
   std::vector<double> sums;  // 0 for a parameter without a gradient
   std::string not_finite;    // name of the first parameter whose sum is not finite, or empty
@@ -28,12 +29,12 @@ void check_learning_rate(double rate);
 
 /// A libtorch optimizer over parameters of this process. Any thread may use it.
 ///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
-///   LO-2  a step changes neither `.grad` of the parameters nor the gradients that it is given.
+///   LO-2  a step changes neither `.grad` of the parameters nor the gradients that the step is given.
 ///   LO-3  a step changes no parameter without a gradient, and no state of the optimizer for such a parameter.
 ///   LO-4  a part that stage() refuses changes nothing. From a part that stage() accepts, apply() takes all or nothing:
 ///         parameters, state, options, buffers and the state of libtorch's default generator of random numbers.
-///   LO-5  gathered gradients serve one step, which drops them, also if it throws. Sums are made in the order of the calls of
-///         gather().
+///   LO-5  gathered gradients serve one step. The step drops them, also if the step throws. Sums are made in the order of the
+///         calls of gather().
 class local_optimizer {
  public:
   /// Makes an optimizer over the parameters of the modules, with the names `<index>/<name>`, and over `local`. A parameter that

@@ -14,7 +14,8 @@ class Optimizer;
 
 namespace troupe::objects {
 
-/// What an optimizer keeps for one parameter: a step counter and a tensor for each slot (undefined if it keeps none).
+/// What an optimizer keeps for one parameter: a step counter, and a tensor for each slot (undefined if the optimizer keeps
+/// none).
 struct parameter_state {
   bool present = false;
   std::int64_t step = 0;

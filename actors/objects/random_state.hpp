@@ -9,7 +9,7 @@ namespace troupe::objects {
 /// generator.
 at::Tensor random_state();
 
-/// Sets the state: later random numbers continue from it. Throws c10::Error for bytes that are no such state.
+/// Sets the state: later random numbers continue from it. Throws c10::Error for bytes that are not such a state.
 void set_random_state(const at::Tensor& state);
 
 /// Throws c10::Error for bytes that set_random_state would refuse.

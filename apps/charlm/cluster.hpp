@@ -21,7 +21,7 @@ namespace troupe::apps::charlm {
 class stage_nodes {
  public:
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
-  /// if a process ends or is not up in time. Returns early if `stop` was asked for.
+  /// if a process ends or is not up in time. Returns early if a stop was asked for.
   static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop);
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const std::string& cluster_file);

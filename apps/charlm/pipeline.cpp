@@ -52,7 +52,7 @@ class doorbell {
 /// Lets threads take turns in the order of their numbers.
 class turns {
  public:
-  /// Runs `what` after all lower numbers have had their turn. Throws if one of them failed.
+  /// Runs `what` after all lower numbers have had their turn. Throws if fail() was called.
   template <class F>
   void in_turn(std::size_t number, F&& what) {
     std::unique_lock lock(mutex_);
@@ -162,7 +162,8 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
   return result;
 }
 
-/// Adds the gradients that the nodes gathered, in the order and with the bits in which the optimizer adds them.
+/// Adds the gradients that the nodes gathered, in the order in which the optimizer adds them, so that the sums have the same
+/// bits.
 void pipeline::add_gradients(std::vector<named_tensors>& to, const context& pass) const {
   const at::NoGradGuard no_graph;
   to.resize(stages_.size());

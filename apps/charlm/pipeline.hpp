@@ -24,8 +24,8 @@ struct step_result {
 };
 
 /// A model whose stages live on nodes, trained from this node.
-///   PI-1  the micro-batches of a context move through the stages one behind the other, so all stages work at once. While
-///         stages would wait at the begin and end of one context's passes, they work for another context.
+///   PI-1  the micro-batches of a context move through the stages one behind the other, so all stages work at once. At the
+///         beginning and the end of one context's passes, stages that would wait work for another context.
 ///   PI-2  gradients are summed in the order of the micro-batches, so they have the bits of a single process.
 class pipeline {
  public:

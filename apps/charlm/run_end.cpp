@@ -37,7 +37,7 @@ std::string run_end::saved_text() const {
          (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
 }
 
-/// Runs on a thread of its own while the run is busy. The process ends after this function.
+/// Runs on a thread of its own, while the run still works. The process ends after this function.
 void run_end::leave() noexcept {
   auto* nodes = nodes_.load();
   if (!told_.exchange(true)) {

@@ -18,7 +18,8 @@ namespace troupe::apps::charlm {
 
 /// How a run ends early: what the run prints, and that no process is left.
 ///   RE-1  the run reports a stop once, with the step of the last checkpoint and the command that continues from it.
-///   RE-2  a process that still runs when the patience after a stop is over stops the stages, unlocks the folder and ends.
+///   RE-2  after a stop the process has little time: none before allow_time(), `time_to_save` after that. A process that still
+///         runs when the time is over stops the stages, unlocks the folder and ends.
 class run_end {
  public:
   /// Before allow_time(), a stop ends the process at once, because there is nothing to lose.
@@ -39,7 +40,7 @@ class run_end {
   /// "; the checkpoint of step 20 ..."; empty if this run has no checkpoint.
   std::string saved_text() const;
 
-  /// From here on the run ends by itself.
+  /// Lifts the limit: from now on a stop does not end the process. The run has to end without run_end.
   void disarm() { last_exit_->disarm(); }
 
  private:

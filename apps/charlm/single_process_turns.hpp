@@ -18,7 +18,7 @@ class single_process_turns {
   /// `seconds`: for the whole measurement. `stop`: ends a turn early.
   single_process_turns(double seconds, std::function<bool()> stop) : seconds_(seconds), stop_(std::move(stop)) {}
 
-  /// Runs the first half, before the training, with one thread and with `threads` inside an operation. Without time it does
+  /// Runs the first half, before the training, with one thread and with `threads` inside an operation. With 0 seconds, does
   /// nothing.
   void begin(const run_state& state, const corpus& data, int threads);
   /// Runs the turns that are due at this fraction (0 to 1) of the training. Returns false if none is due.

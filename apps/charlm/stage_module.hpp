@@ -16,7 +16,7 @@ inline constexpr const char* stage_type = "charlm.stage";
 attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed);
 
 /// Registers stage_type on a node. The methods of a stage are: `forward`; `evaluate`, which is `forward` without a graph; and
-/// `threads`, which returns how many threads libtorch uses inside one operation there.
+/// `threads`, which returns how many threads libtorch uses inside one operation on the stage's node.
 void add_stage_type(node& here);
 
 /// The parameters of a stage by the names that the stage gives them, and its buffers. The model has no buffers so far.

@@ -270,7 +270,7 @@ std::optional<std::string> training::sample() {
   return to_utf8(text);
 }
 
-/// Returns false if a stop came first.
+/// Saves and validates the trained model, and writes the files of the run. Returns false if a stop came before the files.
 bool training::finish() {
   save();
   end_.trained();

@@ -26,7 +26,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr auto glance = std::chrono::milliseconds(50);           // interval between two checks of nodes and signals
-constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // longer than a node needs at most
+constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // longer than the longest time that a node needs
 
 struct launch_options {
   std::string file;

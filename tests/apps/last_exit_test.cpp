@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(a_program_that_is_still_there_after_its_patience_leaves_wit
     stop_signal stop;
     const last_exit bounded(stop, 10ms, [&] { [[maybe_unused]] const auto written = write(ends[1], "left", 4); });
     stop.request();
-    poll(nullptr, 0, 20'000);  // ends within it
+    poll(nullptr, 0, 20'000);  // the process ends during this call
     return 1;
   });
   BOOST_TEST(status == stopped);

@@ -44,7 +44,7 @@ struct fixture {
   }
 };
 
-/// The first process that another one started, waited for.
+/// Waits until `parent` has started a process. Returns the number of that process.
 pid_t first_child_of(program& parent) {
   while (parent.how_it_ends(1ms) == "still runs")
     for (auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(parent.pid()) + "/task")) {

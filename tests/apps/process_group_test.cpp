@@ -199,7 +199,8 @@ BOOST_AUTO_TEST_CASE(no_child_outlives_a_parent_that_is_killed) {  // PG-1
   BOOST_TEST(ends(child));
 }
 
-/// Of a line `a: SigIgn: <64 bits in hexadecimal>`; glibc keeps signals 32 and 33 to itself and lets nobody set them.
+/// True if the mask in a line `a: SigIgn: <64 bits in hexadecimal>` has no signal. Signals 32 and 33 do not count: glibc uses
+/// both for itself, and lets no program set them.
 static bool ignores_nothing(const std::string& line) {
   constexpr unsigned long long of_glibc = 3ULL << 31;
   return (std::stoull(line.substr(line.rfind(':') + 1), nullptr, 16) & ~of_glibc) == 0;

@@ -67,14 +67,14 @@ pid_t stage_of(pid_t parent, const std::string& name) {
   return -1;
 }
 
-/// Looks again and again until it is there or the program has ended.
+/// Waits until the path exists or the program has ended. Returns whether the path exists.
 bool appears(const std::filesystem::path& path, program& of) {
   while (!std::filesystem::exists(path))
     if (of.how_it_ends(5ms) != "still runs") return std::filesystem::exists(path);
   return true;
 }
 
-/// The time a process has computed for, in ticks.
+/// The time that a process has computed in user mode, in clock ticks.
 long ticks_of(pid_t pid) {
   const auto line = content_of("/proc/" + std::to_string(pid) + "/stat");
   std::istringstream fields(line.substr(std::min(line.rfind(')'), line.size() - 1) + 1));
@@ -85,7 +85,7 @@ long ticks_of(pid_t pid) {
   return user;
 }
 
-/// The losses by step, as they were written.
+/// Step, loss and gradient norm of each training step, as the file has them.
 std::vector<std::string> losses(const std::filesystem::path& metrics) {
   std::vector<std::string> found;
   std::istringstream in(content_of(metrics));
@@ -97,7 +97,7 @@ std::vector<std::string> losses(const std::filesystem::path& metrics) {
   return found;
 }
 
-/// Nothing but whole files: no partial one, no lock.
+/// Checks that the folder has neither partial files nor a lock.
 void check_no_litter(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const auto name = entry.path().filename().string();
@@ -105,7 +105,8 @@ void check_no_litter(const std::filesystem::path& folder) {
   }
 }
 
-/// Returns what it said.
+/// Runs the command, which has to exit with 1 and to print one line that begins with "troupe: ". The last line has to contain
+/// all `words`. Returns all lines.
 std::string check_fails(const std::vector<std::string>& command, const std::vector<std::string>& words) {
   program run(command);
   BOOST_TEST(run.how_it_ends() == "exited with 1");
@@ -118,7 +119,7 @@ std::string check_fails(const std::vector<std::string>& command, const std::vect
   return run.text();
 }
 
-/// Signals it, and looks at how it leaves.
+/// Sends signal `number` to the program. The program has to exit in time with 128 + `number`, and its children have to be gone.
 void check_stops_in_time(program& training, int number = SIGINT) {
   const auto children = children_of(training.pid());
   training.signal(number);
@@ -487,7 +488,8 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
     BOOST_TEST(said.find(word) != std::string::npos, said);
 }
 
-// The same where nothing can be mounted: no file may grow beyond 200 kB, which the metrics reach first.
+// The same test for systems where nothing can be mounted. No file may grow beyond 150 blocks of the shell (75 KiB in dash). The
+// file of the metrics reaches this limit first.
 BOOST_AUTO_TEST_CASE(a_file_that_may_not_grow_is_told_and_what_was_written_stays_whole) {  // TN-1, MX-1
   const small_run run;
   program training(

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(at_the_end_parcels_are_sent_on_one_thread_at_a_time_too) { 
   bool in_order = false;
   messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) {
     inside.set_value();
-    may_end.get_future().wait_for(std::chrono::milliseconds(200));  // only the second parcel could end this wait, too early
+    may_end.get_future().wait_for(std::chrono::milliseconds(200));  // ends early only if the second parcel is sent too early
     first_is_sent = true;
   });
   inside.get_future().wait();

@@ -24,8 +24,8 @@ constexpr std::size_t page = 4096;
 at::Tensor bytes(std::size_t count) { return at::empty({static_cast<std::int64_t>(count)}, at::kByte); }
 
 struct buffers_fixture : simulated::fixture {
-  /// Returns the memory of a buffer whose tensor is gone before a transfer, on a default stream that is held up, has filled
-  /// the buffer.
+  /// Starts a transfer into a buffer and drops the tensor of the buffer at once. The caller holds up the default stream, so the
+  /// transfer has not filled the buffer yet. Returns the memory of the buffer.
   const void* throw_away_with_the_transfer_under_way(std::size_t count = page) {
     const auto made = bytes(count).to(first, true);
     const auto filled = std::make_shared<c10::Event>(at::kPrivateUse1);

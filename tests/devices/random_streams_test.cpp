@@ -87,7 +87,7 @@ std::vector<at::Tensor> pass_with_gates(twin_program& program, const std::functi
   return read;
 }
 
-// A pass of a context, whose gradients came from a peer.
+// Runs a pass as a context does after gradients have come from a peer.
 void deliver(const at::Tensor& sent) {
   engine::graph_task_settings settings;
   settings.sends = {{engine::attach_send({1, {1}}, {sent}), 1}};

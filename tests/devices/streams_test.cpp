@@ -55,7 +55,7 @@ void finish(simulated::gate& late) {
 }
 
 struct streams_fixture : simulated::fixture {
-  // leaf -> tanh on `stream` -> times 3 on `other` -> sum on the default stream
+  // leaf -> times 2 on `stream` -> times 3 on `other` -> sum on the default stream
   at::Tensor leaf = ones_leaf(stream);
   at::Tensor middle = on(stream, [&] { return leaf * 2; });
   at::Tensor late_one = on(other, [&] { return middle * 3; });
@@ -79,7 +79,7 @@ struct lone_order {
   at::Tensor buffer;
 };
 
-/// Holds up a stream from right before the second copy of a tensor on this thread. A test may set `copies` back.
+/// Holds up a stream from the moment before the second copy of a tensor on this thread. A test may set `copies` back to 0.
 class gate_before_second_copy {
  public:
   explicit gate_before_second_copy(c10::Stream stream) {
@@ -233,8 +233,8 @@ BOOST_AUTO_TEST_CASE(memory_that_another_stream_still_reads_is_not_given_away) {
 }
 
 BOOST_AUTO_TEST_CASE(a_sum_leaves_memory_alone_that_another_stream_reads) {  // SO-4
-  // The sum's gradient goes to `stream`. On `other` it goes into a sum with another gradient, which could be made in its
-  // memory.
+  // The gradient of `joined` goes to `stream`, and on `other` into a sum with another gradient. The sum could be written into
+  // the memory of the gradient, which `stream` still reads.
   const auto source = ones_leaf(default_stream);
   const auto side = on(stream, [&] { return source * 2; });
   const auto further = on(other, [&] { return source * 3; });

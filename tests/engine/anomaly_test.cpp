@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(prints_the_parents_of_a_function_that_a_graph_of_gradients_
   const auto run = [](const way& run_on) {
     return error_and_warnings([&] {
       const auto x = at::zeros({2}).requires_grad_();
-      // The gradient of x ^ 1.5 is made by PowBackward0; its own gradient is infinite at 0, times 0.
+      // PowBackward0 makes the gradient of x ^ 1.5. The gradient of that gradient is infinite at 0. Infinity times 0 is NaN.
       const auto first = run_on.grad({x.pow(1.5).sum()}, {x}, {}, true, true)[0];
       run_on.backward({(first * 0).sum()});
     });

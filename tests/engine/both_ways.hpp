@@ -29,7 +29,7 @@ class way {
   bool is_in_a_pass() const;
   /// The name of the function that runs, or "none".
   std::string current_function() const;
-  /// The names of the functions in the pass, sorted; and of the functions that run, in order.
+  /// functions(): the names of the functions in the pass, sorted. order(): the names of the functions that run, in order.
   std::vector<std::string> functions() const;
   std::vector<std::string> order() const;
 

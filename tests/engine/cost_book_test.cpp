@@ -27,7 +27,7 @@ std::vector<cost_book::kind> numbered_kinds(std::integer_sequence<int, Is...>) {
 
 }  // namespace
 
-// Type infos are neighbours in memory.
+// The type infos of the kinds are neighbours in memory, so nearly every kind has an entry of its own.
 BOOST_AUTO_TEST_CASE(know_many_kinds_at_once) {
   cost_book book;
   const auto kinds = numbered_kinds(std::make_integer_sequence<int, 64>());

@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(may_add_hooks_of_retained_gradients_while_those_run) {
     retaining(torch::autograd::Node& function, int& ran) : function(function), ran(ran) {}
     variable_list operator()(const variable_list& gradients) override {
       ++ran;
-      for (std::size_t i = 1; i < 64; ++i)  // makes the map build itself anew
+      for (std::size_t i = 1; i < 64; ++i)  // makes the map grow and rehash
         if (!function.retains_grad_hooks().contains(i))
           function.add_retains_grad_hook(std::make_unique<lambda_pre_hook>([](const variable_list& all) { return all; }), i);
       return gradients;

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
   BOOST_TEST(!board.take());
 }
 
-// JB-2: a worker's visit does all of them.
+// JB-2: one piece of posted work does all jobs that are on the board.
 BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_in_which_they_were_added) {
   nobody workers;
   std::vector<std::uint32_t> order;
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(keep_what_a_job_throws_with_the_job) {
   nobody workers;
   job_board board(workers, [](job&) { throw std::runtime_error("of the job"); });
   board.add(numbered(7));
-  BOOST_TEST(!board.wait());  // no worker is at a job
+  BOOST_TEST(!board.wait());  // no worker runs a job
   BOOST_REQUIRE(workers.waiting.size() == 1u);
   workers.waiting.front()();
   BOOST_TEST(board.wait());
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(keep_what_a_job_throws_with_the_job) {
   BOOST_TEST(!board.wait());
 }
 
-// JB-3: a worker comes after the end.
+// JB-3: a worker runs the posted work only after the end of the board.
 BOOST_AUTO_TEST_CASE(do_no_job_that_had_not_begun_when_the_board_ended) {
   nobody workers;
   int done = 0;
@@ -89,7 +89,8 @@ BOOST_AUTO_TEST_CASE(do_no_job_that_had_not_begun_when_the_board_ended) {
   BOOST_TEST(done == 0);
 }
 
-// JB-3: the job ends in its own time, or when the destructor did not wait for it.
+// JB-3: the destructor waits for the running job, which takes `time_of_the_job`. If the destructor did not wait, `ended` would
+// still be 0 in the check; `ended_early` would then end the job.
 BOOST_AUTO_TEST_CASE(end_after_the_jobs_that_run) {
   constexpr std::chrono::milliseconds time_of_the_job{200};
   threads workers(1);

@@ -49,7 +49,7 @@ std::vector<at::Tensor> pass(std::uint64_t seed, cpu_workers* workers) {
   try {
     troupe::backward(program.roots, program.root_gradients, {.workers = workers});
   } catch (const std::exception&) {
-    return {};  // a failing program may leave gradients; which ones is a matter of chance
+    return {};  // a failing program may leave gradients; which ones depends on timing
   }
   return gradients_of(program.leaves);
 }
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_in_many_orderings) {
   BOOST_TEST(compared > 300u);
 }
 
-// GT-7: a pass that becomes parallel has sums from before.
+// GT-7: when a pass becomes parallel, some of its sums have begun already.
 BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones_where_they_began_as_such) {
   threads workers(1, 1);
   const auto sum_of_uses = [](cpu_workers* of) {

@@ -41,7 +41,7 @@ double seconds_of_chain(int length) {
   return taken.count();
 }
 
-// One call per function, however small, would need a hundred times this stack.
+// A recursion with one call per function would need a hundred times this stack, even with the smallest frames.
 double on_a_small_stack(double (*run)()) {
   struct call {
     double (*run)();

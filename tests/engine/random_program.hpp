@@ -34,9 +34,9 @@ struct random_program {
 };
 
 /// Registers hooks of every kind, drawn from the seed, on the functions and tensors of a program. The hooks write what they
-/// get into `trace`. Some replace it; a few throw. The kinds of hooks are counted in the program's features. `trimmed`: the
-/// pass has inputs. Post-hooks then ignore outputs, because unneeded outputs are undefined in troupe and may have any value in
-/// libtorch.
+/// get into `trace`. Some hooks replace what they get, and a few throw. The kinds of hooks are counted in the program's
+/// features. `trimmed`: the pass has inputs. Post-hooks then ignore outputs, because unneeded outputs are undefined in troupe
+/// and may have any value in libtorch.
 void add_hooks(random_program& program, std::uint64_t seed, bool trimmed, std::shared_ptr<std::vector<std::string>> trace);
 
 }  // namespace troupe::test

@@ -20,7 +20,7 @@ namespace {
 
 torch::autograd::Edge edge_of(const at::Tensor& tensor) { return torch::autograd::impl::gradient_edge(tensor); }
 
-// A leaf whose gradient is the sum of those along three edges, in serial order.
+// A leaf whose gradient is the sum of the gradients that come along three edges, in serial order.
 struct three_edges {
   three_edges() : graph({edge_of(first), edge_of(second), edge_of(third)}, {}, {}, false) {
     for (const at::Tensor* each : {&first, &second, &third})
@@ -37,7 +37,7 @@ struct three_edges {
   std::uint32_t slot = 0;
 };
 
-// Their sum depends on the order.
+// Numbers whose sum depends on the order of the additions.
 const std::vector<float> values{1e8F, 3.0F, -1e8F};
 
 float in_serial_order() {

@@ -39,7 +39,7 @@ namespace {
 
 at::Tensor leaf() { return at::ones({2}).requires_grad_(); }
 
-/// Undoes what a test has done to the thread, whichever engine left it there.
+/// Restores the thread's state after a test, whichever engine has left the state changed.
 class unharmed_thread {
  public:
   unharmed_thread() = default;

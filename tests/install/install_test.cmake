@@ -28,7 +28,8 @@ endfunction()
 
 run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 
-# The program starts without a variable that says where libraries are, and so do the processes that it starts.
+# The installed program, and the processes that it starts, have to find their libraries without a variable such as
+# LD_LIBRARY_PATH.
 set(bare env -i "ASAN_OPTIONS=$ENV{ASAN_OPTIONS}" "LSAN_OPTIONS=$ENV{LSAN_OPTIONS}" "TSAN_OPTIONS=$ENV{TSAN_OPTIONS}")
 run("troupe --help" ${bare} ${prefix}/bin/troupe --help)
 expect("troupe train --help")
@@ -48,7 +49,7 @@ foreach(program IN LISTS programs)
   run("${name}" ${program})
 endforeach()
 
-# A sanitizer's runtime has to be the first library of a process; a preloaded one would be.
+# The runtime of a sanitizer has to be the first library of a process. A preloaded library would come before the runtime.
 if(NOT SANITIZE)
   run("preloaded" ${bare} LD_PRELOAD=${prefix}/${LIBDIR}/libtroupe_preload.so TROUPE_REPORT=1 ${consumer}/plain_consumer)
   expect("one libtorch")

@@ -36,8 +36,8 @@ bool counts_up(const c10::Storage& elements, std::uint64_t total) {
   return elements.nbytes() == total;
 }
 
-/// Sends the parts of the message's tensors that have at least a page ahead of the message, one after another, in pieces of
-/// `piece` bytes.
+/// Sends tensors ahead of their message, one transfer after another, in pieces of `piece` bytes. A part of a tensor (such as
+/// the indices of a sparse tensor) that is smaller than a page is not sent ahead.
 template <class Message>
 void send_ahead(Message& message, std::vector<at::Tensor>& tensors, std::uint64_t first, std::uint64_t piece = 5000) {
   wire::Tensors unused;

@@ -25,8 +25,8 @@ std::size_t header_size(const bytes& wire) {
   return size;
 }
 
-// Reads bytes and checks WI-1 and WI-2: the result is an error, or a message that can be printed and sent on; never much
-// memory.
+// Reads bytes and checks WI-1 and WI-2: the result is an error, or a message that can be printed and sent on, and reading
+// allocates little memory.
 template <class T>
 caf::error read(const bytes& wire) {
   caf::error failed;

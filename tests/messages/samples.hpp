@@ -52,7 +52,7 @@ const char* to_string(shape_kind kind);
 /// A tensor of that dtype and kind of shape with random bits (bools are bools).
 at::Tensor make_tensor(generator& random, at::ScalarType dtype, shape_kind kind);
 
-/// Any tensor that travels, small; now and then an undefined or a sparse one.
+/// A random small tensor that can travel. The tensor is sometimes undefined or sparse.
 at::Tensor make_tensor(generator& random);
 
 /// The elements in row-major order, found by their strides.
@@ -60,7 +60,8 @@ bytes elements_of(const at::Tensor& tensor);
 
 bool same(const at::Tensor& a, const at::Tensor& b);
 
-/// The members of a message, in order. If a message gets a new member, this does not compile, so no test can forget it.
+/// The members of a message, in order. If a message gets a new member, these functions do not compile, so no test can leave the
+/// member out.
 template <class M, class T>
 concept is = std::same_as<std::remove_const_t<M>, T>;
 auto members(is<node_id> auto& x) {
@@ -273,7 +274,7 @@ bool same(const std::vector<T>& a, const std::vector<T>& b) {
   return true;
 }
 
-/// Writes a message as CAF does, behind the bytes that are there.
+/// Appends a message to `to`, written as CAF writes it.
 template <class T>
 caf::error encode(bytes& to, T& x) {
   caf::binary_serializer sink{static_cast<caf::execution_unit*>(nullptr), to};

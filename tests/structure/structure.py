@@ -17,7 +17,7 @@ import sys
 
 FOLDERS = ["messages", "engine", "devices", "actors", "apps"]  # from the bottom up
 
-# Circles that stay, by the include that closes each, with the reason.
+# Circles of includes that stay: the include that closes the circle, and the reason why it stays.
 EXCEPTIONS = {
     ("messages/messages", "messages/inspect"): "whoever knows a message can send it: CAF looks for `inspect` beside each struct",
     ("engine/graph_task", "engine/graph_task_implementation"): "the second one is the private class of the first",

@@ -8,8 +8,8 @@
 
 namespace troupe::test {
 
-/// Runs `what` in a forked child. Returns the exit status of the child: the result of `what`, or 98 if `what` threw. Returns -1 if
-/// the child did not exit by itself.
+/// Runs `what` in a forked child. Returns the exit status of the child: the result of `what`, or 98 if `what` threw. Returns -1
+/// if a signal ended the child.
 inline int status_of_child(const std::function<int()>& what) {
   const pid_t child = fork();
   if (child == 0) {

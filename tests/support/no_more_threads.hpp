@@ -7,8 +7,8 @@
 
 namespace troupe::test {
 
-/// While one lives, this process gets no further thread: each new one asks for a stack larger than the address space, which the
-/// system refuses with the error of a process that has all the threads it may have.
+/// While an object of this class lives, this process gets no further thread. Each new thread asks for a stack larger than the
+/// address space. The system refuses such a thread with the same error as a thread beyond the limit on threads.
 class no_more_threads {
  public:
   no_more_threads() {

@@ -32,7 +32,7 @@ c10::Stream current_stream(c10::DeviceIndex index) {
 
 c10::DeviceIndex index_of(c10::Device which) { return which.has_index() ? which.index() : current_device; }
 
-// Every byte set: NaN in each floating point type.
+// Sets every bit, which is a NaN in each floating point type.
 void poison(void* memory, std::size_t bytes) { std::memset(memory, 0xff, bytes); }
 
 struct block {

@@ -12,10 +12,10 @@
 /// result too early, or from memory that was given away, sees NaN.
 ///   SA-1  an operator queues its work on its device's current stream and returns. Only events and synchronisation order two
 ///         streams.
-///   SA-2  memory is NaN until it is written, and again after it was freed: freeing is queued on the stream it was allocated
-///         on, behind what the streams that recorded its use had queued.
-///   SA-3  copies with the host: pageable memory is read at once and written before the copy returns, pinned memory when the
-///         stream gets there. A copy that is not `non_blocking` returns when it is done.
+///   SA-2  memory is NaN until it is written, and NaN again after it was freed. Freed memory stays as it is until all work is
+///         done that was queued before on the stream that allocated it and on each stream that recorded a use.
+///   SA-3  copies with the host: pageable memory is read at once, and is written before the copy returns. Pinned memory is read
+///         or written when the stream runs the copy. A copy that is not `non_blocking` returns when it is done.
 ///   SA-4  an operator without a kernel of its own synchronises the current streams and runs on the CPU.
 namespace troupe::test::simulated {
 
@@ -42,16 +42,17 @@ class gate {
   std::shared_ptr<bool> open_;
 };
 
-/// Returns when every stream is idle or held up by a gate or an event: all that could have run too early has.
+/// Returns when every stream is idle or held up by a gate or an event: all work that could run too early has run.
 void settle();
 
 /// Returns when every stream is idle.
 void synchronize();
 
-/// Events that a stream was told to wait for, since the program began.
+/// How often streams were told to wait for an event, since the program began.
 std::size_t waits();
 
-/// While an object of this class lives, waiting for an event throws c10::Error and streams compute nothing more, as after a kernel has failed.
+/// While an object of this class lives, waiting for an event throws c10::Error and streams compute nothing more, as after a
+/// kernel that failed.
 class broken_device {
  public:
   broken_device();
@@ -72,7 +73,8 @@ class no_pinned_memory {
   no_pinned_memory& operator=(const no_pinned_memory&) = delete;
 };
 
-/// While one lives, `what` runs before pinned memory is freed, on the thread that frees the memory. One at a time.
+/// While an object of this class lives, `what` runs before pinned memory is freed, on the thread that frees the memory. At most
+/// one such object lives at a time.
 class before_pinned_memory_is_freed {
  public:
   explicit before_pinned_memory_is_freed(std::function<void()> what);

@@ -16,10 +16,11 @@
 
 #include "support/simulated_accelerator.hpp"
 
-/// The streams of the simulated accelerator. One lock for all: tests want to know about the whole, not to be fast.
+/// The streams of the simulated accelerator. One lock guards all streams, because tests need a view of all streams at once and
+/// no speed.
 namespace troupe::test::simulated {
 
-/// A version is recorded when a stream gets there.
+/// Each record() asks for a new version. A version is recorded when the stream has done the work that was queued before.
 struct event {
   std::uint64_t asked = 0;
   std::uint64_t recorded = 0;
@@ -28,7 +29,7 @@ using event_ptr = std::shared_ptr<event>;
 
 class stream_set {
  public:
-  /// The one set. It outlives the program's static objects: its threads may wait in it until the process ends.
+  /// The only set of the program. It is never destroyed, because its threads may wait in it until the process ends.
   static stream_set& all();
 
   c10::Stream add(c10::DeviceIndex device);

@@ -11,7 +11,7 @@
 
 namespace troupe::test {
 
-/// How many threads a process of this machine has, this one unless told otherwise.
+/// The number of threads of a process of this machine; without an argument, of this process.
 inline std::size_t threads_of(pid_t process = ::getpid()) {
   const std::filesystem::directory_iterator all("/proc/" + std::to_string(process) + "/task");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));

@@ -24,7 +24,8 @@ BOOST_AUTO_TEST_SUITE(stage_processes)
 
 namespace {
 
-// stage_nodes starts the program that runs, which is this test: as `troupe node` it waits to be killed, or fails where told.
+// stage_nodes starts the running program, and here the running program is this test. Started as `troupe node`, this test waits
+// to be killed, or ends with status 7 if TROUPE_TEST_STAGE_FAILS is set.
 const bool is_no_stage = [] {
   std::ifstream command("/proc/self/cmdline");
   std::string word;

@@ -15,7 +15,7 @@ using troupe::apps::test::says;
 
 namespace {
 
-/// A text whose every character is another one, so that a token tells its place.
+/// A text in which no character occurs twice, so that a token tells the position of its character.
 text counted(std::size_t length) {
   text out{{}, "a test"};
   for (std::size_t i = 0; i < length; ++i) out.characters.push_back(static_cast<char32_t>(0x10000 + i));

@@ -47,7 +47,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// Counts the calls that each of two stages has begun, and lets one wait for those of the other.
+/// Counts the calls that each of two stages has begun. A stage can wait for calls of the other stage.
 class begun_calls {
  public:
   /// The number of the call in its stage, from 1.
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(the_micro_batches_of_a_context_move_one_behind_the_other) {
   BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
 }
 
-// PI-1: the second stage's first micro-batch waits for the first stage to begin with those of all contexts.
+// PI-1: the first call of the second stage waits until the first stage has begun the micro-batches of all three contexts.
 BOOST_AUTO_TEST_CASE(stages_work_for_one_context_while_another_one_begins) {
   begun_calls begun;
   cluster nodes([&](int stage) {
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(stages_work_for_one_context_while_another_one_begins) {
   BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
 }
 
-// PI-2: a sum of three depends on its order.
+// PI-2: the bits of a sum of three gradients depend on the order of the gradients.
 BOOST_AUTO_TEST_CASE(gradients_have_the_bits_of_a_single_process) {
   at::set_num_threads(1);
   cluster nodes([](int) {});

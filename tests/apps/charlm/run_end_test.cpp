@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_does_not_stop_in_time_tells_leaves_the_folde
     run_end end{options, stop, place};
     end.saved(20);
     stop.request();
-    poll(nullptr, 0, 20'000);  // ends within it
+    poll(nullptr, 0, 20'000);  // the process ends during this call
     return 1;
   });
   close(ends[1]);

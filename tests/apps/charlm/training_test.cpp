@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* spoilt = "block1.down_weight";
 
-/// A stage of which one parameter gets a gradient whose last bit is off.
+/// A stage that makes the gradient of one parameter wrong in the last bits.
 class spoilt_stage : public troupe::module {
  public:
   explicit spoilt_stage(const troupe::attributes& values)

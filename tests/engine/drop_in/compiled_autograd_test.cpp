@@ -29,7 +29,7 @@ using trace = std::vector<std::string>;
 trace compiled;
 
 /// A stand-in for Python's compiled autograd, which replaces passes: it asks each function of the graph for its description
-/// and refuses a graph with a function that gives none. All gradients are twos.
+/// and refuses a graph with a function that gives none. Every gradient that it returns is a tensor of twos.
 variable_list compile(const std::shared_ptr<Node>& root, const GraphTask&, bool accumulates, const edge_list& inputs) {
   torch::dynamo::autograd::AutogradCompilerCall call(torch::dynamo::autograd::SizeInput::DYNAMIC);
   std::vector<std::shared_ptr<Node>> functions{root};

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_std_exception_arrives_as_itself_too) {
   const installed engine;
   const auto x = leaf({2});
   BOOST_CHECK_EXCEPTION(torch::autograd::backward({throwing(x, 42).sum()}), int, [](int number) { return number == 42; });
-  // After that, libtorch's own engine runs every later pass of this thread as a nested pass.
+  // After such an exception, libtorch's own engine would run every later pass of this thread as a nested pass.
   bool at_top = false;
   const auto y = through(x, [&](at::Tensor gradient) {
     at_top = true;

@@ -43,7 +43,7 @@ struct other_engine final : Engine {
   std::atomic<int> threads{0};
 
   static other_engine& instance() {
-    static auto* const one = new other_engine;  // never destroyed, as Python's engine: its threads run until the process ends
+    static auto* const one = new other_engine;  // never destroyed: its threads run until the process ends
     return *one;
   }
   static Engine& stub() { return instance(); }
@@ -113,7 +113,8 @@ int first_failure(const std::vector<bool>& right) {
   return static_cast<int>(std::find(right.begin(), right.end(), false) - right.begin());
 }
 
-// A vector of `count` checks, all of them true.
+// Runs a function in a forked child. The function (the last argument) returns one bool for each check. The test fails unless
+// the function returns `count` checks and all of them are true.
 #define TROUPE_TEST_IN_CHILD(count, ...)                                   \
   BOOST_TEST(status_of_child([&] {                                         \
                const std::vector<bool> right = __VA_ARGS__();              \
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(an_installed_engine_has_the_threads_of_libtorchs_once_a_pas
   }
 }
 
-// IE-1: libtorch's own distributed autograd asks the default engine in this way.
+// IE-1: libtorch's own distributed autograd starts the threads of the default engine in this way.
 BOOST_AUTO_TEST_CASE(an_installed_engine_whose_threads_were_started_shares_them_with_libtorchs) {
   for (const bool uninstalls : {false, true}) {
     TROUPE_TEST_IN_CHILD(5, [uninstalls] {
@@ -175,7 +176,7 @@ BOOST_AUTO_TEST_CASE(an_installed_engine_whose_threads_were_started_shares_them_
   }
 }
 
-// IE-1: Python's engine needs this, because it records Python's error state.
+// IE-1: Python's engine has to hear of errors, because it records Python's error state.
 BOOST_AUTO_TEST_CASE(libtorchs_engine_is_told_of_errors_on_threads_that_were_started_for_an_installed_one) {
   TROUPE_TEST_IN_CHILD(3, [] {
     simulated::install();
@@ -189,7 +190,7 @@ BOOST_AUTO_TEST_CASE(libtorchs_engine_is_told_of_errors_on_threads_that_were_sta
   });
 }
 
-// IE-1: Python's engine needs this, because it gives each thread a Python thread state.
+// IE-1: Python's engine has to run these threads, because it gives each thread a Python thread state.
 BOOST_AUTO_TEST_CASE(libtorchs_engine_runs_the_threads_that_were_started_for_an_installed_one) {
   TROUPE_TEST_IN_CHILD(4, [] {
     simulated::install();

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_CASE(an_unchanged_program_runs_on_troupes_engine) {
   const auto x = at::ones({2}).requires_grad_();
   const auto y = x.exp();
   y.register_hook([&](const at::Tensor&) {
-    // A trimmed pass lists its functions, and so troupe's private function too.
+    // A pass with inputs lists its functions. One of them is troupe's private function.
     for (const auto& [function, info] : *torch::autograd::get_current_graph_task_exec_info())
       inside = inside || function->name() == "troupe::pass";
     running = torch::autograd::get_current_node()->name();

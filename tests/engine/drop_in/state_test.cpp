@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(the_first_pass_of_a_thread_calls_the_operators_of_libtorchs
       at::removeCallback(handle);
       seen = operators;
     }).join();
-    std::erase(seen, "autograd::engine::evaluate_function: troupe::pass");  // around all other functions
+    std::erase(seen, "autograd::engine::evaluate_function: troupe::pass");  // troupe's private function, around all others
     return seen;
   };
   const auto found = on_both(run);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The preloaded library leaves a PyTorch of another version alone and says so. PROGRAM runs with PRELOAD on the libtorch of TORCH,
-# seen through links in FOLDER beside which a version.py says another version.
+# The preloaded library leaves a PyTorch of another version alone, and prints that it does. The test runs PROGRAM with PRELOAD.
+# PROGRAM finds the libtorch of TORCH by links in FOLDER, where a version.py names another version.
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}/torch/lib")

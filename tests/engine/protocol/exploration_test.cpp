@@ -35,7 +35,7 @@ std::string text_of(const trail_ptr& end) {
   return text;
 }
 
-// Visits each world that can follow from the first one once.
+// Visits each world that can follow from the first world, and visits no world twice.
 tally explore(const graph& g, troubles allowed, std::uint8_t passes) {
   tally result;
   std::unordered_set<std::uint64_t> seen;
@@ -157,7 +157,8 @@ BOOST_AUTO_TEST_CASE(fast_passes_succeed_where_all_is_used_and_else_fail_in_ever
   }
 }
 
-// Larger passes: 2 to 5 nodes, up to 24 functions, two passes, several troubles at once. TROUPE_RANDOM_ORDERS sets how many.
+// Larger passes: 2 to 5 nodes, up to 24 functions, two passes, several troubles at once. TROUPE_RANDOM_ORDERS sets the number
+// of orders.
 BOOST_AUTO_TEST_CASE(random_orders_of_larger_passes_end_and_leave_nothing) {
   const auto* asked = std::getenv("TROUPE_RANDOM_ORDERS");
   const std::uint64_t orders = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 1'000'000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// With which failure a pass ends, and when. The model of whole passes (pass_model.hpp) does not check this.
+// Checks with which failure a pass ends, and when the pass ends. The model of whole passes (pass_model.hpp) checks neither.
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/protocol/initiator.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages that troupe's own network never brings, but that may come.
+// Messages that troupe's own nodes never send in this way, but that may still come.
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/protocol/participant.hpp>

@@ -642,8 +642,8 @@ class digest {
     for (const auto& each : all) sum += (digest() << each).value();
     word(sum);
   }
-  // The digest uses only whether there is weight: how the weight was split decides nothing, and whether all of it is there
-  // follows from the rest.
+  // The digest uses only whether the purse has weight. How the weight was split has no effect on what follows. Whether the
+  // whole weight is there follows from the rest of the world.
   void add(const purse& from) {
     word(from.weight.empty() ? 0 : 1);
     add_all(from.begun);

@@ -55,7 +55,7 @@ struct graph {
   /// The functions that run while no send is dropped. A function does not run if it waits, directly or through others, for a
   /// send that gets no gradient.
   choice run_undropped() const;
-  /// The nodes, as bits, that have begun by then (node 0 included) and have a waiting send.
+  /// The nodes, as bits, that begin the pass (node 0 included) and have a send that waits, if no send is dropped.
   std::uint8_t waiting_undropped() const;
   /// The number of gradients that each function waits for when a pass begins.
   counts owed() const;
@@ -70,7 +70,7 @@ struct troubles {
   std::uint8_t losses = 0;
   std::uint8_t crashes = 0;
   std::uint8_t cuts = 0;
-  std::uint8_t deadlines = 0;           // early deadlines; a deadline that has to come is free
+  std::uint8_t deadlines = 0;           // early deadlines; a stuck pass gets a deadline in any case
   std::uint8_t releases = 0;            // the context is released during a pass
   std::uint8_t throwing = graph::none;  // the function that throws in the first pass
   bool strangers = false;               // the initiator knows of no participant when a pass starts

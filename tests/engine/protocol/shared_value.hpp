@@ -7,8 +7,8 @@
 
 namespace troupe::model {
 
-/// A value, or none, that copies share until one of them changes it. The digest of the value is kept as long. For use on one
-/// thread.
+/// A value, or none, that copies share until one of them changes it. The digest of the value is kept until the value changes.
+/// For use on one thread.
 template <class T>
 class shared_value {
  public:

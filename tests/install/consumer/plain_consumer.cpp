@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that knows libtorch alone: one backward pass, and how many libtorchs the process has by then.
+// A program that knows libtorch alone. It runs one backward pass, and prints whether the process has loaded one libtorch or
+// several.
 #include <cstdio>
 #include <fstream>
 #include <set>

@@ -45,7 +45,7 @@ b = torch.randn(4, 2, requires_grad=True)
 compiled(a, b).backward()
 record("compiled", (a.grad, b.grad))
 
-# Compiled autograd takes the pass apart by itself, and so stays PyTorch's.
+# Compiled autograd takes the pass apart and replaces it, so the pass does not run on troupe's engine.
 x = torch.randn(3, requires_grad=True)
 with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
     (x.sin() * x).sum().backward()

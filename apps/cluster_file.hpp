@@ -20,7 +20,7 @@ struct cluster_node {
 /// The nodes of a small cluster, in the order in which they start. All other nodes join the first one.
 ///   {"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2", "workers": 2, "threads": 2}]}
 ///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what the file has.
-///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with one name or one address are a mistake too.
+///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with the same name or address are a mistake too.
 struct cluster_file {
   std::vector<cluster_node> nodes;
 

@@ -151,7 +151,7 @@ call_reply gradients(node_parts& here, call_arguments& arguments) {
   return copies_of(all);
 }
 
-/// Overwrites the tensors of `there` that the call names. If one does not fit, none is overwritten.
+/// Overwrites the tensors of `there` that the call names. If a value does not fit, no tensor is overwritten.
 call_reply overwrite(const named_tensors& there, const std::string& kind, const call_arguments& arguments) {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {

@@ -73,8 +73,8 @@ struct serving_shell : gateway_shell<Self> {
     return payload.context ? routing_shell(self).find_or_open(payload.context, payload.message.node) : passes::open_context{};
   }
 
-  /// Whether node `who` is likely to become known soon: a node that has just joined may be called in the context of a node that
-  /// it does not know yet.
+  /// Whether node `who` is likely to become known soon. If this node has just joined, a call may come in the context of a node
+  /// that this node does not know yet.
   bool will_meet(node_id who) const {
     return who != node_id{} && who != here.id() && state.membership && !here.directory().gateway(who) &&
            !here.directory().is_down(who);

@@ -56,7 +56,7 @@ std::string describe(const at::Tensor& tensor) {
 /// Throws the error for a part that does not fit.
 [[noreturn]] void misfit(const std::string& what) { throw error(errc::function_failed, what); }
 
-/// A list of tensors of several owners: each tensor is listed once, and no two tensors have one name.
+/// A list of tensors of several owners: each tensor is listed once, and no two tensors have the same name.
 class distinct_tensors {
  public:
   explicit distinct_tensors(const char* kind) : kind_(kind) {}
@@ -121,7 +121,7 @@ local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector
   for (std::size_t i = 0; i < modules_.size(); ++i) add(prefix_of(i), modules_[i]->parameters());
   add("", local);
   parameters_ = distinct.take();
-  buffers();  // refuses two buffers of one name now, and not at the first save
+  buffers();  // refuses two buffers with the same name now, not at the first save
 
   std::vector<at::Tensor> tensors;
   for (const auto& [name, parameter] : parameters_) tensors.push_back(parameter);
@@ -248,7 +248,7 @@ void local_optimizer::check(const checkpoint_part& part, const named_tensors& bu
   check_fit("buffer", part.buffers, buffers);
 }
 
-/// The current buffers, checked again: a call may have replaced one since stage().
+/// The current buffers, checked again: a call may have replaced a buffer since stage().
 named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
   auto all = buffers();
   try {

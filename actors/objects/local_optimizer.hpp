@@ -70,7 +70,7 @@ class local_optimizer {
   /// does not fit, or that can't be overwritten in this process.
   void stage(const std::string& path, const support::file_digest& digest, const std::string& save_id);
   /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
-  /// call since stage() may have replaced one. If a buffer does not fit any more, throws and changes nothing.
+  /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing.
   void apply(const std::string& save_id);
   /// Drops the staged part.
   void discard() noexcept;

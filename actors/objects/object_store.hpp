@@ -51,11 +51,11 @@ class node_tether {
 
 /// The modules and optimizers that live on a node, with their owners (nodes), and the module types of the node. Any thread may
 /// use it.
-///   OS-1  an object is found until all owners have dropped it and no loan of it is open. A caller that has found an object may
-///         use it after that.
+///   OS-1  an object is found until all owners have dropped the object and no loan of the object is open. A caller that has
+///         found the object before may still use it after that.
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
-///   OS-4  a loan is accepted once, by the node that it is for. It ends when the lender or that node goes down.
+///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
 ///   OS-5  a store has one tether: close() cuts the link of every handle, even of handles that were made before open().
 class object_store {
  public:

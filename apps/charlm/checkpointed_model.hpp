@@ -18,7 +18,8 @@ struct checkpointed_model {
   vocabulary words;
   std::shared_ptr<whole_model> model;
 
-  /// Reads the checkpoint in the folder of a run. Throws if there is none, if it is damaged, or if another program wrote it.
+  /// Reads the checkpoint in the folder of a run. Throws if the checkpoint is missing, is damaged, or was written by another
+  /// program.
   static checkpointed_model read(const std::string& folder);
 };
 

@@ -46,7 +46,7 @@ struct lazy final : torch::autograd::Function<lazy> {
   }
 };
 
-// Fails in the pass: by an exception, or through its outputs.
+// Fails in the pass: by an exception, or by an output of a wrong shape.
 struct failing final : torch::autograd::Function<failing> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& a, bool shape) {
     context->saved_data["shape"] = shape;

@@ -88,7 +88,7 @@ auto members(is<purse> auto& x) {
   auto& [a, b, c] = x;
   return std::tie(a, b, c);
 }
-// The list of what left ahead of a message is left out: it is empty after reading.
+// The list of the transfers that left ahead of a message is not compared, because the list is empty after reading.
 auto members(is<autograd_message> auto& x) {
   auto& [a, b, c, d, e, f, ahead] = x;
   return std::tie(a, b, c, d, e, f);

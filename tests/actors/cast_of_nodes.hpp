@@ -28,9 +28,9 @@ namespace troupe::test {
 
 constexpr int orders = 300;
 
-/// A driver "a" and workers "b" and "c", each with a weight, which know each other.
+/// Three nodes that know each other: "a", which is the driver, "b" and "c". Each node has a weight.
 struct cast {
-  /// `logs`: the folder for the logs of the nodes, from level info on; empty for no logs.
+  /// `logs`: a folder, in which each node writes a log at level info. Empty: the nodes log as by default.
   explicit cast(std::uint64_t seed, const std::string& logs = {}) : random(seed) {
     for (auto name : {"a", "b", "c"}) {
       troupe::settings options;
@@ -67,7 +67,7 @@ struct cast {
     run();
   }
 
-  /// Runs everything that is due, one actor at a time in a drawn order.
+  /// Runs actors, one at a time in a random order, until no actor has anything to do.
   void run() {
     while (step()) {
     }
@@ -80,12 +80,12 @@ struct cast {
     return scheduler().try_run_once();
   }
 
-  /// A drawn number of steps, below the limit.
+  /// Runs a random number of steps, less than `limit`.
   void run_up_to(std::uint64_t limit) {
     for (auto steps = random() % limit; steps > 0; --steps) step();
   }
 
-  /// x times the weights of these nodes, one call after another.
+  /// Calls the nodes one after another. Each call multiplies x by the weight of the node.
   at::Tensor through(std::initializer_list<const char*> nodes, at::Tensor x) {
     for (const auto* to : nodes) x = call(to, "times_weight", x);
     return x;
@@ -99,7 +99,8 @@ struct cast {
 
   using replies = std::shared_ptr<std::vector<troupe::future<troupe::call_reply>>>;
 
-  /// Gives `via` a function that calls `to` and does not wait for the answer.
+  /// Adds a function "hand_on" to node `via`. The function calls node `to` and does not wait for the answer. Returns those
+  /// calls.
   replies hand_on(const std::string& via, const std::string& to) {
     auto kept = std::make_shared<replies::element_type>();
     node(via).functions().add("hand_on", [this, to, kept](troupe::call_arguments& arguments) {

@@ -12,7 +12,7 @@
 
 namespace troupe::test {
 
-/// A linear layer with parameters drawn from its seed. Methods: forward.
+/// A linear layer with tanh. The attribute `seed` seeds the generator that makes its parameters. Methods: forward.
 class linear : public module {
  public:
   explicit linear(const attributes& values) {
@@ -45,7 +45,7 @@ inline settings named_settings(const std::string& name) {
   return result;
 }
 
-/// A driver and two stages on loopback, all in this process, that can make linear layers.
+/// A driver and two stages in this process, connected over loopback. Each of the three nodes can make linear layers.
 struct linear_cluster {
   node stage1{named_settings("stage1")};
   node stage2{named_settings("stage2")};

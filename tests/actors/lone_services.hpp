@@ -20,8 +20,8 @@ namespace troupe::test {
 
 constexpr std::chrono::seconds patience{10};
 
-/// The services of a node without the node. Messages to the gateway come to `gateway`. `networked`: threads of the services do what
-/// the network thread does.
+/// The services of a node without the node. Messages to the gateway of the node come to `gateway`. `networked`: the services
+/// work as in a node with a network, and a thread of their own calls `tidy` in place of the network thread.
 struct lone_services {
   explicit lone_services(bool networked = false, settings options = named())
       : services(std::move(options), [this] { tidy(); }) {
@@ -49,7 +49,7 @@ struct lone_services {
     run();
   }
 
-  /// Runs the actors of the deterministic scheduler as far as they get.
+  /// Runs the actors of the deterministic scheduler until none of them has anything to do.
   void run() { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
 
   network::system_config config{network::system_config::for_tests{}};

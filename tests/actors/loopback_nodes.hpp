@@ -13,7 +13,7 @@
 
 namespace troupe::test {
 
-/// TROUPE_NETWORK chooses the network: "caf", or troupe's own.
+/// The environment variable TROUPE_NETWORK chooses the network ("caf" or "troupe"). Without the variable the default counts.
 inline settings loopback_settings(std::string name) {
   settings result;
   if (const auto* network = std::getenv("TROUPE_NETWORK")) result.network = network_named(network);
@@ -22,7 +22,7 @@ inline settings loopback_settings(std::string name) {
   return result;
 }
 
-/// A check of an error's text.
+/// A predicate for BOOST_CHECK_EXCEPTION: whether the text of an error contains `first` and `second`.
 inline auto says(std::string first, std::string second = {}) {
   return [first = std::move(first), second = std::move(second)](const error& e) {
     const std::string text = e.what();
@@ -36,7 +36,8 @@ inline bool is_idle(const node_status& x) {
          x.calls_queued == 0;
 }
 
-/// Asks until the condition is true. False if the condition is not true after `patience`. Other threads run between two questions.
+/// Asks until the condition is true. False if the condition is not true after `patience`. Other threads run between two
+/// questions.
 template <class Condition>
 bool becomes_true(Condition condition, std::chrono::milliseconds patience = std::chrono::seconds(10)) {
   const auto until = std::chrono::steady_clock::now() + patience;

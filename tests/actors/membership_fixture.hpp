@@ -30,7 +30,8 @@ struct answer {
   int count = 0;
 };
 
-/// A node that has only its membership and a gateway. The gateway hands every message on to the membership, unless `mute` is true.
+/// A node that consists of a membership actor and a gateway. The gateway hands all messages on to the membership actor. While
+/// `mute` is true, the gateway keeps greetings and heartbeats, which then get no answer.
 struct fake_node {
   member who;
   contracts::membership_host membership;
@@ -54,15 +55,15 @@ inline caf::behavior make_face(caf::event_based_actor* self, contracts::membersh
   };
 }
 
-/// An actor system with a network on which brokers run when a test says so. No socket is opened.
+/// Configures an actor system with CAF's test network: brokers run only when the test runs them, and no socket is opened.
 struct test_network_config : network::system_config {
   test_network_config() : network::system_config(for_tests{}) {
     load<caf::io::middleman, caf::io::network::test_multiplexer>();
   }
 };
 
-/// Nodes of a cluster in one actor system. Their memberships are brokers, as in a node that has a network. Nothing happens until run()
-/// or pass().
+/// Nodes of a cluster in one actor system. Their membership actors are brokers, as in a node that has a network. Actors run
+/// only in run(), and in the functions here that call run().
 class fake_cluster {
  public:
   static constexpr std::int64_t ms = 1'000'000;
@@ -87,7 +88,8 @@ class fake_cluster {
     run();
   }
 
-  /// Starts a node that listens on `port`; its clock is ahead of the cluster's by `ahead_ns`.
+  /// Starts a node that other nodes reach at `port`. The clock of the node is `ahead_ns` ahead of the cluster's clock.
+  /// `listen`: whether the node is told its port.
   fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0,
                    bool listen = true) {
     auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());
@@ -123,7 +125,7 @@ class fake_cluster {
         ++result->count;
       };
       const auto request = self->request(untyped, caf::infinite, xs...);
-      if constexpr (std::is_same_v<T, caf::unit_t>)  // an empty message on its way
+      if constexpr (std::is_same_v<T, caf::unit_t>)  // the answer is an empty message
         request.then(
           [=] {
             result->value.emplace();
@@ -158,7 +160,7 @@ class fake_cluster {
   void run() {
     while (scheduler.try_run_once() || multiplexer.try_exec_runnable()) continue;
   }
-  /// Lets time pass, in small steps.
+  /// Advances the clock in small steps, and runs after each step what is due.
   void pass(std::int64_t ns) {
     for (std::int64_t left = ns; left > 0; left -= 5 * ms) {
       scheduler.advance_time(caf::timespan(std::min(left, 5 * ms)));
@@ -175,7 +177,7 @@ class fake_cluster {
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;
   std::uint16_t mute_port = 9999;
   int dialled = 0;
-  bool bytes_come = false;  // from every node, whether it is mute or not
+  bool bytes_come = false;  // whether the network has bytes from every node, mute or not
 
  private:
   caf::actor connector_;

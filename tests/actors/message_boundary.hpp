@@ -12,7 +12,8 @@ namespace troupe::test {
 
 using tensors = std::vector<at::Tensor>;
 
-/// A gradient as it is after it has travelled: one element where it repeats one, dense otherwise.
+/// A gradient as the receiver of a message gets it: a repeated element is in memory once (an expanded tensor), the rest is
+/// dense.
 inline at::Tensor travelled_gradient(const at::Tensor& gradient) {
   std::vector<std::int64_t> shape;
   auto stored = without_repetition(gradient.detach(), shape);
@@ -23,8 +24,8 @@ inline at::Tensor travelled_gradient(const at::Tensor& gradient) {
 template <bool is_gradient>
 tensors cross(const tensors& from);
 
-/// What a message between nodes is in one process: all that requires grad comes out of one function, as it went in. So do its
-/// gradients, where they have a graph.
+/// Does in one process what a message between nodes does: all tensors of the message that require grad pass through one
+/// function. In backward, all gradients that have a graph pass through one function too.
 template <bool is_gradient>
 struct boundary : torch::autograd::Function<boundary<is_gradient>> {
   static tensors forward(torch::autograd::AutogradContext* context, at::TensorList inputs) {
@@ -36,7 +37,7 @@ struct boundary : torch::autograd::Function<boundary<is_gradient>> {
   static tensors backward(torch::autograd::AutogradContext*, tensors gradients) { return cross<true>(gradients); }
 };
 
-/// Tensors as they are after they have travelled.
+/// The tensors as the receiver of a message gets them.
 template <bool is_gradient = false>
 tensors cross(const tensors& from) {
   tensors with_grad;
@@ -47,7 +48,7 @@ tensors cross(const tensors& from) {
     for (auto& each : result)
       if (each.defined() && !each.requires_grad()) each = travelled_gradient(each);
   if (with_grad.empty()) return result;
-  const auto crossed = boundary<is_gradient>::apply(at::TensorList(with_grad));  // a vector would pass as no tensor
+  const auto crossed = boundary<is_gradient>::apply(at::TensorList(with_grad));  // libtorch finds no tensors in a std::vector
   for (std::size_t i = 0, next = 0; i < from.size(); ++i)
     if (from[i].defined() && from[i].requires_grad()) result[i] = crossed[next++];
   return result;

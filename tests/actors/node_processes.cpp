@@ -34,7 +34,7 @@ void end_with_parent(pid_t parent) {
 }
 
 [[noreturn]] void serve(support::owned_descriptor line, const std::function<void(const std::string&, std::uint16_t)>& run) {
-  signal(SIGCHLD, SIG_IGN);  // nobody waits for the children
+  signal(SIGCHLD, SIG_IGN);  // no process calls wait() for the children
   const pid_t here = getpid();
   order next;
   while (recv(line.get(), &next, sizeof next, 0) == static_cast<ssize_t>(sizeof next)) {
@@ -114,7 +114,7 @@ bool shared_signal::take_within(std::chrono::seconds patience) {
 
 namespace {
 
-/// Cuts the connections whose other end `chosen` is true for.
+/// Shuts down each IPv4 connection if `chosen` returns true for the address of its other end.
 template <class Choice>
 void cut_if(Choice chosen) {
   std::vector<int> open;

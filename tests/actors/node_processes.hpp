@@ -13,11 +13,12 @@
 
 namespace troupe::test {
 
-/// A process that forks processes for its parent. It is forked itself while its parent has a single thread, and never has a second
-/// thread. When the nursery ends, the processes that it forked end. When its parent ends, the nursery ends.
+/// A forked process (the nursery) that forks further processes when its parent asks. The nursery never has a second thread,
+/// because a fork of a process with several threads is not safe. The processes that the nursery forked end with the nursery,
+/// and the nursery ends with its parent. To be made while the parent has one thread.
 class nursery {
  public:
-  /// A child runs `run(name, port)`, until the child is killed.
+  /// Every process that the nursery forks calls `run(name, port)`, and ends when `run` returns.
   explicit nursery(std::function<void(const std::string& name, std::uint16_t port)> run);
   ~nursery();
 
@@ -28,7 +29,8 @@ class nursery {
   pid_t pid_ = 0;
 };
 
-/// A signal that one process gives and another process takes. Both processes are forked after the signal was made, or made it.
+/// A semaphore that several processes share: one process gives the signal, another process takes the signal. Only the process
+/// that made the object, and processes that were forked after that, share the semaphore.
 class shared_signal {
  public:
   shared_signal();
@@ -40,16 +42,16 @@ class shared_signal {
   void take();
   /// False if the signal is not given within `patience`.
   bool take_within(std::chrono::seconds patience);
-  /// Forgets what was given. No living process may be waiting in take().
+  /// Forgets all signals that were not taken. Pre: no living process waits in take().
   void reset();
 
  private:
   sem_t* shared_;
 };
 
-/// Cuts this process's connections to the process that listens at `port` of loopback. Both ends see them end.
+/// Shuts down the connections that this process has made to port `port`. Both ends of each connection see the end.
 void cut_connections_to(std::uint16_t port);
-/// Cuts all connections of this process.
+/// Shuts down all IPv4 connections of this process.
 void cut_connections();
 
 /// Stops a process. Returns when all threads of the process have stopped.

@@ -15,7 +15,8 @@
 
 namespace troupe::test {
 
-/// A server on loopback that is no node: it takes connections and says `banner`, or nothing.
+/// A server on loopback that is not a node. Clients can connect, and each connection gets `banner` if `banner` is not empty.
+/// `hang_up`: the server then closes the connection.
 class odd_server {
  public:
   explicit odd_server(std::string banner = {}, bool hang_up = false) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {

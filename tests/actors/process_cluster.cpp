@@ -90,7 +90,7 @@ std::string process_cluster::left_on(const std::string& name) {
       auto there = driver_.peer(name);
       return becomes_idle(there) ? std::string{} : to_string(there.status(1s));
     }
-  } catch (const error&) {  // it went down meanwhile, in the eyes of the driver
+  } catch (const error&) {  // meanwhile the node went down in the view of the driver: the code below asks the node
   }
   try {
     status_client outside(at.host, at.port, 5s);

@@ -18,16 +18,16 @@ namespace troupe::test {
 
 [[noreturn]] void wait_to_be_killed();
 
-/// What a process of a nursery does: a node joins the driver's and serves until the process is killed. An error goes to stderr, with
-/// the test's name.
+/// Runs a node in a process of a nursery: makes the node, joins the driver's node at port `driver` of loopback, and calls
+/// `serve`. The text of an exception goes to stderr, after the name of the test (`test`).
 void be_node(const char* test, settings options, std::uint16_t driver, const std::function<void(node&)>& add_functions,
              const std::function<void()>& serve = wait_to_be_killed);
 
-/// The driver, which is a node of this process, and nodes in other processes that have joined the driver.
+/// A driver, which is a node of this process, and nodes in other processes. The other nodes join the driver.
 class process_cluster {
  public:
   process_cluster(nursery& processes, settings of_driver, std::vector<std::string> names);
-  ~process_cluster();  // kills them
+  ~process_cluster();  // kills the other processes
   process_cluster(const process_cluster&) = delete;
   process_cluster& operator=(const process_cluster&) = delete;
 
@@ -39,13 +39,14 @@ class process_cluster {
   /// Waits until every node knows every other node. Returns the name of a node that does not come up within ten seconds, or an
   /// empty text.
   std::string meet();
-  /// The address of the node, as the driver knows it or knew it last.
+  /// The id and the address of the node, as the driver knows them or knew them last.
   member address(const std::string& name);
-  /// Whether the driver takes the node for up.
+  /// Whether the node is up in the view of the driver.
   bool is_up(const std::string& name);
 
-  /// What is still there of contexts, passes and calls after five seconds, as text; empty: nothing. A node that the driver takes for
-  /// down is asked from outside.
+  /// The status of the node as text, if a context, a pass or a call is left on the node after five seconds; otherwise an empty
+  /// text. If the node is down in the view of the driver, a status_client asks the node; if that fails, the result is the text
+  /// of the error.
   std::string left_on_driver();
   std::string left_on(const std::string& name);
 

@@ -7,7 +7,8 @@
 
 namespace troupe::test {
 
-/// Files of this process can't grow beyond `bytes`, as on a full disk; the signal that would end the process is ignored.
+/// While an object of this class lives, no file of this process can grow beyond `bytes`, as on a full disk. SIGXFSZ is ignored,
+/// because that signal would end the process.
 class size_limit {
  public:
   explicit size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

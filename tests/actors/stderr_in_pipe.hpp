@@ -27,7 +27,7 @@ class stderr_in_pipe {
   stderr_in_pipe(const stderr_in_pipe&) = delete;
   stderr_in_pipe& operator=(const stderr_in_pipe&) = delete;
 
-  /// Fills the pipe until it takes no byte more.
+  /// Writes to the pipe until the pipe is full.
   void fill() {
     const int before = ::fcntl(STDERR_FILENO, F_GETFL);
     ::fcntl(STDERR_FILENO, F_SETFL, before | O_NONBLOCK);

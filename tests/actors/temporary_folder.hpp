@@ -13,7 +13,7 @@
 
 namespace troupe::test {
 
-/// An empty folder, which is removed with this object.
+/// The constructor makes an empty folder. The destructor removes the folder with all its files.
 class temporary_folder {
  public:
   temporary_folder() {
@@ -48,7 +48,7 @@ inline std::string read_text(const std::string& path) {
 
 inline void write_text(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-/// The text of the T that `run` threw; empty if `run` threw nothing.
+/// Returns the text of the exception of type T that `run` throws; an empty text if `run` throws nothing.
 template <class T, class F>
 std::string text_of(F&& run) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passes over real processes that are killed, stopped and cut off at random moments. By hand:
+// Runs passes over processes that are killed, stopped or cut off at random moments. A longer run, started by hand:
 //   actors_chaos_test -- --passes 2000 --seed 7
 #include <boost/test/unit_test.hpp>
 
@@ -29,8 +29,8 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 
 constexpr auto heartbeat = 60ms;
-constexpr auto detection = 4 * heartbeat;      // three missed ones, and up to one until the first of them
-constexpr auto most_after_detection = 2500ms;  // an abort without an answer takes one second; the rest is a busy machine's
+constexpr auto detection = 4 * heartbeat;      // three missed heartbeats, and up to one interval before the first of them
+constexpr auto most_after_detection = 2500ms;  // one second for an abort without an answer, the rest for a busy machine
 constexpr auto hang = 15s;
 const std::vector<std::string> workers{"w1", "w2", "w3"};
 
@@ -38,7 +38,7 @@ troupe::settings chaos_settings(const std::string& name) {
   troupe::settings result;
   result.name = name;
   result.heartbeat = heartbeat;
-  result.deadline = 2 * hang;  // no deadline hides what should have been noticed
+  result.deadline = 2 * hang;  // so long that no deadline ends a pass that hangs
   return result;
 }
 
@@ -65,8 +65,8 @@ troupe::future<troupe::call_reply> go(troupe::node& here, const at::Tensor& x, s
   return here.peer(first, detection).call("go", {x}, {{"way", text_of(way)}});
 }
 
-/// Calls, nested calls and a backward pass begun on `here`. Throws what the pass throws, and std::logic_error for wrong
-/// gradients.
+/// Runs calls, nested calls and a backward pass from node `here`. Throws the error of a call or of the pass, and
+/// std::logic_error for wrong gradients.
 void run_pass(troupe::node& here, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<route> routes(1 + random() % 3);
@@ -116,7 +116,7 @@ void be_worker(const std::string& name, std::uint16_t port) {
 struct fault {
   enum class kind { none, kill, freeze, blink, cut };
   kind what = kind::none;
-  std::vector<std::string> on;  // those it befalls
+  std::vector<std::string> on;  // the nodes that have the fault
   std::chrono::microseconds at{0};
 
   std::string text() const {
@@ -149,7 +149,7 @@ class chaos {
 
   const counts& result() const { return counts_; }
 
-  /// Runs two passes at once, and a drawn fault meanwhile.
+  /// Runs two passes at the same time, and causes a random fault meanwhile.
   void round() {
     const auto missing = cluster_.meet();
     BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
@@ -284,8 +284,7 @@ class chaos {
     std::fprintf(stderr, "chaos: wrong end of a pass (%s): %s\n", next.text().c_str(), text.c_str());
   }
 
-  /// Counts what is left of the passes on every node that lives. Then replaces each node that other nodes may take
-  /// for down.
+  /// Counts what the passes left on every living node. Then replaces each node that may be down in the view of other nodes.
   void clean_up(const fault& next) {
     if (next.what == fault::kind::freeze) cluster_.signal(next.on[0], SIGCONT);
     count_leak(next, "driver", cluster_.left_on_driver());
@@ -318,7 +317,7 @@ std::uint64_t argument(const std::string& name, std::uint64_t otherwise) {
   return otherwise;
 }
 
-// Made while this process has one thread: the nursery is forked then.
+// A global fixture, because the nursery has to be forked before this process starts a second thread.
 struct chaos_nursery {
   chaos_nursery() { processes = &own; }
   troupe::test::nursery own{be_worker};

@@ -36,8 +36,8 @@ constexpr int calls = 200;
 constexpr std::int64_t call_bytes = 300 << 10;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// The two ends of a wire that the tests make, if they can. The near end lies where the tests run: its name and the addresses are this
-/// process's own, so that tests may run at once. The processes that are forked find them here.
+/// The two ends of a wire that the tests make, if they can. The near end lies where the tests run: its name and the addresses
+/// are this process's own, so that tests may run at once. The processes that are forked find them here.
 struct wire_ends {
   std::string near_name = "tr" + std::to_string(::getpid());
   std::string near_address = address(1);
@@ -133,7 +133,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("connections under load", settings_of(name), port, add_functions);
 }
 
-// Made while this process has one thread: the nursery is forked then.
+// A global fixture, because the nursery has to be forked before this process starts a second thread.
 struct shared_nursery {
   shared_nursery() {
     far_side = &far;

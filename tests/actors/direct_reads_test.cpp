@@ -72,7 +72,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("direct reads", settings_of(name), port, add_functions);
 }
 
-// Made while this process has one thread: the nursery is forked then.
+// A global fixture, because the nursery has to be forked before this process starts a second thread.
 struct shared_nursery {
   shared_nursery() { processes = &own; }
   troupe::test::nursery own{be_process};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random programs over 2 to 5 nodes that talk over loopback, and the same programs in one process under libtorch's own engine.
+// Runs random programs on 2 to 5 nodes that talk over loopback, and the same programs in one process on libtorch's own engine.
+// The gradients must have the same bits.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -22,8 +23,8 @@ using troupe::test::cross;
 constexpr std::size_t most_nodes = 5;
 constexpr std::size_t most_depth = 3;
 
-/// A program: what each node computes follows from numbers that travel with the calls, so that both runs take the same path.
-/// Nodes call themselves too, and calls at any depth share the leaves of their node.
+/// A random program. Every call carries a seed, and the seed alone decides what the called node does. So the run on nodes and
+/// the run in one process do the same. A node may call itself too. All calls on a node use the same leaves, at any depth.
 class program {
  public:
   using call = std::function<tensors(std::size_t from, std::size_t to, std::uint64_t seed, std::size_t depth, const tensors&)>;
@@ -34,12 +35,12 @@ class program {
       for (int i = 0; i < 5; ++i) leaves[n].push_back((at::randn({3, 3}, generator) * 0.7).requires_grad_());
   }
 
-  /// What `node` does with `inputs`. It calls other nodes by `remote`.
+  /// Computes on `node`, from `inputs`. Calls to nodes go through `remote`.
   tensors run(std::size_t node, std::uint64_t body, std::size_t depth, const tensors& inputs, const call& remote) const {
     std::mt19937_64 random(body);
     tensors values = inputs;
     for (int i = 0; i < 2; ++i) values.push_back(leaves.at(node)[random() % leaves.at(node).size()]);
-    const auto pick = [&] {  // recent values are likelier, so that graphs get deep
+    const auto pick = [&] {  // recent values are more likely, so that graphs get deep
       const auto among = random() % 2 == 0 ? values.size() : std::min<std::size_t>(values.size(), 3);
       return values[values.size() - 1 - random() % among];
     };
@@ -52,7 +53,7 @@ class program {
         const auto inner = random();
         const auto results = remote(node, to, inner, depth + 1, arguments);
         for (const auto& each : results)
-          if (random() % 4 != 0) values.push_back(each);  // else it goes unused
+          if (random() % 4 != 0) values.push_back(each);  // otherwise the result goes unused
       } else {
         values.push_back(step(random, pick(), pick()));
       }
@@ -63,8 +64,9 @@ class program {
     return outputs;
   }
 
-  /// Runs the driver's part, and calls `backward` once for each pass with the root of the pass. In some programs the first pass is
-  /// recorded, and the root of the second pass depends on gradients of the first: `gradients` gives those of the driver's leaves.
+  /// Runs the driver's part, and calls `backward` once for each pass with the root of the pass. In some programs the first pass
+  /// is recorded, and the root of the second pass depends on gradients of the first pass. `gradients` returns the gradients of
+  /// the driver's leaves.
   void run(const call& remote, const std::function<void(const at::Tensor& root, bool keep, bool record)>& backward,
            const std::function<tensors()>& gradients) const {
     auto outputs = run(0, seed, 0, {}, remote);
@@ -177,7 +179,7 @@ struct stage {
     tensors result(leaves.size());
     const auto backward = [&](const at::Tensor& root, bool keep, bool record) {
       torch::autograd::backward({root}, {}, keep, record);
-      // Two leaves may have got views of one gradient, to which libtorch's next pass would add twice.
+      // The gradients of two leaves may be views of one tensor. libtorch's next pass would add to that tensor twice.
       for (std::size_t i = 0; i < leaves.size(); ++i) {
         if (!leaves[i].grad().defined()) continue;
         result[i] = result[i].defined() ? result[i] + leaves[i].grad() : leaves[i].grad();
@@ -207,11 +209,12 @@ struct stage {
 
 BOOST_AUTO_TEST_SUITE(distributed_programs)
 
-// The variable TROUPE_RANDOM_PROGRAMS of the environment asks for more programs.
+// The environment variable TROUPE_RANDOM_PROGRAMS sets the number of programs.
 BOOST_AUTO_TEST_CASE(have_the_bits_of_one_process) {
   const auto* asked = std::getenv("TROUPE_RANDOM_PROGRAMS");
   const std::uint64_t programs = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 2000;
-  // A recorded pass that drops one of a leaf's sources, and one in which a gradient comes last that is summed second.
+  // Two programs that once went wrong. 4136: a recorded pass drops one of the tensors that a leaf's gradient is summed from.
+  // 11732: a gradient that is the second in its sum arrives last in some runs.
   std::vector<std::uint64_t> seeds{4136, 11732, 11732, 11732, 11732};
   for (std::uint64_t seed = 1; seed <= programs; ++seed) seeds.push_back(seed);
   stage play;
@@ -230,7 +233,7 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_one_process) {
                           "seed " << seed << ", " << what.nodes << " nodes, " << play.calls << " calls: " << wrong);
   }
   BOOST_TEST_MESSAGE(calls << " calls, " << defined << " gradients, " << undefined << " leaves without");
-  BOOST_TEST(calls > 2 * programs);  // or nothing is tested
+  BOOST_TEST(calls > 2 * programs);  // otherwise the programs test too little
   BOOST_TEST(defined > 3 * programs);
   BOOST_TEST(undefined > programs);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which tensors and gradients cross nodes, and how: undefined, sparse, of every dtype, with storage in common.
+// Tensors and gradients of all kinds travel between nodes: undefined, sparse, of every dtype, large, and with shared storage.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -28,7 +28,7 @@ namespace {
 
 using tensors = std::vector<at::Tensor>;
 
-/// A function with two results of one input. It says which gradients of the results were defined.
+/// A function with one input and two results. `defined` says which results got a gradient: 1 the first, 2 the second, 3 both.
 struct two_results : torch::autograd::Function<two_results> {
   static inline std::atomic<int> defined{-1};
 
@@ -42,7 +42,7 @@ struct two_results : torch::autograd::Function<two_results> {
   }
 };
 
-/// An embedding. Methods: rows (of the indices given, looked up here), all (to be looked up by the caller).
+/// An embedding. Methods: rows (looks up the given indices), all (returns the whole table: the caller looks up rows).
 struct embedding : troupe::module {
   explicit embedding(const troupe::attributes&) : weight(at::arange(30.).reshape({10, 3}).requires_grad_()) {}
 
@@ -68,7 +68,7 @@ struct two_nodes {
     b.functions().add("combine", [](troupe::call_arguments& arguments) {
       const auto& t = arguments.tensors;
       const auto before = t.at(1).detach().clone();
-      t.at(0).detach().add_(1);  // each arrives in storage of its own
+      t.at(0).detach().add_(1);  // each tensor arrives in its own storage
       if (!at::equal(before, t.at(1).detach())) throw std::runtime_error("expected tensors that share nothing here");
       return troupe::call_reply{{(t.at(0).detach() - 1) * t.at(1) + t.at(0).sum() * 0, t.at(2) * t.at(3)}};
     });
@@ -90,7 +90,7 @@ struct two_nodes {
 
 at::Tensor bits(const at::Tensor& x) { return x.detach().contiguous().view(at::kByte); }
 
-/// Waits until the node holds no piece that came ahead of its message.
+/// Waits until the node holds no piece of a tensor whose message has not come. False if a piece is left after 20 s.
 bool nothing_arrives(troupe::node& where) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (troupe::services_of(where).arriving().bytes() != 0 && std::chrono::steady_clock::now() < until)
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_sparse_gradient_crosses_nodes_accumulates_and_is_stepped_
     const auto gradient = remote.gradients(pass).at(0).second;
     BOOST_REQUIRE(gradient.is_sparse());
     BOOST_TEST(at::equal(gradient.to_dense(), local.weight.grad().to_dense()));
-    BOOST_TEST(gradient.coalesce().values().size(0) == 4);  // of ten rows
+    BOOST_TEST(gradient.coalesce().values().size(0) == 4);  // 4 of the 10 rows have a gradient
     optimizer.step(pass);
     reference.step();
     reference.zero_grad();
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_deadline_passes_before_its_tensors_have_left_l
   BOOST_CHECK_EXCEPTION(
     a.peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)}, {}, {}, std::chrono::milliseconds(2)).get(), troupe::error,
     [](const troupe::error& reason) { return reason.code() == troupe::errc::deadline_passed; });
-  a.peer("b").call("echo", {at::zeros({1 << 20}, at::kByte)}).get();  // leaves after them
+  a.peer("b").call("echo", {at::zeros({1 << 20}, at::kByte)}).get();  // leaves after the pieces of the first call
   BOOST_TEST(troupe::services_of(b).arriving().bytes() == 0U);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every combination of a fault, the phase of forward or backward in which the fault happens, and the node that has the fault. Each
-// node is a process. The driver calls node "b", and "b" calls node "c".
+// Every combination of a fault, the phase of forward or backward in which the fault happens, and the node that has the fault.
+// Each node is a process. The driver calls node "b", and "b" calls node "c".
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -95,8 +95,8 @@ class remote_scissors {
   shared_signal done_;
 };
 
-/// The signals and functions that the three processes share. Made before the other two processes are forked, while this process
-/// has one thread.
+/// The signals and functions that the three processes share. A global fixture, because the nursery has to be forked before this
+/// process starts a second thread.
 struct company_of_three {
   company_of_three() { here = this; }
 
@@ -274,8 +274,8 @@ class table {
     BOOST_TEST(at::equal(context.gradient(x), torch::full({2}, 4.0)));
   }
 
-  /// Checks that nothing is left of contexts, passes and calls: on the driver, on the node without a fault, and on the node with
-  /// the fault if its process still lives.
+  /// Checks that nothing is left of contexts, passes and calls: on the driver, on the node without a fault, and on the node
+  /// with the fault if its process still lives.
   void check_rest(const cell& now) {
     if (now.what == fault::frozen) cluster.signal(now.name(), SIGCONT);
     shared.opened.give();

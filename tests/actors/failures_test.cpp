@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What goes wrong on one node of three, in each phase: one error that says where, nothing left on any node, and the context
-// goes on.
+// Failures on one of three nodes, in each phase of forward and backward. A failure gives one error, which names the node.
+// Nothing is left on any node, and the context stays usable.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -36,7 +36,7 @@ struct misshapen : torch::autograd::Function<misshapen> {
   }
 };
 
-/// "a" calls "b", which calls "c"; each doubles, and may fail where it is told to.
+/// Node "a" calls "b", and "b" calls "c". Each node doubles the tensor. The values of the call say which node fails, and how.
 struct nodes_that_fail {
   nodes_that_fail() {
     for (auto* each : {&a, &b, &c}) add_functions(*each);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What nodes log of what happens to them. A log is read when its node has ended: the nodes of a test have a scope of their own.
+// The lines that nodes write to their logs. A test reads a log after its node has ended, so its nodes live in an inner scope.
 #include <boost/test/unit_test.hpp>
 
 #include <optional>
@@ -43,7 +43,7 @@ struct two_logs {
     });
   }
 
-  /// A forward pass through `function` on "b" and its backward pass; the text of the context.
+  /// Runs forward through `function` on "b", and then backward. Returns the id of the context as text.
   static std::string pass_through(troupe::node& a, const std::string& function) {
     troupe::context pass(a);
     auto x = at::ones({2}).requires_grad_();
@@ -55,7 +55,7 @@ struct two_logs {
     return to_string(pass.id());
   }
 
-  /// One call, one pass; both succeed and fail. Returns the texts of the contexts.
+  /// Runs a pass that succeeds, a pass that fails, and a call that fails. Returns the ids of the two contexts as text.
   std::vector<std::string> work(severity level) {
     troupe::node b(logged("b", level));
     troupe::node a(logged("a", level));
@@ -94,7 +94,7 @@ struct two_logs {
 
   std::string log_of(const std::string& name) const { return read_text(folder / name); }
 
-  /// Whether the log of the node has exactly one line whose text, from its level on, matches.
+  /// Checks that exactly one line in the log of the node matches `expected` from its level on (after date and time).
   bool has_line(const std::string& name, const std::string& expected) const {
     const auto text = log_of(name);
     const std::regex line("^[-0-9]{10} [:.0-9]{12} " + expected + "$", std::regex::multiline);

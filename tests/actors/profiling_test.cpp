@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Spans and operators of calls and passes in the trace of the node that made them.
+// The trace of a node has the spans and operators of the calls and passes that the node started, those on other nodes included.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -34,7 +34,7 @@ struct profiled_nodes {
     b.peer("c");
   }
 
-  /// What this node's tracer has.
+  /// The spans that the tracer of the node has.
   span_list of(troupe::node& node) {
     caf::scoped_actor self{node.system()};
     span_list result;
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(an_answer_brings_what_ran_for_it_nested_calls_and_operators
 BOOST_AUTO_TEST_CASE(a_pass_brings_what_ran_for_it_on_every_node) {
   a.set_profiling(true);
   run();
-  // Spans of a burst come on their own, perhaps after the pass is complete.
+  // Another node sends the spans of a burst in a message of their own, which may come after the pass is complete.
   for (const std::string name : {"b", "c"}) {
     const std::string function = name == "b" ? "ExpBackward0" : "TanhBackward0";
     span_list all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One program, run again on fresh nodes: the messages take another order, the bits are the same.
+// Runs one program several times, each time on new nodes. The order of the messages differs, the bits of the gradients do not.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>

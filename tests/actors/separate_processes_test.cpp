@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only separate processes show: an owner of modules that is killed, random numbers and anomaly mode.
+// Tests that need separate processes: the owner of a module is killed, random numbers, and anomaly mode.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -31,7 +31,8 @@ namespace {
 using troupe::test::layer;
 using troupe::test::loopback_settings;
 
-/// A module that multiplies its input by a weight and drops each element with probability one half. The process draws which.
+/// A module that multiplies its input by a weight and drops each element with probability one half. The random generator of the
+/// process decides which elements are dropped.
 class dropping : public troupe::module {
  public:
   troupe::call_reply call(const std::string&, troupe::call_arguments& arguments) override {
@@ -67,7 +68,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("separate processes", loopback_settings(name), port, add_functions);
 }
 
-// Made while this process has one thread: the nursery is forked then.
+// A global fixture, because the nursery has to be forked before this process starts a second thread.
 struct shared_nursery {
   shared_nursery() { processes = &own; }
   troupe::test::nursery own{be_process};
@@ -83,7 +84,7 @@ struct trio : troupe::test::process_cluster {
   }
 };
 
-/// A model in two processes, and a driver that has no parameters and draws the inputs.
+/// A model in two processes, and a driver in a third. The driver has no parameters and makes random inputs.
 struct dropping_run {
   trio cluster{{"b", "c"}};
   std::vector<troupe::remote_module> stages{cluster.driver().peer("b").create("dropping"),
@@ -125,9 +126,9 @@ BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
   std::optional<troupe::remote_module> given = home.create("linear", layer(3, 2, 2));
   owner.call("make").get();
   for (const auto& each : {shared, *given}) owner.call("take", {}, {{"module", each.lend(owner)}}).get();
-  given->lend(owner);  // on its way
+  given->lend(owner);  // a loan that is not accepted
   given.reset();
-  home.call("troupe.drop").get();  // comes after what `given` sent
+  home.call("troupe.drop").get();  // is handled after the message that `given` sent at its end
   BOOST_TEST(home.status().objects == 3u);
   cluster.signal("owner", SIGKILL);
   BOOST_TEST(comes_to_hold(home, 1));
@@ -143,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_draws_in_every_process_what_one_without_inter
     whole.optimizer.save(folder.path(), {});
     expected = whole.losses_of(3);
   }
-  dropping_run resumed;  // the generators of its processes are new
+  dropping_run resumed;  // its processes are new, and so are their random generators
   resumed.optimizer.load(folder.path());
   BOOST_TEST(resumed.losses_of(3) == expected, boost::test_tools::per_element());
 }

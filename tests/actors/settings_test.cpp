@@ -18,7 +18,7 @@ settings read(std::vector<std::string> arguments) {
   return settings(static_cast<int>(argv.size()), argv.data());
 }
 
-// The text of the error, whose code has to be misuse.
+// Returns the text of the error that `run` throws. The code of the error has to be misuse.
 template <class F>
 std::string refusal(F run) {
   try {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_missing_value_is_refused) {
     const auto text = refusal([&] { read({option, "--trace"}); });
     BOOST_TEST(contains(text, option + ": expected a value, got the option '--trace'"), text);
   }
-  // An empty value does not make the next argument the value.
+  // After an option with an empty value, the next argument is not taken as the value.
   for (const std::string option : {"--log-file", "--join", "--name"}) {
     const auto text = refusal([&] { read({option + "=", "other"}); });
     BOOST_TEST(contains(text, option + ": expected a value, as in " + option + "=VALUE"), text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls and bursts that are likely to be short run where their message was read. Which calls and bursts are short
-// changes with time.
+// A call or a burst that is likely to be short runs on the network thread that read its message. A call that was short until
+// now may take long the next time.
 #include <pthread.h>
 
 #include <boost/test/unit_test.hpp>
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_networ
   while (name() != of_the_network) BOOST_REQUIRE((std::chrono::steady_clock::now() < until));
 }
 
-// The test watches where a tensor is freed that the graph of a released context held.
+// The graph of a context holds a tensor. The test notes which thread frees the tensor after the release of the context.
 BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_once_that_was_short,
                      *boost::unit_test::label("own_network")) {
   b.functions().add("one_more", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + 1}}; });
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_onc
   }
 }
 
-// A call that was short takes long. The second network thread takes over, and the calls that came meanwhile go to workers.
+// A call that was always short takes long. The second network thread has to take over, and the calls behind go to workers.
 BOOST_AUTO_TEST_CASE(a_call_that_is_short_no_more_delays_no_other) {
   std::mutex mutex;
   std::condition_variable changed;
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_is_short_no_more_delays_no_other) {
     if (blocks) {
       ++inside;
       changed.notify_all();
-      changed.wait_for(lock, 20s, [&] { return inside == 3; });  // until others got through
+      changed.wait_for(lock, 20s, [&] { return inside == 3; });  // until all three calls run
     }
     return call_reply{};
   });
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_short_call_may_wait_for_a_call_of_its_own_to_the_node_tha
     BOOST_TEST(a.peer("b").call("there_and_back", {torch::ones({1})}).get().tensors.at(0).item<float>() == 2);
 }
 
-// A hook of a pass that runs in the network thread may call as well.
+// A hook of a burst that runs on a network thread may wait for a call, too.
 BOOST_AUTO_TEST_CASE(a_hook_of_a_short_burst_may_wait_for_a_call) {
   b.functions().add("one", [](call_arguments&) { return call_reply{{torch::ones({1})}}; });
   b.functions().add("hooked", [](call_arguments& arguments) {
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_hook_of_a_short_burst_may_wait_for_a_call) {
   BOOST_TEST(becomes_idle(b));
 }
 
-// The node waits for a call that runs in its network thread before it goes.
+// Before a node stops, the node waits for a call that runs on a network thread.
 BOOST_AUTO_TEST_CASE(a_node_stops_while_short_calls_run) {
   for (int round = 0; round < 20; ++round) {
     auto callee = std::make_unique<troupe::node>(loopback_settings("c"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a node says about itself, asked in the middle of its work.
+// The status of a node, also while the node works.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -65,12 +65,12 @@ BOOST_AUTO_TEST_CASE(a_pass_is_counted_on_both_sides_and_by_peer) {
     BOOST_TEST(here.calls_waiting == 0u);
     BOOST_TEST(here.functions_run > 0u);
     BOOST_TEST(of_peer(here, "b").messages_sent == 2u);  // the call, the gradients of its result
-    BOOST_TEST(of_peer(here, "b").bytes_sent == 12u);    // two floats, and one that both gradients are
+    BOOST_TEST(of_peer(here, "b").bytes_sent == 12u);    // two floats, then one float: the two gradients are equal
     BOOST_TEST(of_peer(here, "b").bytes_received == 16u);
     BOOST_TEST(of_peer(here, "b").contexts == 0u);
 
     auto there = a.peer("b").status();
-    while (there.functions_run == 0) there = a.peer("b").status();  // counted once its burst is over
+    while (there.functions_run == 0) there = a.peer("b").status();  // counted when the burst is over
     BOOST_TEST(there.self.name == "b");
     BOOST_TEST(there.contexts == 1u);
     BOOST_TEST(there.calls_run == 1u);

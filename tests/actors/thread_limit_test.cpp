@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that nest deeply, in processes of their own: one process may have few threads, the other has no limit.
+// Deeply nested calls between the driver and one other process. In one test that process may have few threads only.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -45,7 +45,7 @@ void take_few_threads() {
   if (setrlimit(RLIMIT_NPROC, &few) != 0 ||
       setresuid(user_without_processes, user_without_processes, user_without_processes) != 0)
     std::perror("thread limit: a process can't be limited");
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // another user's process loses what its parent had set
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the change of the user has cleared the setting that the nursery made
 }
 
 void be_process(const std::string& name, std::uint16_t port) {
@@ -53,7 +53,7 @@ void be_process(const std::string& name, std::uint16_t port) {
   troupe::test::be_node("thread limit", loopback_settings(name), port, add_functions);
 }
 
-// Made while this process has one thread: the nursery is forked then.
+// A global fixture, because the nursery has to be forked before this process starts a second thread.
 struct shared_nursery {
   shared_nursery() { processes = &own; }
   troupe::test::nursery own{be_process};
@@ -70,7 +70,7 @@ struct pair : troupe::test::process_cluster {
 
   troupe::peer there() { return driver().peer(names().front()); }
   std::size_t threads_there() const { return threads_of(pid(names().front())); }
-  /// Runs nested calls, on the two nodes in turns.
+  /// Runs nested calls that alternate between the two nodes.
   void nest(std::int64_t calls) { there().call("down", {}, {{"left", calls}, {"other", std::string("driver")}}).get(); }
 };
 

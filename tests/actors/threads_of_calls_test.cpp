@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The threads that calls take, give back and can't have, and what calls to a node that is gone leave behind.
+// The threads that calls start and end, calls that get no thread, and what calls to a dead node leave behind.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -63,7 +63,7 @@ struct answers_awaited : caf::scheduled_actor {
   }
 };
 
-/// A module of an actor system. When all of the system's own threads have started, the process gets no more threads.
+/// A module that starts last in its actor system. From then on the process gets no more threads.
 class last_threads final : public caf::actor_system::module {
  public:
   static inline std::optional<no_more_threads> taken;
@@ -72,7 +72,7 @@ class last_threads final : public caf::actor_system::module {
   void start() override { taken.emplace(); }
   void stop() override { taken.reset(); }
   void init(caf::actor_system_config&) override {}
-  id_t id() const override { return opencl_manager; }  // it starts after the middleman
+  id_t id() const override { return opencl_manager; }  // CAF starts the module with this id after the middleman
   void* subtype_ptr() override { return this; }
 };
 
@@ -82,7 +82,7 @@ BOOST_FIXTURE_TEST_SUITE(threads_of_calls, nodes_that_nest)
 
 BOOST_AUTO_TEST_CASE(threads_of_calls_that_were_nested_deeply_are_let_go) {
   down(2).get();
-  constexpr std::size_t kept = 2 * 16;  // by two nodes
+  constexpr std::size_t kept = 2 * 16;  // 16 idle threads on each of two nodes
   const auto before = threads_of();
   down(300).get();
   BOOST_TEST(becomes_true([&] { return threads_of() <= before + kept; }),
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_gets_no_thread_fails_and_the_node_goes_on) {
   BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
   {
     const no_more_threads none;
-    BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);  // with the thread that is there
+    BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);  // an idle thread runs the call
     BOOST_CHECK_EXCEPTION(down(50).get(), troupe::error, says("gets no thread for it", "nest fewer calls"));
     troupe::context pass(a);
     const auto y = a.peer("b").call("echo", {x}).get().tensors.at(0);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
     const no_more_threads none;
     BOOST_CHECK_EXCEPTION(c.join("127.0.0.1", b.port()), troupe::error, says("the system gives no thread to dial with"));
   }
-  BOOST_TEST((std::chrono::steady_clock::now() - begin < 4s));  // a join's patience is 5 s
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < 4s));  // far less than the deadline of 20 s
   c.join("127.0.0.1", b.port());
 }
 

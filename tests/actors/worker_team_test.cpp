@@ -23,7 +23,7 @@ using namespace troupe;
 namespace {
 
 struct host {
-  network::system_config config{network::system_config::for_tests{}};  // the workers' threads are their own all the same
+  network::system_config config{network::system_config::for_tests{}};  // the scheduler has no threads, but the workers have
   caf::actor_system system{config};
 };
 
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(run_what_is_posted_on_threads_of_their_own) {
       std::unique_lock lock(mutex);
       threads.insert(std::this_thread::get_id());
       changed.notify_all();
-      changed.wait(lock, [&] { return threads.size() == 2; });  // one thread would wait for itself
+      changed.wait(lock, [&] { return threads.size() == 2; });  // a single thread would wait here for ever
     });
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return threads.size() == 2; });

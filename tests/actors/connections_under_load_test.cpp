@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a burst of messages does to a connection between two processes: on loopback by shared memory and by TCP, and between two
-// network namespaces. And what a process that was killed leaves behind: its port.
+// Many calls at once over a connection between two processes: on loopback by shared memory and by TCP, and between two network
+// namespaces. Also: after a process was killed, its port can be used again.
 #include <boost/test/unit_test.hpp>
 
 #include <malloc.h>
@@ -36,8 +36,8 @@ constexpr int calls = 200;
 constexpr std::int64_t call_bytes = 300 << 10;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// The two ends of a wire that the tests make, if they can. The near end lies where the tests run: its name and the addresses
-/// are this process's own, so that tests may run at once. The processes that are forked find them here.
+/// The two ends of a wire between two network namespaces. The near end is in the namespace of the tests. Its name and the
+/// addresses depend on the id of this process, so that several test processes may run at once. Forked processes get a copy.
 struct wire_ends {
   std::string near_name = "tr" + std::to_string(::getpid());
   std::string near_address = address(1);
@@ -51,7 +51,7 @@ struct wire_ends {
 };
 const wire_ends wire;
 
-/// The bytes of memory that the C library has given to this process and not got back.
+/// The bytes that the C library has given to this process and that were not freed.
 std::size_t memory_in_use() {
   const auto all = ::mallinfo2();
   return all.uordblks + all.hblkhd;
@@ -87,8 +87,8 @@ struct far_signals {
 };
 far_signals* far_side = nullptr;
 
-/// Runs the node of the far process, in a network namespace of its own. A wire joins this namespace and the driver's; the wire
-/// ends with the process.
+/// Runs the node of the far process, in a network namespace of its own. A wire connects this namespace with the namespace of
+/// the driver. The wire is gone when the process ends.
 void be_far_process(const std::string& name, std::uint16_t port) {
   if (::unshare(CLONE_NEWNET) != 0) return;
   far_side->is_apart.give();
@@ -106,7 +106,8 @@ void be_far_process(const std::string& name, std::uint16_t port) {
   }
 }
 
-/// A node that listens at the given port until it is killed, and says so; or says that it can't.
+/// The signals of a listener process. The process gives `listens` when its node listens at the port. The process gives
+/// `is_refused` if the node can't listen at the port.
 struct listener_signals {
   troupe::test::shared_signal listens;
   troupe::test::shared_signal is_refused;
@@ -146,7 +147,8 @@ struct shared_nursery {
   static inline std::unique_ptr<troupe::test::nursery> processes;
 };
 
-/// Calls under way to a node of which the driver hears when it is down.
+/// Calls of the driver to the node `other` that are not answered yet. `news` has the nodes that went down, as the driver
+/// reports them.
 struct burst {
   troupe::node& driver;
   std::string other;
@@ -167,7 +169,7 @@ struct burst {
     auto there = driver.peer(other);
     for (int i = 0; i < times; ++i) under_way.push_back(there.call(function, {x}));
   }
-  /// How many were answered.
+  /// Waits until every call has ended. Returns how many were answered.
   int finish() {
     int answered = 0;
     for (auto& each : under_way) try {
@@ -203,7 +205,7 @@ struct pair : troupe::test::process_cluster {
   }
 };
 
-/// A process in a namespace of its own, and a wire to it.
+/// A process in a network namespace of its own, and a wire to that namespace.
 class far_process {
  public:
   explicit far_process(troupe::node& driver) : pid_(shared_nursery::processes->start("far", driver.port())) {
@@ -319,7 +321,7 @@ BOOST_AUTO_TEST_CASE(what_was_to_leave_for_a_peer_goes_with_it) {
 BOOST_AUTO_TEST_CASE(a_port_is_free_again_as_soon_as_its_node_was_killed) {
   std::uint16_t port = 0;
   {
-    troupe::node finder(loopback_settings("finder"));  // any free one
+    troupe::node finder(loopback_settings("finder"));  // the system chooses a free port
     port = finder.port();
   }
   pid_t pid = shared_nursery::processes->start("listener", port);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Large tensors between processes of one machine, read out of each other's memory, and what they do where that can't be.
+// Large tensors between two processes of one machine. The receiver reads a tensor out of the sender's memory. Where that is not
+// possible, the tensor comes in pieces.
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
@@ -46,7 +47,7 @@ troupe::settings settings_of(const std::string& name) {
   return result;
 }
 
-/// The memory of a process for offers that the tests make in the name of the process.
+/// A mark and elements in the memory of the other process. The tests offer the elements in the name of that process.
 struct store {
   memory_mark mark;
   at::Tensor elements = at::arange(mebibyte) % 251;
@@ -95,7 +96,8 @@ struct pair : troupe::test::process_cluster {
 
   troupe::peer there() { return driver().peer(other); }
   at::Tensor echo(const at::Tensor& x) { return there().call("echo", {x}).get().tensors.at(0); }
-  /// The first large tensor each way leaves in pieces, while the two agree.
+  /// Sends a large tensor in each direction. These first tensors leave in pieces; after them the nodes read each other's
+  /// memory.
   void agree() { echo(at::zeros({mebibyte}, at::kByte)); }
   std::uint64_t read_there() { return bytes_read(there().status(), own); }
   std::uint64_t read_here() { return bytes_read(driver().status(), other); }
@@ -106,7 +108,7 @@ struct pair : troupe::test::process_cluster {
     return arriving.bytes() == 0;
   }
 
-  /// Asks the driver's gateway.
+  /// Sends a request to the driver's gateway. Empty if the request fails; the reason is then in `failed`.
   template <class Answer, class Message>
   std::optional<Answer> ask(const Message& message, caf::error& failed) {
     std::optional<Answer> result;
@@ -119,7 +121,7 @@ struct pair : troupe::test::process_cluster {
       request.receive([&](const Answer& came) { result = came; }, fail);
     return result;
   }
-  /// An error's text; empty: none.
+  /// Sends an offer to the driver's gateway. Returns the text of the error, whose code has to be `expected`, or an empty text.
   std::string offer(const tensor_offer& what, errc expected = errc::none) {
     caf::error failed;
     if (ask<bool>(what, failed)) return {};
@@ -137,7 +139,7 @@ struct pair : troupe::test::process_cluster {
   std::string own;
 };
 
-/// An offer in the name of the other process. The driver accepts the offer.
+/// Makes an offer in the name of the other process. The offer is correct, so the driver would accept it.
 tensor_offer good_offer(pair& cluster) {
   const auto from = cluster.address(cluster.other).id;
   const auto drawn = cluster.draw(from, cluster.process());
@@ -212,14 +214,14 @@ BOOST_AUTO_TEST_CASE(nodes_of_one_process_exchange_large_tensors_in_pieces) {
 BOOST_AUTO_TEST_CASE(a_process_that_can_not_be_read_any_more_sends_in_pieces_from_then_on) {
   pair cluster("stage");
   cluster.agree();
-  BOOST_REQUIRE(cluster.draw(cluster.address("stage").id, cluster.process()));  // another mark than the one that it has
+  BOOST_REQUIRE(cluster.draw(cluster.address("stage").id, cluster.process()));  // a new mark, which the stage does not get
   const auto before = cluster.read_here();
   for (int i = 0; i < 3; ++i) {
     const auto x = at::randint(0, 256, {9 * mebibyte + i}, at::kByte);
     BOOST_TEST(at::equal(cluster.echo(x), x));
   }
   BOOST_TEST(cluster.read_here() == before);
-  BOOST_TEST(cluster.read_there() > 0u);  // the other way all is well
+  BOOST_TEST(cluster.read_there() > 0u);  // the stage still reads the driver's memory
   BOOST_TEST(cluster.nothing_arrives());
 }
 
@@ -289,7 +291,7 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   cluster.signal("stage", SIGKILL);
   BOOST_CHECK_THROW(lost.get(), troupe::error);
   BOOST_TEST(cluster.nothing_arrives());
-  const auto from = cluster.address("stage").id;  // the reader may bring a piece after the news
+  const auto from = cluster.address("stage").id;  // the memory reader may bring a piece after the news of the death
   const std::vector<char> late(page);
   BOOST_TEST(
     troupe::services_of(cluster.driver()).arriving().add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) ==

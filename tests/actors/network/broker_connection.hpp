@@ -40,7 +40,7 @@ inline settings without_shared_memory() {
   return result;
 }
 
-/// A socket that has called the port.
+/// Makes a socket that is connected to `port` on loopback.
 inline int called_on_loopback(std::uint16_t port) {
   const int result = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
@@ -53,13 +53,13 @@ inline int called_on_loopback(std::uint16_t port) {
   return result;
 }
 
-/// Sends the bytes at once.
+/// Writes the bytes and flushes the connection.
 inline void write_in(caf::io::broker* self, caf::io::connection_handle to, const std::string& bytes) {
   self->write(to, bytes.size(), bytes.data());
   self->flush(to);
 }
 
-/// A broker with one connection, and the connection's other end, which is a plain socket or what `call` made.
+/// A broker with one connection. `call` makes the other end of the connection and returns its socket, or -1 if it has none.
 class broker_connection {
  public:
   std::function<void(caf::io::broker*, const std::string&)> on_data;  // runs in the broker
@@ -85,7 +85,7 @@ class broker_connection {
   void run(const std::function<void(caf::io::broker*)>& work) {
     run_in(broker_, [&] { work(self_); });
   }
-  /// Returns once the broker has handled what it was sent before.
+  /// Returns when the broker has handled all messages that were sent to it before.
   void settle() {
     run([](caf::io::broker*) {});
   }
@@ -94,11 +94,12 @@ class broker_connection {
   void send(const std::string& bytes) const {
     BOOST_REQUIRE(::send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
   }
-  /// Has the broker write bytes.
+  /// Makes the broker write bytes.
   void write(const std::string& bytes) {
     run([&](caf::io::broker* self) { write_in(self, handle, bytes); });
   }
-  /// The bytes that the broker wrote and that came by TCP: `most`, or all before the connection's end.
+  /// Returns bytes that the broker wrote and that came by TCP: `most` bytes, or fewer if the connection ends or is silent for
+  /// `long_enough`.
   std::string receive(std::size_t most) const {
     std::string result(most, '\0');
     std::size_t came = 0;

@@ -22,12 +22,12 @@
 
 namespace troupe::test {
 
-/// The calling end of a connection. A test does by hand what a scribe does in shared memory.
+/// The calling end of a connection, without a scribe: the test itself reads and writes the shared memory.
 class end_by_hand {
  public:
   network::channel_with_bell met;
 
-  /// Opens the caller's door. To be made before the caller's first byte.
+  /// Opens the door of the socket `caller`. To be called before the caller sends its first byte.
   explicit end_by_hand(int caller) : door_(network::channel_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
 
   void take_channel() {
@@ -65,7 +65,7 @@ class end_by_hand {
     ::send(met.bell.get(), &any, 1, MSG_NOSIGNAL);
   }
 
-  /// Waits for a ring of the other end.
+  /// Waits until the other end rings the bell. False if it does not ring within `long_enough`.
   bool is_rung() const {
     pollfd bell{met.bell.get(), POLLIN, 0};
     std::array<char, 64> rings;
@@ -77,7 +77,8 @@ class end_by_hand {
   std::optional<network::channel_door> door_;
 };
 
-/// A connection to a broker whose caller, by hand, has sent `first` by TCP, and has a channel since the broker got `first`.
+/// A connection to a broker. The caller is an end_by_hand. It has sent `first` by TCP, and took the channel after the broker
+/// got `first`.
 struct channel_to_broker {
   explicit channel_to_broker(caf::io::receive_policy::config wanted, const std::string& first = "first")
       : to(wanted), end(to.client) {

@@ -26,7 +26,7 @@ std::string read_from(connection_channel& channel, std::size_t most = 100) {
   return result;
 }
 
-/// The error of a write that fails; 0 if the channel took all bytes.
+/// Writes the bytes into the channel. Returns the errno of a write that fails; otherwise 0.
 int error_of_write(connection_channel& channel, const std::string& bytes) {
   if (channel.write(bytes.data(), bytes.size()) < 0) return errno;
   return 0;
@@ -44,7 +44,7 @@ struct two_ends {
     BOOST_REQUIRE(caller->search(over.caller.get()));
   }
 
-  /// Moves the direction from the called end to the calling end.
+  /// Moves the direction from the called end to the calling end into shared memory.
   void move() {
     called.move_outgoing();
     BOOST_REQUIRE(called.writes());

@@ -17,7 +17,7 @@
 
 namespace {
 
-std::function<void(int)> after_fstat;  // what another process does meanwhile
+std::function<void(int)> after_fstat;  // runs after each fstat(), in place of another process
 
 }  // namespace
 
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_joins_leaves_what_the_other_end_has_set) {
   BOOST_TEST(opened->is_joined());
   BOOST_TEST(joined->incoming.has_begun_after(7));
   BOOST_TEST(carried(*opened, *joined, ", late") == "early, late");
-  BOOST_TEST(joined->outgoing.has_to_wake_reader());  // who opened sleeps until it says otherwise
+  BOOST_TEST(joined->outgoing.has_to_wake_reader());  // a reader counts as asleep until its first wake()
 }
 
 BOOST_AUTO_TEST_SUITE_END()

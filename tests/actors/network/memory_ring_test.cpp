@@ -46,7 +46,7 @@ char byte_at(std::uint64_t position) { return static_cast<char>(position * 7 + p
 
 BOOST_FIXTURE_TEST_SUITE(memory_ring, a_ring)
 
-// RI-1: now empty, now full, over the end many times.
+// RI-1: the ring becomes empty and full, and the bytes pass the end of the ring's memory, many times.
 BOOST_AUTO_TEST_CASE(what_is_written_is_read_once_and_in_order) {
   std::mt19937 random(7);
   std::vector<char> part(200'000);
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_reader_knows_when_the_writer_has_begun) {
   BOOST_TEST(!reader.has_begun_after(16));
 }
 
-// RI-1, RI-3: a wake that is lost leaves both asleep.
+// RI-1, RI-3: if a wake is lost, both threads sleep until the test fails.
 BOOST_AUTO_TEST_CASE(two_threads_that_sleep_whenever_they_may_get_everything_across) {
   constexpr std::uint64_t total = 40 * capacity;
   std::counting_semaphore<> wake_reader{0};

@@ -20,7 +20,7 @@ struct posted_work {
 /// How long a test waits for an event that has to come.
 constexpr std::chrono::seconds long_enough{20};
 
-/// Has the broker run the work, and returns after that.
+/// Makes the broker run the work. Returns when the broker has run it.
 inline void run_in(const caf::actor& broker, const std::function<void()>& work) {
   std::promise<void> done;
   std::function<void()> all = [&] {
@@ -28,7 +28,7 @@ inline void run_in(const caf::actor& broker, const std::function<void()>& work) 
     done.set_value();
   };
   caf::anon_send(broker, posted_work{&all});
-  const auto how = done.get_future().wait_for(long_enough);  // before Boost.Test, which the work may use, is used here
+  const auto how = done.get_future().wait_for(long_enough);  // `work` may use Boost.Test: only one thread may use it at a time
   BOOST_REQUIRE((how == std::future_status::ready));
 }
 

@@ -37,7 +37,7 @@ using troupe::network::shared_multiplexer;
 using troupe::test::long_enough;
 using troupe::test::posted_work;
 
-// A system with a broker that runs what it is sent.
+// An actor system with a network, and a broker that runs the work that is posted to it.
 struct a_network {
   troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
@@ -127,12 +127,13 @@ BOOST_AUTO_TEST_CASE(what_waits_behind_a_long_job_goes_elsewhere) {
   BOOST_TEST(!ran);
 }
 
-// NT-2: the job itself makes what it waits for, and its own thread does not lead.
+// NT-2: the job waits for a future. A message that the job itself posts sets that future, so the other thread has to lead and
+// handle the message while the job waits.
 BOOST_AUTO_TEST_CASE(a_job_may_wait_for_what_a_message_brings) {
   std::promise<int> ran;
   troupe::future<int> brought;
   std::function<void()> bring = [&] {
-    auto mine = brought;  // who waits may be done with its own before this is
+    auto mine = brought;  // a copy: the test may end and destroy `brought` before set_value() returns
     mine.set_value(7);
   };
   std::function<void()> work = [&] {
@@ -213,7 +214,8 @@ BOOST_AUTO_TEST_CASE(idle_work_is_done_though_there_is_always_more_to_do) {
   result_of(done);
 }
 
-// SM-1, NT-4: this test waits for ever if a message is lost, or if no thread finds a message.
+// SM-1, NT-4: if a message is lost, or if no thread finds a message, `all` is never set, and the test fails after
+// `long_enough`.
 BOOST_AUTO_TEST_CASE(what_any_thread_posts_at_any_time_is_done) {
   constexpr int senders = 4;
   constexpr int each = 5'000;
@@ -250,7 +252,7 @@ std::thread::id thread_of(const a_network& network) {
 
 }  // namespace
 
-// SM-2: nothing happens on the network after the bytes were flushed.
+// SM-2: after the flush no other event makes the network thread send the bytes.
 BOOST_AUTO_TEST_CASE(bytes_that_a_broker_flushed_leave_before_the_thread_sleeps) {
   for (int round = 0; round < 5; ++round) {
     troupe::test::broker_connection to(caf::io::receive_policy::exactly(1), troupe::test::without_shared_memory());
@@ -287,13 +289,13 @@ BOOST_AUTO_TEST_CASE(a_job_of_one_holds_up_no_other) {
   a_network::result_of(begun);
   other.in_broker(next);
   BOOST_TEST(!a_network::result_of(taken));
-  other.network.finish_jobs();  // one's is not waited for
+  other.network.finish_jobs();  // does not wait for the job of `one`
   gate.set_value();
   one.network.finish_jobs();
 }
 
-// NT-5: if the end of a system leaves memory behind, the sanitizers find it. If the end of a system takes work of the other
-// system along, this test waits for ever.
+// NT-5. If an actor system leaves memory behind at its end, the sanitizers report a leak. If the end of one system drops the
+// posts of system `stays`, `all` is never set, and the test fails after `long_enough`.
 BOOST_AUTO_TEST_CASE(systems_come_and_go_while_others_work) {
   constexpr int rounds = 2'000;
   a_network stays;
@@ -335,7 +337,7 @@ BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
   BOOST_TEST(calls > 0);
 }
 
-// The messages of one broker never end.
+// The work in the broker of `flooded` posts itself again and again.
 BOOST_AUTO_TEST_CASE(one_that_is_flooded_keeps_no_other_waiting) {
   a_network flooded;
   a_network other;
@@ -353,7 +355,7 @@ BOOST_AUTO_TEST_CASE(one_that_is_flooded_keeps_no_other_waiting) {
   a_network::result_of(dry);
 }
 
-// stop() on the leader thread would wait for the leader thread.
+// stop() waits for the leader thread, so the leader thread itself may not call stop().
 BOOST_AUTO_TEST_CASE(a_node_is_not_stopped_by_who_leads) {
   a_network network;
   troupe::node other{troupe::test::loopback_settings("other")};
@@ -370,7 +372,7 @@ BOOST_AUTO_TEST_CASE(a_node_is_not_stopped_by_who_leads) {
   BOOST_TEST((a_network::result_of(refused) == troupe::errc::misuse));
 }
 
-// The child has a copy of the network that served its parent, and none of the parent's threads.
+// fork() gives the child a copy of the parent's network, but none of the parent's threads.
 BOOST_AUTO_TEST_CASE(a_process_that_forked_from_one_with_nodes_has_threads_of_its_own) {
   a_network parent;
   thread_of(parent);

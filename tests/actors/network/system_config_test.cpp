@@ -14,7 +14,7 @@
 
 namespace {
 
-// A folder of its own as the working folder for as long as it lives.
+// While an object of this class lives, the working folder of the process is a new folder.
 class working_folder {
  public:
   working_folder() : before_(std::filesystem::current_path()) {

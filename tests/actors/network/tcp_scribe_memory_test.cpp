@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connections that use shared memory. The other end is a test's by hand, or a scribe too.
+// Connections that use shared memory. The other end is the test itself (end_by_hand), or a scribe too.
 #include <troupe/actors/network/tcp_scribe.hpp>
 
 #include <signal.h>
@@ -86,7 +86,8 @@ BOOST_AUTO_TEST_CASE(what_was_sent_before_memory_was_used_is_consumed_before_wha
   BOOST_TEST((got.all() == sent));
 }
 
-// TS-5, TS-6: more bytes than one event takes are in memory, and the connection is not watched when TCP brings the earlier ones.
+// TS-5, TS-6: more bytes than one event takes are in memory, and the connection is not watched when TCP brings the earlier
+// ones.
 BOOST_AUTO_TEST_CASE(all_bytes_that_waited_in_memory_are_consumed_once_tcp_has_brought_the_earlier_ones) {
   channel_to_broker over(receive_policy::exactly(5));
   const auto sent = some_bytes(900'005);
@@ -126,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_scribe_that_waits_for_its_socket_goes_on_in_memory) {
   BOOST_REQUIRE((heard.get_future().wait_for(long_enough) == std::future_status::ready));
   const auto sent = some_bytes(std::size_t{24} << 20);
   to.write(sent);
-  to.settle();  // by then the socket is full
+  to.settle();  // afterwards the socket is full
   end.take_channel();
   std::string got;
   std::string part(100'000, '\0');
@@ -154,18 +155,18 @@ BOOST_AUTO_TEST_CASE(two_ends_that_sleep_wake_each_other) {
     const auto sent = std::to_string(10'000 + i);
     if (i % 100 == 0 && i > 0) BOOST_REQUIRE(becomes_true(let_sleep, long_enough));
     over.end.write(sent);
-    if (i % 100 == 0) over.end.ring();  // let_sleep took the sleep flag
+    if (i % 100 == 0) over.end.ring();  // let_sleep() has cleared the sleep flag, so write() rang nobody
     BOOST_REQUIRE(over.end.read(5) == sent);
   }
 }
 
-// TS-1, TS-6: much more than the channel has room for: while the connection is watched, and when it is not. The connection ends after
-// the last byte.
+// TS-1, TS-6: the broker writes much more than the channel has room for, first while the connection is watched, then when it is
+// not. The connection ends after the last byte.
 BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before_the_end) {
   channel_to_broker over(receive_policy::exactly(1));
   const auto sent = some_bytes(std::size_t{6} << 20);
   over.to.write(sent);
-  over.to.settle();  // by then the scribe has filled the channel
+  over.to.settle();  // afterwards the channel is full
   BOOST_TEST((over.end.read(sent.size()) == sent));
   over.until_unwatched();
   over.to.run([&](caf::io::broker* self) {
@@ -175,7 +176,7 @@ BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before
   });
   BOOST_TEST((over.end.read(sent.size() + 3) == sent + "end"));
   BOOST_TEST(over.to.receive(1) == "");
-  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 1; }, long_enough));  // the caller's end
+  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 1; }, long_enough));  // only the caller's end is left
 }
 
 // TS-5
@@ -220,7 +221,7 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   BOOST_TEST((got.all() == sent));
 }
 
-// TS-3: a broker that reads nothing learns of the end by its writes alone.
+// TS-3: the broker reads nothing, so only its writes can find the end of the connection.
 BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_that_nobody_reads_memory) {
   channel_to_broker over(receive_policy::exactly(5));
   over.to.run([&](caf::io::broker* self) { self->halt(over.to.handle); });
@@ -237,7 +238,7 @@ BOOST_AUTO_TEST_CASE(counters_that_cannot_be_end_the_connection) {
   over.end.met.channel->outgoing.begin(5);
   const std::string odd(12'345, 'x');
   over.end.met.channel->outgoing.write(odd.data(), odd.size());
-  std::uint64_t* written = nullptr;  // the counter, in either end's mapping
+  std::uint64_t* written = nullptr;  // the counter of written bytes, in the mapping of one of the ends
   std::ifstream maps("/proc/self/maps");
   for (std::string line; written == nullptr && std::getline(maps, line);) {
     if (line.find("memfd:troupe channel") == std::string::npos) continue;
@@ -262,7 +263,7 @@ BOOST_AUTO_TEST_CASE(bytes_by_tcp_after_memory_was_used_end_the_connection) {
   over.to.send("more.");
   BOOST_TEST(over.is_closed());
   over.to.run([&](caf::io::broker*) { BOOST_TEST(!got.has_more_than(5)); });
-  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 1; }, long_enough));  // the caller's end
+  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 1; }, long_enough));  // only the caller's end is left
 }
 
 // TS-5: the memory outlives the process.
@@ -325,7 +326,8 @@ BOOST_AUTO_TEST_CASE(where_shared_memory_is_turned_off_nobody_knocks) {
   BOOST_TEST(!door->answer().channel);
 }
 
-// TS-1, TS-5: with a channel and without one, and with bytes on their way by TCP when a direction moves to memory.
+// TS-1, TS-5: the connection has a channel or has none. With a channel, bytes are on their way by TCP when a direction moves to
+// memory.
 BOOST_AUTO_TEST_CASE(two_scribes_get_everything_across_by_memory_or_by_tcp) {
   const auto sent = some_bytes(std::size_t{3} << 20);
   for (const bool first_shares : {true, false})

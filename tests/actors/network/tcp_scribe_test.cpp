@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection that stays with TCP. tcp_scribe_memory_test.cpp has the tests of connections that use shared memory.
+// Connections that stay with TCP. tcp_scribe_memory_test.cpp has the tests of connections that use shared memory.
 #include <troupe/actors/network/tcp_scribe.hpp>
 
 #include <linux/net_tstamp.h>
@@ -22,11 +22,11 @@
 
 namespace {
 
-std::atomic<int> unreadable{-1};  // a descriptor for which the system has no memory
+std::atomic<int> unreadable{-1};  // readv() of this descriptor fails with ENOMEM
 
 }  // namespace
 
-// Replaces the C library's function in the whole test program.
+// Replaces readv() of the C library in the whole test program.
 extern "C" ssize_t readv(int descriptor, const iovec* to, int count) {
   if (descriptor != unreadable) return ::syscall(SYS_readv, descriptor, to, count);
   errno = ENOMEM;
@@ -43,7 +43,7 @@ using caf::io::receive_policy;
 constexpr std::size_t large_part = std::size_t{16} << 20;
 constexpr std::size_t many_parts = 3 * troupe::support::recent_peak::window;
 
-/// The bytes that this process has from the C library.
+/// The bytes that the C library has given to this process and that were not freed.
 std::size_t memory_in_use() {
   const auto all = ::mallinfo2();
   return all.uordblks + all.hblkhd;
@@ -145,7 +145,8 @@ BOOST_AUTO_TEST_CASE(a_broker_that_was_halted_stays_halted_when_it_configures_it
   BOOST_TEST(got.all() == "1234567890");
 }
 
-// TS-1, TS-4: much more than the system takes at once, twice. The connection ends after the last byte.
+// TS-1, TS-4: the broker writes much more than the system takes at once, and does so twice. The connection ends after the last
+// byte.
 BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_end) {
   broker_connection to(receive_policy::exactly(1));
   const auto sent = some_bytes(std::size_t{24} << 20);
@@ -156,7 +157,7 @@ BOOST_AUTO_TEST_CASE(what_the_system_does_not_take_leaves_later_and_before_the_e
     }
   };
   to.run(send_all);
-  to.settle();  // by then the system has taken what it can
+  to.settle();  // afterwards the system takes no more bytes
   BOOST_TEST((to.receive(sent.size()) == sent));
   to.run(send_all);
   to.run([&](caf::io::broker* self) {
@@ -238,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_connection_that_can_not_be_read_for_want_of_memory_ends) 
   unreadable = -1;
 }
 
-// TS-3: the socket reports an error with neither bytes nor room: a time stamp that the scribe never fetches.
+// TS-3: the socket has no bytes and no room, and reports an error: a time stamp that the scribe never fetches.
 BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_of_an_error_of_its_socket) {
   broker_connection to(receive_policy::exactly(1), without_shared_memory());
   to.run([&](caf::io::broker* self) {

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(a_quiet_connection_is_dropped_and_woken_by_the_other_end) {
   over.end.write("first");
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   bool unwatched = false;
-  const auto drop = [&] {  // the messages to the broker keep the network thread awake: the sleep flag is set by the drop alone
+  const auto drop = [&] {  // run() keeps the network thread awake, so only the drop sets the sleep flag
     over.to.run([&](caf::io::broker*) { unwatched = over.end.met.channel->outgoing.has_to_wake_reader(); });
     return unwatched;
   };
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_quiet_connection_is_dropped_and_woken_by_the_other_end) {
   BOOST_TEST(got.all() == "firstother");
 }
 
-// TS-3, WC-2: the network thread sleeps for longer than a quiet connection is watched, until the connection's end wakes the thread.
+// TS-3, WC-2: the network thread sleeps for longer than `watched_for`. Then the end of the connection wakes the thread.
 BOOST_AUTO_TEST_CASE(a_connection_that_was_quiet_for_long_is_forgotten_when_it_ends) {
   channel_to_broker over(receive_policy::exactly(5));
   inbox got(5);

@@ -14,7 +14,7 @@ using troupe::support::recent_peak;
 
 constexpr auto full = write_queue::full_block;
 
-/// Adds a message as a serializer does, then flushes it.
+/// Adds a message as a serializer does, and seals it.
 void add(write_queue& to, const std::string& message) {
   to.open().insert(to.open().end(), message.begin(), message.end());
   to.seal();
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_full_block_stays_where_it_is) {  // WQ-2
   BOOST_TEST(all.open().empty());
   add(all, full - 1);
   const auto* open = all.open().data();
-  all.open().insert(all.open().end(), full - 1, 'y');  // fits behind what is less than a block
+  all.open().insert(all.open().end(), full - 1, 'y');  // fits: the open block holds less than `full`
   BOOST_TEST(all.open().data() == open);
 }
 

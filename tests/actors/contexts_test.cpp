@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contexts from many threads and nodes, how they end, what a pass may start from, and calls in odd places.
+// Contexts of many threads and nodes, the end of contexts, the roots that a pass may start from, and calls at unusual places.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_context_is_released_though_a_peer_is_gone) {
 
 BOOST_AUTO_TEST_CASE(a_node_that_has_just_joined_may_be_called_for_a_context_of_a_node_that_it_has_not_met) {
   b.functions().add("by_way_of", [](troupe::call_arguments& arguments) {
-    auto next = arguments.here.peer(troupe::get<std::string>(arguments.values, "name"));  // known the moment it greets
+    auto next = arguments.here.peer(troupe::get<std::string>(arguments.values, "name"));  // waits until the new node joins
     return troupe::call_reply{next.call("twice", arguments.tensors).get().tensors};
   });
   for (const auto* name : {"new1", "new2", "new3"}) {

@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(a_call_fails_at_its_deadline_and_one_that_waited_too_long_d
   });
   release.set_value();
   busy.get();
-  a.peer("b").call("times_weight", {torch::ones({2})}).get();  // the only worker is through with what came before
+  a.peer("b").call("times_weight", {torch::ones({2})}).get();  // the only worker has finished all calls before this one
   BOOST_TEST(ran == 0);
 }
 
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(a_call_made_in_anomaly_mode_is_watched_where_it_runs) {
   });
   a.peer("b").call("is_watched").get();
   caf::scoped_actor self{a.system()};
-  for (const auto* calls : {"", "node 'a' called 'is_watched' on node 'b'"}) {  // as if from another process
+  for (const auto* calls : {"", "node 'a' called 'is_watched' on node 'b'"}) {  // requests as another process would send them
     troupe::call_request request;
     request.function = "is_watched";
     request.calls = calls;

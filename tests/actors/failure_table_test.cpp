@@ -32,8 +32,8 @@ using troupe::test::shared_signal;
 using steady = std::chrono::steady_clock;
 
 constexpr auto heartbeat = 80ms;
-constexpr auto detection = 4 * heartbeat;  // three missed ones, and up to one until the first of them
-constexpr auto busy_machine = 600ms;       // less than an abort without an answer takes
+constexpr auto detection = 4 * heartbeat;  // three missed heartbeats, and up to one interval before the first of them
+constexpr auto busy_machine = 600ms;       // shorter than an abort that gets no answer
 
 enum class fault { killed, frozen, cut_off, cut_off_from_its_caller };
 enum class victim { a_peer_of_the_driver, a_peer_of_another_node };
@@ -69,7 +69,7 @@ troupe::settings settings_of(const std::string& name) {
   result.name = name;
   result.heartbeat = heartbeat;
   result.workers = 2;
-  result.deadline = 20s;  // no deadline hides what should have been noticed
+  result.deadline = 20s;  // so long that no deadline ends a pass before the fault is noticed
   return result;
 }
 
@@ -143,8 +143,8 @@ struct company_of_three {
   troupe::test::nursery processes{[this](const std::string& name, std::uint16_t port) { be_process(name, port); }};
 };
 
-/// Plays one cell after another. At the start of each cell the three nodes know each other. At its end the two nodes without a
-/// fault still run.
+/// Runs the cells of the table one after another. A cell is one combination of fault, phase and node. At the start of a cell
+/// the three nodes know each other. At its end the two nodes without a fault still run.
 class table {
  public:
   table() { at::set_num_threads(1); }
@@ -202,7 +202,7 @@ class table {
   template <class T>
   void strike_when_reached(const cell& now, const troupe::future<T>& running) {
     if (!shared.reached.take_within(10s)) {
-      if (running.ready()) running.get();  // throws why it ended before
+      if (running.ready()) running.get();  // throws the error with which `running` ended too early
       BOOST_FAIL("the fault's moment is not reached within 10 s");
     }
     strike(now);
@@ -224,13 +224,13 @@ class table {
         cut(now.caller(), now.name());
         struck = steady::now();
         wait_until_noticed(now);
-        shared.opened.give();  // it works on, and is asked to stop
+        shared.opened.give();  // the node goes on with its work, until it is told to abort
         return;
     }
     struck = steady::now();
   }
 
-  /// Waits until the caller knows that the node is gone. An answer that is in memory before that is a good answer.
+  /// Waits until the caller knows that the node is gone. An answer that reaches shared memory before that is still valid.
   void wait_until_noticed(const cell& now) {
     const auto gone = cluster.address(now.name()).id;
     while (steady::now() - struck < detection && is_up(now.caller(), gone)) std::this_thread::yield();
@@ -251,7 +251,7 @@ class table {
   void check_error(const cell& now, const std::optional<troupe::error>& end) {
     BOOST_REQUIRE(end.has_value());
     const std::string text = end->what();
-    const bool link = now.what == fault::cut_off_from_its_caller;  // either end may say so first
+    const bool link = now.what == fault::cut_off_from_its_caller;  // the error may name either end
     const bool named =
       text.find("'" + now.name() + "'") != text.npos || (link && text.find("'" + now.caller() + "'") != text.npos);
     BOOST_TEST((end->code() == troupe::errc::peer_down && named), text);

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_passes_are_added_in_the_order_of_the_passes) {
   auto y = a.peer("b").call("times_weight", {torch::ones({1}, torch::requires_grad())}).get().tensors.at(0);
   troupe::backward_options with;
   with.keep_graph = true;
-  for (const double gradient : {1e8, -1e8, 1.0}) {  // any other order gives 0
+  for (const double gradient : {1e8, -1e8, 1.0}) {  // the sum is 0 unless 1.0 is added last
     with.gradients = {torch::full({1}, gradient)};
     pass.backward({y}, with).get();
   }

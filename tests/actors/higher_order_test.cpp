@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients of gradients over several nodes, beside libtorch's in one process.
+// Gradients of gradients over several nodes, compared with libtorch's gradients in one process.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -17,7 +17,7 @@ using tensors = std::vector<at::Tensor>;
 
 at::Tensor sent(const at::Tensor& tensor) { return troupe::test::cross({tensor}).at(0); }
 
-/// What the nodes compute: the same functions run on them and in one process.
+/// The functions that the nodes compute. The same functions run in one process for comparison.
 struct model {
   model() {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(7);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_penalty_over_a_chain_of_three_nodes_has_the_numb
 BOOST_AUTO_TEST_CASE(a_pass_of_first_order_after_one_that_was_recorded_completes) {
   troupe::context pass(a);
   pass.backward({ask("b", "outer", {remote.x}).sum()}, recorded()).get();
-  pass.backward({ask("b", "outer", {remote.x}).sum()}).get();  // nothing of it leads to what the first one recorded
+  pass.backward({ask("b", "outer", {remote.x}).sum()}).get();  // no function here was recorded by the first pass
   backward(local.through_both(local.x).sum(), true);
   backward(local.through_both(local.x).sum(), false);
   check(pass);

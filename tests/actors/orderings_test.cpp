@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several nodes on one deterministic scheduler: the order in which their actors run is drawn, so that messages overtake each
-// other.
+// Several nodes on one deterministic scheduler. Their actors run in a random order, so that messages overtake each other.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -46,7 +45,7 @@ troupe::propagate_gradients gradients_for(const at::Tensor& y, troupe::context_i
   return result;
 }
 
-/// Replaces node `who`, as node "a" sees it, by an actor that takes every message and never answers.
+/// From now on messages of node "a" to node `who` go to an actor that takes every message and never answers. Returns the actor.
 caf::actor freeze(cast& play, const std::string& who) {
   auto frozen = play.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
     self->set_default_handler([](caf::scheduled_actor* me, caf::message_view&) -> caf::result<caf::message> {
@@ -82,7 +81,7 @@ bool fails_by_name_of_c(const troupe::future<troupe::done>& result) {
   }
 }
 
-/// The messages that nodes send each other in pass 1 until its end.
+/// Sends node `to` one message of each kind that nodes send each other during pass 1.
 void send_all_of_a_pass(cast& play, const std::string& to, const troupe::propagate_gradients& gradients) {
   const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node(to)).gateway());
   const auto id = gradients.context;
@@ -119,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_call_after_a_pass_is_given_its_gradients_in_every_order) 
     cast play(seed);
     troupe::context pass(play.node("a"));
     const auto y =
-      play.call("b", "times_weight", torch::tensor({1.0, 3.0}));  // ends on b: the news of it comes by the control plane
+      play.call("b", "times_weight", torch::tensor({1.0, 3.0}));  // the pass ends on "b"; "a" hears of the end by a message
     auto result = pass.backward({y.sum()});
     while (!result.ready()) BOOST_REQUIRE(play.step());
     const auto gradient = play.call("b", "gathered", torch::tensor({0.0}));
@@ -165,7 +164,7 @@ BOOST_AUTO_TEST_CASE(fast_mode_reports_an_unused_result_in_every_order) {
   }
 }
 
-// GA-2, GA-4: a failure on one node, gradients under way to another.
+// GA-2, GA-4: one node fails while gradients are on their way to another node.
 BOOST_AUTO_TEST_CASE(an_abort_that_crosses_results_leaves_nothing_behind) {
   for (int seed = 0; seed < orders; ++seed) {
     cast play(seed);
@@ -191,7 +190,7 @@ BOOST_AUTO_TEST_CASE(an_abort_that_crosses_results_leaves_nothing_behind) {
   }
 }
 
-// CO-1: "b" did its part of a pass that failed elsewhere, and no abort reached it.
+// CO-1: "b" did its part of a pass that failed on another node, and no abort reached "b".
 BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
   for (const bool failed : {false, true}) {
     cast play(1);
@@ -213,7 +212,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
   }
 }
 
-// GW-11: the pass was aborted on "b" before any message of the pass came, or the pass is over on "b".
+// GW-11: the pass was aborted on "b" before any message of the pass came, or the pass is complete and gathered on "b".
 BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
   for (const bool aborted : {false, true}) {
     cast play(1);
@@ -347,7 +346,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_said_to_repeat_into_another_shape_is_ref
              work->failure->what());
 }
 
-// GA-2: "a" loses "c" after a drawn number of steps, and its control actors are not told.
+// GA-2: after a random number of steps "a" drops "c" from its directory. The actors of the pass on "a" are not told.
 BOOST_AUTO_TEST_CASE(a_pass_that_can_not_tell_a_node_what_to_do_ends_in_every_order) {
   int failed = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -380,7 +379,8 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
   BOOST_TEST(counts.pass_parts == 0u);
 }
 
-// GW-1: "b" hands a message of an actor of "a" on to "d", which has not met "a". Before the pass "d" meets "a", or does not.
+// GW-1: in the context of "a", an actor's message goes from "a" to "b", and another one from "b" to "d", which has not met "a".
+// With half of the seeds "d" meets "a" before the pass.
 BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met_fails_the_pass) {
   for (int seed = 0; seed < orders; ++seed) {
     cast play(seed);
@@ -420,7 +420,7 @@ BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met
   }
 }
 
-// Sends the call to "b". Its context is unknown there: it was released, or may not be opened.
+// Sends the call to "b", where the context of the call was released or may not be opened. The call has to be refused.
 void check_opens_nothing(cast& play, troupe::call_request call, const char* opened) {
   call.function = "times_weight";
   call.payload.tensors = {torch::ones({2})};
@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_is_down_opens_nothing) {
   BOOST_TEST(troupe::parts_of(play.node("b")).contexts.all().empty());
 }
 
-// CO-5, GW-1: the scope is left after a drawn number of steps.
+// CO-5, GW-1: the driver releases the context after a random number of steps.
 BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   int cut_short = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -541,7 +541,7 @@ BOOST_AUTO_TEST_CASE(a_release_during_a_pass_ends_it_with_an_error) {
   BOOST_TEST(cut_short < orders);
 }
 
-// GW-3, GW-10: a peer goes down after a drawn number of steps.
+// GW-3, GW-10: a peer goes down after a random number of steps.
 BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   int failed = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -562,7 +562,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
   BOOST_TEST(failed < orders);
 }
 
-// GW-4, GW-12: "b" calls "c" and dies, or is cut off from "a", after a drawn number of steps; the scope is left before or after.
+// GW-4, GW-12: "b" calls "c". After a random number of steps "b" dies, or is cut off from "a". "a" releases the context before
+// or after the nodes have heard of that.
 BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_same) {
   int unknown = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -653,7 +654,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_are_not_handed_out_before_it_is_complet
   BOOST_TEST(early < orders);
 }
 
-// PO-1: a failure crosses the last burst.
+// PO-1: the news of a failure comes just before or just after the last burst.
 BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_counts_in_every_order) {
   int failed = 0;
   for (int seed = 0; seed < orders; ++seed) {
@@ -662,7 +663,7 @@ BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_co
     troupe::context pass(play.node("a"));
     auto y = play.call("b", "times_weight", play.call("b", "times_weight", x));
     auto result = pass.backward({y.sum()});
-    if (seed % 2 == 0)  // the moment after its end
+    if (seed % 2 == 0)  // right after the end of the pass
       while (!result.ready()) BOOST_REQUIRE(play.step());
     else
       play.run_up_to(30);

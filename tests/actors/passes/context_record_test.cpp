@@ -24,7 +24,7 @@ struct records {
   context_record mine{{here, 1}, here, counts};
   context_record of_other{{other, 1}, here, counts};
 
-  /// An actor that only stands in the table. It has ended: nothing is sent to it.
+  /// An actor that ends at once. The tests only store its handle in the record.
   graph_task_actor task() {
     auto ended = system.spawn([](graph_task_actor::pointer self) -> graph_task_actor::behavior_type {
       self->quit();
@@ -68,13 +68,13 @@ BOOST_AUTO_TEST_CASE(a_completed_pass_keeps_its_task_until_it_is_gathered_and_a_
   const auto first = task();
   mine.begin(true);
   BOOST_TEST(mine.set_task({1}, first));
-  BOOST_TEST(!mine.next_to_gather());  // it still runs
+  BOOST_TEST(!mine.next_to_gather());  // the pass still runs
   mine.end({1}, true);
   BOOST_TEST((mine.task_of({1}) == first));
   BOOST_TEST(!mine.begin(true).has_value());
   BOOST_TEST((mine.next_to_gather() == first));
   BOOST_TEST(!mine.task_of({1}));
-  BOOST_TEST(!mine.begin(true).has_value());  // its gradients are not added up yet
+  BOOST_TEST(!mine.begin(true).has_value());  // the gradients of the first pass are not added yet
   BOOST_TEST(!mine.next_to_gather());
   BOOST_TEST(mine.begin(true).has_value());
 }
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_failed_pass_leaves_no_task_whoever_says_that_it_failed) {
   BOOST_TEST(of_other.tasks().empty());
 }
 
-// CR-1: another node hears of the abort before this node, which started the pass, has ended it.
+// CR-1: this node started the pass. Another node learns of the abort before this node has ended the pass.
 BOOST_AUTO_TEST_CASE(news_from_other_nodes_do_not_end_a_pass_that_this_node_leads) {
   const auto led = task();
   mine.begin(true);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(news_from_other_nodes_do_not_end_a_pass_that_this_node_lead
   BOOST_TEST(mine.begin(true).has_value());
 }
 
-// CO-1: a call tells of the failure before the first gradients of the pass arrive.
+// CO-1: a call brings the news of the failure before the first gradients of the pass arrive.
 BOOST_AUTO_TEST_CASE(a_pass_that_is_known_to_have_failed_is_never_followed) {
   BOOST_TEST(of_other.learn({}, {{1}}).empty());
   BOOST_TEST(!of_other.follow({1}).has_value());

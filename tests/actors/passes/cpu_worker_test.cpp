@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(run_what_they_are_sent_in_order_and_keep_none_of_it) {  // 
   caf::actor_system system{config};
   const auto worker = passes::spawn_cpu_worker(system);
   std::vector<int> order;
-  const auto held = std::make_shared<int>(0);  // by all work but the last
+  const auto held = std::make_shared<int>(0);  // all work except the last holds a reference
   std::promise<long> left;
   for (int i = 0; i < sent; ++i)
     caf::anon_send(worker, std::make_shared<std::function<void()>>([&order, i, held] { order.push_back(i); }));

@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_SUITE(contexts_of_a_node)
 namespace {
 
 struct fixture : test::lone_services {
-  /// The messages that ask the gateway to release the context.
+  /// The number of messages that ask the gateway to release the context.
   int releases_of(const context_id& id, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
     int count = 0;
     bool more = true;

@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(errands_run_on_the_thread_that_waits_before_it_goes_on) {
       std::this_thread::yield();
     while (!value.offer([&] {
       ++ran;
-      value.set_value(7);  // an errand may itself be what completes it
+      value.set_value(7);  // an errand may complete the future
     }))
       std::this_thread::yield();
   });

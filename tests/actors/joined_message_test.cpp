@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Typed actors of a user's own, whose messages join the graphs of their nodes.
+// Messages between typed actors of the user's own join the graphs of the actors' nodes.
 #include <troupe/actors/joined_message.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(an_actor_that_is_not_published_is_named) {
 }
 
 BOOST_AUTO_TEST_CASE(tensors_that_are_too_large_together_are_refused_before_they_are_sent) {
-  const auto large = torch::empty({1}, torch::kByte).expand({std::int64_t{2} << 30});  // takes no memory
+  const auto large = torch::empty({1}, torch::kByte).expand({std::int64_t{2} << 30});  // one byte, expanded
   const auto refused = [](const troupe::error& e) {
     return e.code() == troupe::errc::unsupported_tensor &&
            std::string(e.what()).find("4294967296 bytes together") != std::string::npos;
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_request_whose_payloads_are_too_large_together_fails_alone
     said ==
     "a message could not be read (unexpected_message): its receiver has no handler for it, or its sender could not write "
     "it, perhaps because its payloads have more than 4 GiB together (the sender's stderr says so)");
-  BOOST_TEST(bytes() == 12'000U);  // the connection is as it was
+  BOOST_TEST(bytes() == 12'000U);  // the connection still works
   caf::anon_send_exit(counts, caf::exit_reason::user_shutdown);
 }
 
@@ -298,7 +298,7 @@ class turns {
   std::size_t done_ = 0;
 };
 
-// Their sum depends on the order.
+// The sum of these numbers depends on the order in which they are added.
 const std::vector<float> inputs{1e8F, 3.0F, -1e8F};
 
 at::Tensor expected_gradient() {

@@ -89,7 +89,7 @@ class fake_cluster {
   }
 
   /// Starts a node that other nodes reach at `port`. The clock of the node is `ahead_ns` ahead of the cluster's clock.
-  /// `listen`: whether the node is told its port.
+  /// `listen`: whether the node is told to listen.
   fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0,
                    bool listen = true) {
     auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());

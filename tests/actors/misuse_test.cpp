@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program may do wrong, or at an odd moment: it gets an error that says so, at once, and never hangs.
+// What a program may do wrong or at an unexpected moment. The program gets an error at once, and never hangs.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -37,8 +37,8 @@ struct two_nodes_to_misuse {
 
   at::Tensor twice(const at::Tensor& tensor) { return a.peer("b").call("twice", {tensor}).get().tensors.at(0); }
 
-  /// Runs `what` in a continuation on node "a", on the thread that brings results. Returns the text of the exception that `what`
-  /// throws, or an empty text.
+  /// Runs `what` in a continuation on node "a", on the thread that brings results. Returns the text of the exception that
+  /// `what` throws, or an empty text.
   std::string in_a_continuation(const std::function<void()>& what) {
     std::promise<void> go;
     auto gone = go.get_future().share();
@@ -241,13 +241,13 @@ BOOST_AUTO_TEST_CASE(an_object_whose_owner_went_down_while_its_call_waited_is_dr
   }
   while (b.peers().size() > 1) std::this_thread::yield();
   go.set_value();
-  b.self().call("twice", {x}).get();  // the only worker is through with it
+  b.self().call("twice", {x}).get();  // the only worker has finished the creation before
   BOOST_TEST(b.objects().size() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_tensor_that_did_not_come_is_told_with_how_many_did) {
   b.functions().add("sum", [](troupe::call_arguments& arguments) {
-    const auto first = arguments.tensor(0);  // the operands of + have no order
+    const auto first = arguments.tensor(0);  // C++ gives the operands of + no order
     return troupe::call_reply{{first + arguments.tensor(1)}};
   });
   const auto refusal = [&](std::vector<at::Tensor> tensors) {

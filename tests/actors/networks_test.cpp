@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nodes on troupe's own network beside nodes on CAF's.
+// A cluster in which some nodes use troupe's own network and others use CAF's.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>

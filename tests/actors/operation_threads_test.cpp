@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many threads libtorch's kernels, and the libraries that they call, use inside one operation is known for each thread. Bits
-// depend on it: a product of large matrices is summed in another order.
+// libtorch's kernels, and the libraries that they call, keep for each thread the number of threads to use inside one operation.
+// The bits of a result depend on this number: a product of large matrices is summed in another order.
 #include <dlfcn.h>
 
 #include <boost/test/unit_test.hpp>
@@ -21,10 +21,10 @@ using troupe::call_arguments;
 using troupe::call_reply;
 using troupe::test::loopback_settings;
 
-/// What a library would use on this thread; none without OpenMP.
+/// Asks OpenMP how many threads a library would use inside an operation on this thread. Null without OpenMP.
 int (*const omp_threads)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
 
-/// Another number of threads than OpenMP takes by itself, until the nodes have stopped.
+/// Sets another number of threads than the default, until the nodes of the test have stopped.
 struct other_number {
   other_number() { at::set_num_threads(before + 3); }
   ~other_number() { at::set_num_threads(before); }

@@ -27,8 +27,9 @@ namespace data = boost::unit_test::data;
 
 namespace {
 
+// The input has a generator of its own, because threads share the default generator.
 at::Tensor input_at(int step) {
-  return at::randn({8, 6}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(step)));  // threads share the default one
+  return at::randn({8, 6}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(step)));
 }
 
 /// Four layers: two on stage1 with one on stage2 between them, one on the driver, and a scale of the driver's own.
@@ -86,7 +87,7 @@ struct single_process {
     (hidden * scale).square().sum().backward();
   }
 
-  /// The norm as the optimizer's contract says it (OM-1); scales the gradients.
+  /// Scales the gradients as the contract of the optimizer says (OM-1). Returns the norm that they had before.
   double clip(double limit) {
     double total = 0;
     for (const auto& parameter : parameters()) total += parameter.grad().to(at::kDouble).square().sum().item<double>();
@@ -115,7 +116,7 @@ class normed : public module {
   torch::nn::Sequential layers_;
 };
 
-/// A stage with batch norm and dropout on either of two nodes, a batch norm on the driver, and inputs drawn there.
+/// A stage with batch norm and dropout on each of two nodes, and a batch norm on the driver. The driver makes random inputs.
 struct normed_cluster {
   linear_cluster cluster;
   std::vector<remote_module> modules;

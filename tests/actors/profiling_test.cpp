@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trace of a node has the spans and operators of the calls and passes that the node started, those on other nodes included.
+// With profiling on, a node's trace has the spans and operators of the calls and passes that the node started, on all nodes.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which messages join graphs, on which ways, and what becomes of gradients at leaves.
+// Which messages join graphs, along which routes over nodes gradients flow back, and what happens to gradients at leaves.
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>

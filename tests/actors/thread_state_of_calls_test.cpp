@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(what_a_called_function_leaves_behind_ends_with_its_call) {
     return call_reply{arguments.tensors};
   });
   a.join("127.0.0.1", b.port());
-  for (int i = 0; i < 20; ++i)  // the few threads of a node take turns
+  for (int i = 0; i < 20; ++i)  // more calls than threads, so that a thread runs several calls
     a.peer("b").call("look and leave", {at::ones({2})}).get();
   BOOST_TEST(found == 0);
 }

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(calls_on_one_object_wait_behind_a_late_one_and_no_others_do
   BOOST_TEST(line.hold(second));
   BOOST_TEST(line.hold(third));
   for (const auto& target : {other, none}) BOOST_TEST(!line.hold(make(target, false)));
-  BOOST_TEST((line.arrived(third) == calls{}));  // another device was faster
+  BOOST_TEST((line.arrived(third) == calls{}));  // the tensors of `third` are ready before those of `first`
   BOOST_TEST((line.arrived(first) == calls{first, second, third}));
   BOOST_TEST(!line.hold(make(one, false)));
 }

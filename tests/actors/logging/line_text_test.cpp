@@ -21,19 +21,19 @@ BOOST_AUTO_TEST_CASE(line_breaks_and_control_characters_are_escaped) {  // LX-1
   BOOST_TEST(one_line(std::string("\0z", 2), much) == "\\x00z");
   BOOST_TEST(one_line("\xc2\x9b"
                       "31m",
-                      much) == "\\x9b31m");                       // a terminal's control sequence in one character
+                      much) == "\\x9b31m");                       // starts a terminal's control sequence
   BOOST_TEST(one_line("a\xe2\x80\xa8z", much) == "a\\u{2028}z");  // a line separator
   BOOST_TEST(one_line("\xe2\x80\xae"
                       "evil",
-                      much) == "\\u{202e}evil");  // from right to left
+                      much) == "\\u{202e}evil");  // makes the text run from right to left
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_not_utf8_are_escaped) {  // LX-1
   BOOST_TEST(one_line("\xff", much) == "\\xff");
-  BOOST_TEST(one_line("\xc3", much) == "\\xc3");                    // cut off
-  BOOST_TEST(one_line("\xc0\x8a", much) == "\\xc0\\x8a");           // a line break in too many bytes
-  BOOST_TEST(one_line("\xe0\x80\x8a", much) == "\\xe0\\x80\\x8a");  // the same
-  BOOST_TEST(one_line("\xed\xa0\x80", much) == "\\xed\\xa0\\x80");  // half a character of UTF-16
+  BOOST_TEST(one_line("\xc3", much) == "\\xc3");                    // the first half of a character
+  BOOST_TEST(one_line("\xc0\x8a", much) == "\\xc0\\x8a");           // a line break in an overlong encoding
+  BOOST_TEST(one_line("\xe0\x80\x8a", much) == "\\xe0\\x80\\x8a");  // the same, in three bytes
+  BOOST_TEST(one_line("\xed\xa0\x80", much) == "\\xed\\xa0\\x80");  // a surrogate of UTF-16
   BOOST_TEST(one_line("\xf4\x90\x80\x80", much) == "\\xf4\\x90\\x80\\x80");
 }
 

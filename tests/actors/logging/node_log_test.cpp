@@ -37,7 +37,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return result;
 }
 
-/// Counts how often it became a text.
+/// A text that counts how often it was made.
 struct counted_text {
   int& times;
   std::string operator()() const {
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(of_a_flood_a_part_is_written_and_the_rest_is_counted) {  //
     return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return contains(line, text); });
   };
   BOOST_TEST(count("flood") >= 100);
-  BOOST_TEST(count("flood") < 200);  // a slow machine gets some more
+  BOOST_TEST(count("flood") < 200);  // on a slow machine the limit admits some more lines
   BOOST_TEST(count("like") >= 1);
   BOOST_TEST(count("another event") == 1);
   BOOST_TEST(count("wanted") == 200);
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(lines_that_were_left_out_are_counted_when_the_event_comes_a
     log.info("r", [] { return "flood"; });
     return contains(read_text(folder / "log"), " like the next one were left out\n");
   };
-  BOOST_TEST(troupe::test::becomes_true(happens));  // the event comes all the time: after a second one more line is written
+  BOOST_TEST(troupe::test::becomes_true(happens));  // after a second the limit admits one more line
 }
 
 BOOST_AUTO_TEST_CASE(a_pipe_that_nobody_reads_stops_nobody) {  // NL-2, NL-5
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_pipe_that_nobody_reads_stops_nobody) {  // NL-2, NL-5
   pipe.fill();
   std::optional<node_log> log(std::in_place, "n", severity::debug, "");
   for (std::size_t i = 0; i < 3 * node_log::most_waiting; ++i) log->debug("r", [] { return "lost"; });
-  log.reset();  // returns
+  log.reset();  // has to return, though nobody reads
   BOOST_TEST(!contains(pipe.read(), "lost"));
 }
 

@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_format_1_is_read_and_its_damage_told) {  //
   const auto digest = support::file_digest::of(folder / name, support::checksum_kind::format_1);
   std::ostringstream digits;
   digits << std::hex << std::setw(16) << std::setfill('0') << digest.sum;
-  // As the releases before checksums had kinds wrote it.
+  // The manifest as releases wrote it that had only one kind of checksum.
   write_text(folder / "checkpoint.json", "{\n \"version\": 1,\n \"save\": \"" + save_id +
                                            "\",\n \"parts\": [\n  {\n   \"node\": \"stage1\",\n   \"file\": \"" + name +
                                            "\",\n   \"bytes\": \"" + std::to_string(digest.bytes) + "\",\n   \"checksum\": \"" +

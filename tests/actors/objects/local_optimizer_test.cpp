@@ -76,7 +76,7 @@ gradient_table table_of(const std::vector<at::Tensor>& parameters, const std::ve
   return table;
 }
 
-/// The same optimizer, ours and libtorch's.
+/// One optimizer as settings for ours, and as a function that makes libtorch's.
 struct pairing {
   const char* name;
   optimizer_settings ours;
@@ -114,7 +114,7 @@ const std::vector<pairing> pairings{
    }},
 };
 
-/// The part of plain SGD that an earlier troupe wrote, which knew no buffers.
+/// Writes the part of plain SGD as an earlier version of troupe wrote it. That version did not save buffers.
 support::file_digest write_part_of_version_1(const std::string& path, const named_tensors& parameters) {
   torch::serialize::OutputArchive to;
   std::vector<std::string> names;
@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {
   objects::local_optimizer saving({}, {first, with_buffers({{"tied", shared}})}, {}, {{"head.mean", at::full({2}, 4.5)}});
   first->kept[0].second = at::full({3}, 1.5);  // a call may put another tensor in a buffer's place
   torch::manual_seed(7);
-  at::randn({3});  // leaves half a pair of normal numbers behind
+  at::randn({3});  // normal numbers are made in pairs: the generator keeps one for later
   const auto digest = saving.save(folder / "a.pt", "n", this_save);
   const auto drawn = at::randn({5});
 

@@ -22,7 +22,7 @@ constexpr node_id here{7};
 constexpr node_id alice{1};
 constexpr node_id bob{2};
 
-/// A module that runs something when it goes.
+/// A module that calls `gone` when it is destroyed.
 struct noted_module : module {
   std::function<void()> gone;
   explicit noted_module(std::function<void()> at_end = [] {}) : gone(std::move(at_end)) {}
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(an_object_stays_for_its_last_owner) {  // OS-1
   const auto id = store.add(alice, std::make_shared<noted_module>());
   store.accept_loan(id, store.lend(id, alice, bob), bob);
   BOOST_TEST(!store.drop(id, alice));
-  BOOST_TEST(!store.drop(id, alice));  // it owns nothing more
+  BOOST_TEST(!store.drop(id, alice));  // alice owns no reference any more
   BOOST_TEST(store.size() == 1u);
   BOOST_TEST(store.drop_owned_by(bob) == 1u);
 }
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_tether_does_nothing_once_the_store_is_closed) {
 }
 
 BOOST_AUTO_TEST_CASE(every_handle_is_cut_off_whenever_it_was_made) {  // OS-5
-  alignas(node) std::array<std::byte, sizeof(node)> place;            // a node's address is all that counts here
+  alignas(node) std::array<std::byte, sizeof(node)> place;            // the test uses only the address of a node
   node& owner = *reinterpret_cast<node*>(place.data());
   int calls = 0;
   objects::object_store store(here, "stage1");

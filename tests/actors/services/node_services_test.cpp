@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(number_messages_upwards_along_every_chain_of_them) {  // NS
   test::lone_services two;
   std::uint64_t last = 0;
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 5; ++i) one.services.next_number();  // messages to others
+    for (int i = 0; i < 5; ++i) one.services.next_number();  // messages to other nodes
     for (auto* each : {&one, &two}) {
       each->services.witness(last);
       const auto number = each->services.next_number();
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(free_what_is_discarded_after_the_thread_that_discards_went_
                          }});
   discarding = false;
   here.gateway->receive([](const contracts::garbage_ptr&) {},
-                        caf::after(test::patience) >> [] {});  // as the compute thread does
+                        caf::after(test::patience) >> [] {});  // drops the message, as the compute thread does
   BOOST_TEST(freed);
 }
 

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
   BOOST_TEST((ask_the_dead(system, system.spawn(make_silent<caf::event_based_actor*>)) == caf::sec::request_receiver_down));
 }
 
-// What a detached actor sent to a broker, and the broker never read, must not keep that actor's thread.
+// A detached actor sends messages that a broker never reads. These messages must not keep the thread of the detached actor.
 BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
   for (int round = 0; round < 50; ++round) {
     troupe::network::system_config config{troupe::settings{}};
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
   }
 }
 
-// A node that stops while it dials another: CAF's broker has ended when the connection is asked of it.
+// As in a node that stops while it dials: CAF's broker of connections has ended when another actor sends it a request.
 BOOST_AUTO_TEST_CASE(the_system_ends_though_the_broker_of_connections_left_messages_unread) {
   troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};

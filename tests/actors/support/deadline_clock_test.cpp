@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_SUITE(deadline_clock)
 BOOST_AUTO_TEST_CASE(alarms_ring_once_in_the_order_of_their_times_and_not_before) {
   troupe::support::deadline_clock clock;
   const auto begin = clock_type::now();
-  std::vector<int> rung;  // by the clock's thread alone, until the promise
+  std::vector<int> rung;  // until `all` is set, only the clock's thread uses `rung`
   std::promise<void> all;
   clock.set(40ms, [&] {
     rung.push_back(40);
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(an_alarm_that_was_called_off_keeps_nothing) {
   troupe::support::deadline_clock clock;
   auto kept = std::make_shared<int>(1);
   std::promise<void> later;
-  const auto first = clock.set(20ms, [kept, &later] { later.set_value(); });  // would be an error the second time
+  const auto first = clock.set(20ms, [kept, &later] { later.set_value(); });  // set_value() throws if it is called twice
   clock.call_off(first);
   clock.call_off(first);
   clock.call_off({});

@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_CASE(requests_are_known_by_node_until_they_are_answered_or_taken
   asked.answered(troupe::node_id{1}, request(11));
   BOOST_TEST((asked.take(troupe::node_id{1}) == std::set<caf::message_id>{request(12)}));
   BOOST_TEST(asked.take(troupe::node_id{1}).empty());
-  asked.answered(troupe::node_id{1}, request(12));  // the error that ended it
+  asked.answered(troupe::node_id{1}, request(12));  // the error that ends the request comes after take()
   BOOST_TEST(!asked.empty());
   asked.answered(troupe::node_id{2}, request(13));
   BOOST_TEST(asked.empty());

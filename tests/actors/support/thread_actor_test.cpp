@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(that_get_no_thread_throw_and_leave_no_actor) {  // TA-1
     caf::actor_system system{config};
     const troupe::test::no_more_threads none;
     BOOST_CHECK_THROW(spawn_with_thread<job>(system, "test", run), std::system_error);
-  });  // the system would wait for an actor that is left
+  });  // if an actor were left, the end of the system would wait for it
   BOOST_TEST_REQUIRE((ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready));
 }
 

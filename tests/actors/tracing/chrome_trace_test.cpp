@@ -13,7 +13,7 @@ using nlohmann::json;
 using troupe::tracing::chrome_trace;
 using troupe::tracing::node_trace;
 
-// Parses strictly: an invalid text throws and fails the test.
+// The trace as parsed JSON. If the text is invalid, parse() throws and the test fails.
 json drawn(const std::vector<node_trace>& nodes) { return json::parse(chrome_trace(nodes)); }
 
 std::vector<json> events(const json& trace, const std::string& phase) {

@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_SUITE(direct)
 BOOST_AUTO_TEST_CASE(a_node_reads_here_from_its_answer_on_and_is_asked_once) {  // DM-2
   troupe::transfers::direct_memory all;
   all.keep(b, {{1, 2, 3, 4}});
-  BOOST_TEST(!all.reads_here(b));  // nobody asked it
+  BOOST_TEST(!all.reads_here(b));  // node b was not asked
   BOOST_TEST(all.ask(b));
   BOOST_TEST(!all.reads_here(b));
   all.keep(b, {{1, 2, 3, 4}});

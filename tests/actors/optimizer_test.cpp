@@ -27,9 +27,8 @@ namespace data = boost::unit_test::data;
 
 namespace {
 
-// The input has a generator of its own, because threads share the default generator.
 at::Tensor input_at(int step) {
-  return at::randn({8, 6}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(step)));
+  return at::randn({8, 6}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(step)));  // threads share the default one
 }
 
 /// Four layers: two on stage1 with one on stage2 between them, one on the driver, and a scale of the driver's own.

@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
   std::optional<troupe::remote_module> given = home.create("linear", layer(3, 2, 2));
   owner.call("make").get();
   for (const auto& each : {shared, *given}) owner.call("take", {}, {{"module", each.lend(owner)}}).get();
-  given->lend(owner);  // a loan that is not accepted
+  given->lend(owner);  // `owner` never accepts this loan
   given.reset();
   home.call("troupe.drop").get();  // is handled after the message that `given` sent at its end
   BOOST_TEST(home.status().objects == 3u);

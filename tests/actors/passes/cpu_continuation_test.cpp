@@ -70,7 +70,7 @@ BOOST_FIXTURE_TEST_CASE(returns_a_burst_with_its_state_machine_and_keeps_nothing
   BOOST_TEST(at::equal(back->state->leaves.find(leaf), at::full({2}, 3.0)));
   const std::weak_ptr<passes::burst> first = back;
   back.reset();
-  std::promise<void> later;  // when the thread handles this message, it has left the burst
+  std::promise<void> later;  // is handled after the thread has dropped the burst
   caf::anon_send(continuation, contracts::garbage_ptr{nullptr, [&](void*) { later.set_value(); }});
   auto done_with_it = later.get_future();
   BOOST_REQUIRE((done_with_it.wait_for(test::patience) == std::future_status::ready));

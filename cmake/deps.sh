@@ -12,7 +12,7 @@ packages="
   libprotobuf-dev protobuf-compiler
   libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev
   libboost-test-dev libbenchmark-dev
-  iproute2
+  iproute2 iptables
   python3-venv python3-clang-14
 "
 # These three packages are installed without the packages that they depend on: only Python and a GPU need those.

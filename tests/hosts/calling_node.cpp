@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// A node for tests: `calling_node OPTION... -- PEER...` joins, calls each of these peers, and serves until SIGTERM. The options are
+/// those of troupe::settings. For each call it prints "NAME called PEER", for a failed one the error.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include <troupe/actors/node.hpp>
+
+namespace {
+
+constexpr auto patience = std::chrono::seconds(20);
+
+void call(troupe::node& here, const char* name) {
+  const auto answer = here.peer(name, patience).call("name").get();
+  std::printf("%s called %s\n", here.name().c_str(), troupe::get<std::string>(answer.values, "name").c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigprocmask(SIG_BLOCK, &stop, nullptr);  // before the node starts its threads
+  try {
+    char** const separator = std::find(argv, argv + argc, std::string_view("--"));
+    troupe::settings options(static_cast<int>(separator - argv), argv);
+    const auto join = std::exchange(options.join, {});
+    troupe::node here(std::move(options));
+    here.functions().add("name", [&](troupe::call_arguments&) { return troupe::call_reply{{}, {{"name", here.name()}}}; });
+    for (const auto& address : join) {
+      const auto [host, port] = troupe::parse_address(address);
+      here.join(host, port, patience);
+    }
+    for (char** peer = std::min(separator + 1, argv + argc); peer < argv + argc; ++peer) call(here, *peer);
+    int signal = 0;
+    sigwait(&stop, &signal);
+  } catch (const std::exception& problem) {
+    std::printf("calling_node: %s\n", problem.what());
+    return 1;
+  }
+  return 0;
+}

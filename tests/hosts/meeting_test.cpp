@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nodes of separate hosts meet and call each other.
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+
+#include <boost/test/unit_test.hpp>
+
+#include "hosts/testbed.hpp"
+
+namespace {
+
+using troupe::hosts::host;
+using troupe::hosts::makes_hosts;
+using troupe::hosts::program;
+using troupe::hosts::testbed;
+
+/// A node on this host that joins, calls these peers and serves.
+program calling_node(const host& on, const std::string& name, const std::string& listens_at, const std::string& join,
+                     std::vector<std::string> peers) {
+  const char* file = std::getenv("TROUPE_CALLING_NODE");
+  if (file == nullptr) throw std::runtime_error("set TROUPE_CALLING_NODE to the program hosts_calling_node; ctest does");
+  std::vector<std::string> arguments{"--name", name, "--host", listens_at, "--port", "4001", "--log-level", "info"};
+  if (!join.empty()) arguments.insert(arguments.end(), {"--join", join});
+  arguments.push_back("--");
+  arguments.insert(arguments.end(), peers.begin(), peers.end());
+  return on.start(file, arguments);
+}
+
+void check_calls(program& node, const std::string& name, const std::vector<std::string>& peers) {
+  for (const auto& peer : peers)
+    BOOST_TEST(!node.line_with(name + " called " + peer).empty(),
+               "no call of " << peer << "; " << name << " said: " << node.text());
+}
+
+/// Starts the nodes a, b and c on the hosts h1, h2 and h3, which listen at these addresses. Each node has to call both others.
+void check_meeting(const testbed& all, const std::array<std::string, 3>& listen_at) {
+  auto a = calling_node(all["h1"], "a", listen_at[0], "", {"b", "c"});
+  BOOST_REQUIRE(!a.line_with("listens at").empty());
+  auto b = calling_node(all["h2"], "b", listen_at[1], "h1:4001", {"a", "c"});
+  check_calls(b, "b", {"a"});
+  auto c = calling_node(all["h3"], "c", listen_at[2], "h1:4001", {"a", "b"});
+  check_calls(c, "c", {"a", "b"});
+  check_calls(b, "b", {"c"});
+  check_calls(a, "a", {"b", "c"});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(hosts, *boost::unit_test::precondition(makes_hosts))
+
+BOOST_AUTO_TEST_CASE(three_nodes_that_listen_on_addresses_of_their_hosts_meet_and_call_each_other) {
+  const testbed all({"h1", "h2", "h3"});
+  check_meeting(all, {all["h1"].ipv4(), all["h2"].ipv6(), "h3"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -22,6 +22,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/actors/support/machine_address.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -51,6 +52,14 @@ class probe {
     if (!found_.failed()) return caf::sec::cannot_connect_to_node;
     // A join tries again after a temporary failure of the look-up.
     return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
+  }
+
+  /// The address that accepted the connection, as numbers.
+  std::string reached() const {
+    sockaddr_storage other{};
+    socklen_t size = sizeof other;
+    if (getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&other), &size) != 0) return {};
+    return support::numeric_address(other);
   }
 
   verdict wait(std::chrono::milliseconds patience) {
@@ -130,6 +139,8 @@ bool look(dialled& to) {
     case probe::verdict::undecided:
       return false;
     case probe::verdict::node:
+      // The middleman takes only the first address of a host name.
+      if (auto address = to.line.reached(); !address.empty()) to.host = std::move(address);
       break;
     case probe::verdict::stranger:
       to.problem = caf::sec::unexpected_message;

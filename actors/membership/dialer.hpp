@@ -19,6 +19,7 @@ namespace troupe::membership {
 /// connection and sends nothing, the middleman waits for ever and keeps the actor system from ending.
 ///   DI-1  an answer comes by the deadline: the gateway, or an error. If the system gives no thread, the error comes at once.
 ///   DI-2  the middleman is asked only after the other program has begun CAF's handshake on a connection made for this test.
+///         The middleman gets the address that answered: a host name may have addresses where nobody listens.
 ///   DI-3  many addresses are dialled at once. When the dialer exits, all attempts end within 20 ms, or when the look-up of a
 ///         host name is over.
 /// Errors of CAF: request_timeout, cannot_connect_to_node, and unexpected_message for a program that is no CAF node. Errors of

@@ -3,4 +3,5 @@ add_room(support
   checksum.cpp
   deadline_clock.cpp
   durable_file.cpp
-  host_lookup.cpp)
+  host_lookup.cpp
+  machine_address.cpp)

@@ -234,6 +234,21 @@ BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_is_reached_at_its_second
   BOOST_TEST((here.call(greeter.port(), 5s, two_addresses) == caf::sec::unexpected_message));
 }
 
+// DI-2
+BOOST_AUTO_TEST_CASE(a_node_is_reached_at_the_second_address_of_its_host) {
+  caller here;
+  caller node;
+  const auto gateway = node.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler(caf::drop);
+    return {[](int) {}};
+  });
+  const auto port = node.system.middleman().publish(gateway, 0, "127.0.0.1");
+  BOOST_TEST_REQUIRE(port.engaged());
+  BOOST_TEST(!here.call(*port, 5s, two_addresses));
+  node.system.middleman().unpublish(gateway, *port);
+  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
+}
+
 // DI-1
 BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_late_is_reached_at_its_second) {
   caller here;

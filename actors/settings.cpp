@@ -119,6 +119,23 @@ bool is_loopback(const std::string& host) {
   return host == "localhost";
 }
 
+bool is_wildcard(const std::string& host) {
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6;
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
+bool may_be_advertised(const std::string& host) {
+  in_addr v4;
+  in6_addr v6;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1 || inet_pton(AF_INET6, host.c_str(), &v6) == 1) return !is_wildcard(host);
+  constexpr std::string_view numbers = "0123456789.";
+  constexpr std::string_view all = "0123456789._-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  return !host.empty() && host.size() <= 253 && host.front() != '.' && host.front() != '-' &&
+         host.find_first_not_of(all) == std::string::npos && host.find_first_not_of(numbers) != std::string::npos;
+}
+
 network_kind network_named(const std::string& name) {
   if (name == "troupe") return network_kind::troupe;
   if (name == "caf") return network_kind::caf;
@@ -137,6 +154,9 @@ void check(const settings& options) {
            "' is no name for a node: expected 1 to 64 letters, digits, '.', '_' or '-', "
            "not beginning with a dot");
   if (options.host.empty()) refuse("settings: the host to listen on is empty; 127.0.0.1 is the usual one");
+  if (!options.advertise.empty() && !may_be_advertised(options.advertise))
+    refuse("settings: advertise is '" + options.advertise +
+           "', expected an address or a host name by which others reach this node, without a port");
   for (const auto& address : options.join) parse_address(address);
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
@@ -148,6 +168,7 @@ settings::settings(int argc, char** argv) {
   app.set_help_flag();
   add(app, "--name", [this](const std::string& text) { name = text; });
   add(app, "--host", [this](const std::string& text) { host = text; });
+  add(app, "--advertise", [this](const std::string& text) { advertise = text; });
   add(app, "--port",
       [this](const std::string& text) { port = static_cast<std::uint16_t>(parse_number("--port", text, 0, 65535)); });
   app.add_option("--join", join)->allow_extra_args(false)->each([](const std::string& text) {

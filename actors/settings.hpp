@@ -24,7 +24,7 @@ enum class severity : std::uint8_t { debug, info, warn, error, off };
 /// What a node is started with.
 struct settings {
   std::string name = "node";
-  std::string host = "127.0.0.1";               // address to listen on
+  std::string host = "127.0.0.1";               // address or host name to listen on
   std::uint16_t port = 0;                       // 0: any free port
   std::vector<std::string> join;                // "host:port" of nodes to join at start
   std::size_t workers = 1;                      // remote calls that compute at once; calls that wait for calls do not count
@@ -38,14 +38,18 @@ struct settings {
   std::string log_file;                         // file that the log is appended to; empty: stderr
   bool trace = false;                           // whether tracing is on from the start
   bool profile = false;                         // whether profiling is on from the start: see node::set_profiling
+  /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
+  /// the connection to the other node has here.
+  std::string advertise;
   /// Called with the configuration of the node's actor system before that system starts. Adds the message types of your own
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
 
   settings() = default;
-  /// Reads `--name=`, `--host=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`, `--heartbeat-ms=`,
-  /// `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info, warn, error or off),
-  /// `--log-file=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
+  /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
+  /// `--heartbeat-ms=`, `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info,
+  /// warn, error or off), `--log-file=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error
+  /// (misuse) for anything else.
   settings(int argc, char** argv);
 };
 
@@ -68,6 +72,12 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& text);
 
 /// Whether the host is in 127.0.0.0/8, ::1 or "localhost".
 bool is_loopback(const std::string& host);
+
+/// Whether the host is 0.0.0.0 or ::. A node that listens there listens on all addresses of its host.
+bool is_wildcard(const std::string& host);
+
+/// Whether other nodes may reach a node by this text: it is an address, but no wildcard, or can be the name of a host.
+bool may_be_advertised(const std::string& host);
 
 /// Whether a node may have this name: 1 to 64 characters of A-Z a-z 0-9 . _ -, the first no dot. Names of nodes become file
 /// names.

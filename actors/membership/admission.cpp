@@ -2,10 +2,15 @@
 #include <troupe/actors/membership/admission.hpp>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <caf/io/system_messages.hpp>
 
 #include <troupe/actors/membership/membership_core.hpp>
+#include <troupe/actors/membership/route.hpp>
+#include <troupe/actors/settings.hpp>
 #include <troupe/messages/registration.hpp>
 
 namespace troupe::membership {
@@ -29,7 +34,7 @@ struct target {
   std::int64_t begun_ns;
   std::int64_t until_ns;
 
-  std::string where() const { return host + ":" + std::to_string(port); }
+  std::string where() const { return address_text(host, port); }
 };
 using target_ptr = std::shared_ptr<target>;
 
@@ -41,14 +46,36 @@ caf::error explain(const target& to, const char* missing, std::int64_t now_ns, c
     return make_error(errc::deadline_passed, std::string("no ") + missing + " from " + to.where() + " within " + waited);
   if (from == caf::sec::unexpected_message)
     return make_error(errc::refused, "what listens at " + to.where() + " is no troupe node");
-  return make_error(errc::unknown_peer, "no node listens at " + to.where() + " (tried for " + waited +
-                                          "); is it started, and are host and port right?");
+  const auto* beyond = is_loopback(to.host) ? "" : ", does it listen beyond loopback (--host)";
+  return make_error(errc::unknown_peer, "no node listens at " + to.where() + " (tried for " + waited + "); is it started" +
+                                          beyond + ", and are host and port right?");
+}
+
+/// This node, as the node at the other end of the route reaches it.
+template <class Self>
+member self_for(Self self, const std::optional<route>& to) {
+  auto who = self->state.table.self();
+  who.host = host_to_tell(who.host, to);
+  return who;
+}
+
+/// The peers that the node at the other end of the route can reach. The log names the others.
+template <class Self>
+std::vector<member> peers_for(Self self, const std::optional<route>& to) {
+  auto known = self->state.table.members();
+  const auto left_out = take_unreachable(known, to);
+  if (!to) return known;
+  for (const auto& who : left_out)
+    self->state.options.log.warn("membership", [&] {
+      return "the node at " + to->other + " is not told of node " + describe(who) +
+             ": they can't meet, because that address is loopback; start node '" + who.name + "' with --host or --advertise";
+    });
+  return known;
 }
 
 template <class Self>
-welcome make_welcome(Self self) {
-  auto& table = self->state.table;
-  return {table.self(), table.members()};
+welcome make_welcome(Self self, const std::optional<route>& to) {
+  return {self_for(self, to), peers_for(self, to)};
 }
 
 template <class Self>
@@ -73,8 +100,9 @@ void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_
 
 // Greets the nodes that another node knows and this node does not know.
 template <class Self>
-void meet(Self self, const join_ptr& task, const std::vector<member>& others) {
+void meet(Self self, const join_ptr& task, std::vector<member> others, const std::optional<route>& to_teller) {
   auto& table = self->state.table;
+  take_unreachable(others, to_teller);
   for (const auto& other : others) {
     const bool needed = other.id != table.self().id && table.find(other.id) == nullptr && table.gone(other.id) == nullptr;
     if (needed && task->met.insert(other.id).second) dial(self, task, other.host, other.port, false);
@@ -88,9 +116,9 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
     settle(self, to.task, to.first, stopping_error(st));
     return;
   }
+  const auto by = st.options.route_to(gateway->node());
   auto who = answer.self;
-  if (who.host.empty() || who.host == "0.0.0.0" || who.host == "::")
-    who.host = to.host;  // a node that listens on every interface: this address reached it
+  who.host = host_to_reach(who.host, by);
   if (st.table.find(who.id) == nullptr) {
     auto objection = st.table.objection(who);
     if (objection.empty())
@@ -105,7 +133,7 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
   }
   if (to.first) to.task->first = who;
   to.task->met.insert(who.id);
-  meet(self, to.task, answer.members);
+  meet(self, to.task, answer.members, by);
   settle(self, to.task, to.first, {});
 }
 
@@ -131,12 +159,12 @@ void unreached(Self self, const target_ptr& to, const char* missing, const caf::
 
 template <class Self>
 void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gateway, nanoseconds left) {
-  const auto& own = self->state.table.self();
+  const auto by = self->state.options.route_to(gateway->node());
+  const auto own = self_for(self, by);
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
     ->request(caf::actor_cast<caf::actor>(gateway), patience,
-              hello{own.name, own.id, own.host, own.port, protocol_version, self->state.table.members()},
-              self->state.options.gateway)
+              hello{own.name, own.id, own.host, own.port, protocol_version, peers_for(self, by)}, self->state.options.gateway)
     .then([=](const welcome& answer) { welcomed(self, *to, answer, gateway); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
 }
@@ -168,14 +196,14 @@ void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_
 
 // The node that greets may belong to another cluster. Then this node greets the other nodes of that cluster.
 template <class Self>
-void meet_friends(Self self, const hello& from) {
+void meet_friends(Self self, const hello& from, const std::optional<route>& by) {
   if (from.members.empty()) return;
   auto task = std::make_shared<join_task>();
   task->deadline_ns = self->state.options.clock() + longest_meeting.count();
   task->met.insert(from.id);
   self->state.joins.insert(task);
   ++task->open;  // keeps the task open until all nodes are dialled
-  meet(self, task, from.members);
+  meet(self, task, from.members, by);
   settle(self, task, false, {});
 }
 
@@ -196,11 +224,12 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
     promise.deliver(stopping_error(st));
     return;
   }
+  const auto by = gateway == nullptr ? std::nullopt : st.options.route_to(gateway->node());
   if (st.table.find(from.id) != nullptr) {
-    promise.deliver(make_welcome(self));
+    promise.deliver(make_welcome(self, by));
     return;
   }
-  const member who{from.name, from.id, from.host, from.port};
+  member who{from.name, from.id, from.host, from.port};
   if (from.protocol != protocol_version)
     return refuse(self, promise, who,
                   "node " + describe(who) + " speaks version " + std::to_string(from.protocol) + " of the protocol, node '" +
@@ -208,11 +237,13 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
   const auto objection =
     gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
   if (!objection.empty()) return refuse(self, promise, who, objection);
+  if (const auto why = unreachable(who, by); !why.empty()) return refuse(self, promise, who, why);
+  who.host = host_to_reach(who.host, by);
   const auto* rival = living_rival(self, who);
   if (rival == nullptr) {
     admit(self, who, gateway);
-    promise.deliver(make_welcome(self));
-    meet_friends(self, from);
+    promise.deliver(make_welcome(self, by));
+    meet_friends(self, from, by);
     return;
   }
   // Only a living node keeps its name (ME-4): asks the holder of the name for a sign of life.

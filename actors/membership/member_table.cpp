@@ -37,7 +37,7 @@ std::string address_text(const std::string& host, std::uint16_t port) {
 }
 
 std::string describe(const member& who) {
-  return "'" + who.name + "' (" + to_string(who.id) + ") at " + who.host + ":" + std::to_string(who.port);
+  return "'" + who.name + "' (" + to_string(who.id) + ") at " + address_text(who.host, who.port);
 }
 
 std::string member_table::objection(const member& who) const {

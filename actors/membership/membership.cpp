@@ -103,6 +103,7 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
     st.options.has_heard = [self](const caf::node_id& from, nanoseconds lately) {
       return has_heard(self->system(), from, lately);
     };
+  if (!st.options.route_to) st.options.route_to = [self](const caf::node_id& other) { return route_to(self->system(), other); };
   if (!st.options.connector) {
     const auto dialer = spawn_dialer(self->system());
     self->link_to(dialer);

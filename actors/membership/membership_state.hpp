@@ -6,6 +6,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -19,6 +20,7 @@
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/member_table.hpp>
+#include <troupe/actors/membership/route.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -31,6 +33,7 @@ struct membership_options {
   std::chrono::nanoseconds patience{5'000'000'000};  // how long a join retries an address where no program listens yet
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
+  std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
   logging::node_log log;
 };
 

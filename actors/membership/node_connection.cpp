@@ -4,7 +4,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+
+#include <initializer_list>
 #include <optional>
+#include <string>
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
@@ -13,6 +16,8 @@
 #include <caf/node_id.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/machine_address.hpp>
 
 namespace troupe::membership {
 
@@ -28,6 +33,22 @@ std::optional<int> socket_to(caf::actor_system& system, const caf::node_id& othe
   return found ? std::optional<int>(static_cast<int>(found->id())) : std::nullopt;
 }
 
+/// The address of one end, which `read` (getsockname or getpeername) gives.
+template <class F>
+sockaddr_storage end_of(F read, int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (read(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return address;
+}
+
+/// The first of the texts that is not empty.
+std::string first_of(std::initializer_list<std::string> texts) {
+  for (const auto& text : texts)
+    if (!text.empty()) return text;
+  return {};
+}
+
 }  // namespace
 
 // Shuts down the socket itself: CAF's broker would first send all bytes that wait.
@@ -40,6 +61,21 @@ const char* transport_to(caf::actor_system& system, const caf::node_id& other) {
   if (!socket) return "no network";
   const auto* shared = dynamic_cast<network::shared_multiplexer*>(&system.middleman().backend());
   return shared != nullptr && shared->has_channel(*socket) ? "shared memory" : "TCP";
+}
+
+std::optional<route> route_to(caf::actor_system& system, const caf::node_id& other) {
+  const auto socket = socket_to(system, other);
+  if (!socket) return std::nullopt;
+  const auto here = support::numeric_address(end_of(::getsockname, *socket));
+  const auto there = support::numeric_address(end_of(::getpeername, *socket));
+  if (here.empty() || there.empty()) return std::nullopt;
+  route result{here, {}, there, support::is_of_this_machine(there)};
+  const bool by_ipv6 = here.find(':') != std::string::npos;
+  if (is_loopback(here))
+    result.own = first_of({support::address_for_others(by_ipv6 ? AF_INET6 : AF_INET),
+                           by_ipv6 ? support::address_for_others(AF_INET) : std::string{}, here});
+  result.own_ipv4 = by_ipv6 ? support::address_for_others(AF_INET) : result.own;
+  return result;
 }
 
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately) {

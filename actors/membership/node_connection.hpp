@@ -3,8 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include <caf/fwd.hpp>
+
+#include <troupe/actors/membership/route.hpp>
 
 /// Functions for the TCP connection to another actor system. Only actors in the network thread may call them. On a system
 /// without a network any thread may; they do nothing.
@@ -15,6 +18,9 @@ void cut_connection(caf::actor_system& system, const caf::node_id& to);
 
 /// What the connection sends by: "TCP" or "shared memory"; "no network" if there is no connection.
 const char* transport_to(caf::actor_system& system, const caf::node_id& other);
+
+/// The addresses of the connection's ends; empty if there is no connection.
+std::optional<route> route_to(caf::actor_system& system, const caf::node_id& other);
 
 /// Whether bytes came on the connection within the time `lately`. Bytes that come by shared memory do not count.
 bool has_heard(caf::actor_system& system, const caf::node_id& from, std::chrono::nanoseconds lately);

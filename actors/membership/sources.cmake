@@ -5,4 +5,5 @@ add_room(membership
   member_table.cpp
   membership.cpp
   node_connection.cpp
-  peer_directory.cpp)
+  peer_directory.cpp
+  route.cpp)

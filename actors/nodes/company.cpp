@@ -51,6 +51,12 @@ std::string not_loopback(const std::string& host) {
          "process and call its functions. Use the host only on a network that is closed to others.";
 }
 
+std::string name_of_loopback(const settings& options, const std::string& address) {
+  return "the host name " + options.host + " has the address " + address +
+         " on this host, which is loopback: nodes of other hosts can't reach this node; start it with --host 0.0.0.0, or with "
+         "--host and an address that they reach";
+}
+
 settings checked(settings options) {
   check(options);
   return options;
@@ -121,10 +127,14 @@ void company::listen() {
   services().listens_at(*published);
   const auto& log = services().log();
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
-  if (!is_loopback(options.host)) log.warn("nodes", [&] { return not_loopback(options.host); });
+  const auto loopback = is_loopback(options.host) ? options.host : support::only_loopback(options.host);
+  const bool misleads = !loopback.empty() && loopback != options.host && options.advertise.empty();
+  if (loopback.empty()) log.warn("nodes", [&] { return not_loopback(options.host); });
+  if (misleads) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
   services().directory().add(services().self(), gateway);
   membership::membership_options how;
   how.self = services().self();
+  if (misleads) how.self.host = loopback;  // elsewhere the name may have another address, where this node does not listen
   how.gateway = gateway;
   how.heartbeat = options.heartbeat;
   how.log = services().log();

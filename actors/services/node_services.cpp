@@ -31,7 +31,7 @@ node_services::node_services(settings options, std::function<void()> tidy)
     : started_ns_(support::steady_ns()),
       options_(std::move(options)),
       log_(options_.name, options_.log_level, options_.log_file),
-      self_{options_.name, draw_id(), options_.host, 0},
+      self_{options_.name, draw_id(), options_.advertise.empty() ? options_.host : options_.advertise, 0},
       tidy_(std::move(tidy)) {}
 
 void node_services::live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving) {

@@ -5,6 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/machine_address.hpp>
 
 namespace troupe::support {
 
@@ -22,6 +26,19 @@ host_lookup look_up(const std::string& host, std::uint16_t port) {
   result.problem = "the host name '" + host + "' has no address (" + why + "); is it spelled right?";
   result.temporary = problem == EAI_AGAIN;
   return result;
+}
+
+std::string only_loopback(const std::string& host) {
+  const auto found = look_up(host, 0);
+  std::string first;
+  for (const auto* each = found.addresses.get(); each != nullptr; each = each->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, each->ai_addr, each->ai_addrlen);
+    auto text = numeric_address(address);
+    if (!is_loopback(text)) return {};
+    if (first.empty()) first = std::move(text);
+  }
+  return first;
 }
 
 }  // namespace troupe::support

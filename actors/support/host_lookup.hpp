@@ -22,6 +22,10 @@ struct host_lookup {
   bool failed() const noexcept { return !problem.empty(); }
 };
 
+/// The first address, as numbers, if all addresses of the host are loopback; otherwise empty. A host whose name stands for
+/// 127.0.1.1 in its own /etc/hosts is such a case. Looks the name up.
+std::string only_loopback(const std::string& host);
+
 /// Looks the host name up. The system may ask a name server, so look_up() may take seconds.
 host_lookup look_up(const std::string& host, std::uint16_t port);
 

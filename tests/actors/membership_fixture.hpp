@@ -90,17 +90,18 @@ class fake_cluster {
 
   /// Starts a node that other nodes reach at `port`. The clock of the node is `ahead_ns` ahead of the cluster's clock.
   /// `listen`: whether the node is told to listen.
-  fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0,
-                   bool listen = true) {
+  fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0, bool listen = true,
+                   const std::string& host = "127.0.0.1") {
     auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());
-    node.who = {name, node_id{id}, "127.0.0.1", port};
+    node.who = {name, node_id{id}, host, port};
     membership::membership_options options;
-    options.self = {name, node_id{id}, "127.0.0.1", 0};
+    options.self = {name, node_id{id}, host, 0};
     options.connector = connector_;
     options.heartbeat = std::chrono::nanoseconds(interval);
     options.patience = std::chrono::nanoseconds(1000 * ms);
     options.clock = [this, ahead_ns] { return now() + ahead_ns; };
     options.has_heard = [this](const caf::node_id&, std::chrono::nanoseconds) { return bytes_come; };
+    options.route_to = [this](const caf::node_id&) { return route; };
     node.membership = membership::spawn_membership(system, options);
     node.gateway = system.spawn(make_face, node.membership, node.mute);
     auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
@@ -177,7 +178,8 @@ class fake_cluster {
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;
   std::uint16_t mute_port = 9999;
   int dialled = 0;
-  bool bytes_come = false;  // whether the network has bytes from every node, mute or not
+  bool bytes_come = false;                 // whether the network has bytes from every node, mute or not
+  std::optional<membership::route> route;  // to every node
 
  private:
   caf::actor connector_;

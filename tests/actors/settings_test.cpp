@@ -39,6 +39,7 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
   const auto options = read({});
   BOOST_TEST(options.name == "node");
   BOOST_TEST(options.host == "127.0.0.1");
+  BOOST_TEST(options.advertise == "");
   BOOST_TEST(options.port == 0);
   BOOST_TEST(options.direct_memory);
   BOOST_TEST(options.shared_memory);
@@ -49,11 +50,13 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
 }
 
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
-  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--port=4000", "--join=a:1", "--join=[::1]:65535",
-                             "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory",
-                             "--no-shared-memory", "--network=caf", "--log-level=debug", "--log-file=a=b.log", "--trace"});
+  const auto options =
+    read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1", "--join=[::1]:65535",
+          "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--network=caf",
+          "--log-level=debug", "--log-file=a=b.log", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
+  BOOST_TEST(options.advertise == "h1");
   BOOST_TEST(options.port == 4000);
   BOOST_TEST(options.join == (std::vector<std::string>{"a:1", "[::1]:65535"}), boost::test_tools::per_element());
   BOOST_TEST(options.workers == 3);
@@ -168,4 +171,23 @@ BOOST_AUTO_TEST_CASE(only_loopback_addresses_count_as_loopback) {
   for (auto* host : {"127.0.0.1", "127.255.0.9", "localhost", "::1"}) BOOST_TEST(troupe::is_loopback(host), host);
   for (auto* host : {"0.0.0.0", "10.0.0.1", "128.0.0.1", "::", "example.org", "127.0.0.1.example.org", ""})
     BOOST_TEST(!troupe::is_loopback(host), host);
+}
+
+BOOST_AUTO_TEST_CASE(only_unspecified_addresses_are_wildcards) {
+  for (auto* host : {"0.0.0.0", "::", "0:0::0"}) BOOST_TEST(troupe::is_wildcard(host), host);
+  for (auto* host : {"", "127.0.0.1", "::1", "h1", "0"}) BOOST_TEST(!troupe::is_wildcard(host), host);
+}
+
+BOOST_AUTO_TEST_CASE(what_can_be_no_address_of_a_host_is_not_advertised) {
+  for (auto* host : {"10.0.0.1", "fd00::1", "h1", "node_1.example.org", "127.0.0.1", "7up"})
+    BOOST_TEST(troupe::may_be_advertised(host), host);
+  for (const std::string host : {"0.0.0.0", "::", "h1:4001", "10.0.0.1:4001", "[fd00::1]", "10.0.0.300", "10.0.0", "-h", ".h",
+                                 "two words", "h/1", "*"}) {
+    BOOST_TEST(!troupe::may_be_advertised(host), host);
+    BOOST_TEST(
+      contains(refusal([&] { read({"--advertise=" + host}); }), "settings: advertise is '" + host + "', expected an address"));
+  }
+  BOOST_TEST(!troupe::may_be_advertised(""));
+  BOOST_TEST(!troupe::may_be_advertised(std::string(254, 'h')));
+  BOOST_TEST(troupe::may_be_advertised(std::string(253, 'h')));
 }

@@ -282,6 +282,40 @@ BOOST_AUTO_TEST_CASE(without_a_face_or_a_proper_name_is_refused) {
   BOOST_TEST(all.peers(a).empty());
 }
 
+BOOST_AUTO_TEST_CASE(tells_both_sides_the_addresses_of_nodes_that_listen_on_all) {
+  fake_cluster all;
+  all.route = membership::route{"10.0.0.7", "10.0.0.7", "10.0.0.8", false};
+  auto& a = all.start("a", 1, 4001, 0, true, "0.0.0.0");
+  auto& b = all.start("b", 2, 4002, 0, true, "::");
+  auto joined = all.join(b, 4001);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  BOOST_TEST(joined->value->host == "10.0.0.7");
+  BOOST_TEST(all.ask<std::vector<member>>(a.membership, support::list_atom::value)->value->at(0).host == "10.0.0.7");
+}
+
+BOOST_AUTO_TEST_CASE(another_host_is_refused_to_a_node_on_loopback) {
+  fake_cluster all;
+  all.route = membership::route{"10.0.0.7", "10.0.0.7", "10.0.0.8", false};
+  auto& a = all.start("a", 1, 4001, 0, true, "0.0.0.0");
+  auto& b = all.start("b", 2, 4002);
+  failed(all.join(b, 4001), errc::refused, "nobody here can reach it at that loopback address");
+  CHECK_NAMES(all.peers(a));
+  CHECK_NAMES(all.peers(b));
+}
+
+BOOST_AUTO_TEST_CASE(another_host_does_not_meet_the_peers_that_are_on_loopback_there) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001, 0, true, "10.0.0.7");
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  all.route = membership::route{"10.0.0.7", "10.0.0.7", "10.0.0.8", false};
+  auto& c = all.start("c", 3, 4003, 0, true, "10.0.0.8");
+  BOOST_TEST(all.join(c, 4001)->value.has_value());
+  CHECK_NAMES(all.peers(c), "a");
+  CHECK_NAMES(all.peers(a), "b", "c");
+  CHECK_NAMES(all.peers(b), "a");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(names_of_nodes)

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 using troupe::support::look_up;
+using troupe::support::only_loopback;
 
 BOOST_AUTO_TEST_SUITE(look_up_of_hosts)
 
@@ -24,6 +25,12 @@ BOOST_AUTO_TEST_CASE(says_which_host_has_no_address) {
   BOOST_TEST(found.failed());
   BOOST_TEST(!found.addresses);
   BOOST_TEST(found.problem.starts_with("the host name 'no such host' has no address ("), found.problem);
+}
+
+// tests/hosts/addresses_test.cpp has a name of a host that stands for loopback.
+BOOST_AUTO_TEST_CASE(knows_the_hosts_that_are_loopback_alone) {
+  for (const auto* host : {"127.0.0.1", "127.0.1.1", "::1"}) BOOST_TEST(only_loopback(host) == host);
+  for (const auto* host : {"10.0.0.1", "0.0.0.0", "::", "fd00::1", "no such host"}) BOOST_TEST(only_loopback(host) == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

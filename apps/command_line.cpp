@@ -164,6 +164,16 @@ int status_with_output(int status) noexcept {
 
 CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "", "host_and_port"); }
 
+CLI::Validator advertised_host() {
+  return CLI::Validator(
+    [](const std::string& text) {
+      return may_be_advertised(text)
+               ? std::string{}
+               : "expected an address or a host name by which others reach this node, without a port, got '" + text + "'";
+    },
+    "", "advertised_host");
+}
+
 CLI::Validator node_name() {
   return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "", "node_name");
 }

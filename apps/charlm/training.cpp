@@ -153,6 +153,8 @@ void training::open_folder() {
 void training::start_nodes() {
   settings mine;
   mine.name = "driver";
+  mine.host = options_.host;
+  mine.advertise = options_.advertise;
   mine.port = options_.port;
   mine.trace = options_.trace;
   options_.log.apply_to(mine);

@@ -33,6 +33,7 @@ constexpr int longest_join_ms = 10'000;  // a starting node is up sooner, and a 
 struct node_options {
   std::string name = "node";
   std::string host = "127.0.0.1";
+  std::string advertise;
   std::uint16_t port = 0;
   std::vector<std::string> join;
   std::size_t workers = 1;
@@ -51,6 +52,7 @@ struct node_options {
     settings s;
     s.name = name;
     s.host = host;
+    s.advertise = advertise;
     s.port = port;
     s.workers = workers;
     s.deadline = std::chrono::milliseconds(deadline_ms);
@@ -110,11 +112,16 @@ void run_node(const node_options& options) {
   self.stop();
 }
 
-constexpr const char* node_examples = R"(A node listens on loopback unless --host names another address.
+constexpr const char* node_examples =
+  R"(A node listens on loopback unless --host names another address; nodes of other hosts can't reach it there.
 
-Example: two nodes that know each other
+Example: two nodes of one host that know each other
   troupe node --name stage1 --port 4001
-  troupe node --name stage2 --join 127.0.0.1:4001)";
+  troupe node --name stage2 --join 127.0.0.1:4001
+
+Example: two nodes on hosts that reach each other as h1 and h2
+  troupe node --name stage1 --host 0.0.0.0 --port 4001                        on h1
+  troupe node --name stage2 --host 0.0.0.0 --port 4001 --join h1:4001         on h2)";
 
 }  // namespace
 
@@ -127,7 +134,13 @@ void add_node_command(CLI::App& app) {
     ->type_name("NAME")
     ->default_str("")
     ->required();
-  command->add_option("--host", options->host, "Address to listen on");
+  command->add_option("--host", options->host, "Address or host name to listen on; 0.0.0.0, or :: with IPv6: all addresses");
+  command
+    ->add_option("--advertise", options->advertise,
+                 "Address or host name by which nodes of other hosts reach this one, if it is not the one to listen on")
+    ->check(advertised_host())
+    ->type_name("HOST")
+    ->default_str("");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(between(0, 65535));
   command
     ->add_option("--join", options->join, "Address of a node to join, tried for 5 s, or 10 s if nobody answers; may repeat")

@@ -76,7 +76,21 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
     ->check(between(std::int64_t{1}, std::int64_t{64}))
     ->group("Cluster");
-  command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
+  auto* cluster =
+    command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
+      ->group("Cluster");
+  command
+    .add_option("--host", options.host,
+                "Address or host name that the driver listens on, for nodes on other hosts; 0.0.0.0: all")
+    ->needs(cluster)
+    ->group("Cluster");
+  command
+    .add_option("--advertise", options.advertise,
+                "Address or host name by which nodes of other hosts reach the driver, if it is not the one to listen on")
+    ->check(advertised_host())
+    ->type_name("HOST")
+    ->default_str("")
+    ->needs(cluster)
     ->group("Cluster");
   command.add_option("--port", options.port, "The driver's port; 0: any free one")->check(between(0, 65535))->group("Cluster");
   command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")

@@ -140,6 +140,8 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named_before_anything_starts) {
   check_fails({"--name", "a", "--port", "65536"}, "2", {"--port", "65536"});
   check_fails({"--name", "a", "--threads", "0"}, "2", {"--threads", "0"});
   check_fails({"--name", "a", "--join", "nowhere"}, "2", {"--join", "nowhere"});
+  check_fails({"--name", "a", "--advertise", "0.0.0.0"}, "2", {"--advertise", "0.0.0.0", "by which others reach this node"});
+  check_fails({"--name", "a", "--advertise", "h1:4001"}, "2", {"--advertise", "h1:4001", "without a port"});
 }
 
 BOOST_AUTO_TEST_CASE(a_node_logs_to_stderr_what_happens_to_it) {

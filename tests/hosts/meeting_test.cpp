@@ -54,4 +54,11 @@ BOOST_AUTO_TEST_CASE(three_nodes_that_listen_on_addresses_of_their_hosts_meet_an
   check_meeting(all, {all["h1"].ipv4(), all["h2"].ipv6(), "h3"});
 }
 
+BOOST_AUTO_TEST_CASE(three_nodes_that_listen_on_all_addresses_meet_and_call_each_other) {
+  for (const std::string everywhere : {"0.0.0.0", "::"}) {
+    const testbed all({"h1", "h2", "h3"});
+    check_meeting(all, {everywhere, everywhere, everywhere});
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -90,7 +90,7 @@ boost::test_tools::assertion_result succeeds(const char* needs, const std::funct
 
 std::string host::ipv4(int network) const { return "10.77." + std::to_string(network) + "." + std::to_string(number_); }
 
-std::string host::ipv6(int network) const { return "fd77:" + std::to_string(network) + "::" + std::to_string(number_); }
+std::string host::ipv6(int network) const { return "fd77:" + std::to_string(network + 1) + "::" + std::to_string(number_); }
 
 program host::troupe(const std::vector<std::string>& arguments) const {
   return start(apps::test::program_under_test(), arguments);
@@ -164,7 +164,7 @@ void testbed::attach(const host& which, int network) {
 }
 
 void testbed::write_names() {
-  std::string known = "127.0.0.1 localhost\n::1 localhost\n";
+  std::string known = "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 loopback\n";
   for (const auto& each : hosts_) {
     const auto& name = each.name();
     known += each.ipv4() + " " + name + " " + name + "-both\n" + each.ipv6() + " " + name + "-v6 " + name + "-both\n";

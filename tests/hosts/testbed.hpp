@@ -52,6 +52,7 @@ class host {
 
 /// Hosts that are joined by a network, and perhaps by more networks. Every host finds every other host by name: `NAME` has the IPv4
 /// address in network 0, `NAME-v6` the IPv6 address, `NAME-both` first the IPv6 address and then the IPv4 address.
+/// `loopback` is 127.0.1.1, which Debian gives a host's own name.
 ///   TB-1  several testbeds may exist at once, also in other processes. No interface and no rule of the machine itself changes.
 ///   TB-2  the destructor removes everything. A testbed also removes what is left of processes that were killed.
 class testbed {

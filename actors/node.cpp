@@ -93,8 +93,9 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   // The directory learns of nodes from the messages peer_up and peer_down, which may come later. The look-up makes the name of
   // a restarted node mean the new node at once.
   self->request(company_->services().membership(), limit, support::find_atom::value, result, std::int64_t{0})
-    .receive([&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.gateway); },
-             [](const caf::error&) {});
+    .receive(
+      [&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.gateway, found.period); },
+      [](const caf::error&) {});
   return result;
 }
 
@@ -111,7 +112,7 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const contracts::peer_up& found) {
-        company_->services().directory().add(found.who, found.gateway);
+        company_->services().directory().add(found.who, found.gateway, found.period);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -135,6 +136,15 @@ std::vector<std::string> node::peers() const {
 
 void node::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
   company_->parts().on_peer_down.set(std::move(notify));
+}
+
+void node::on_peer_gone(std::function<void(const std::string&, const std::string&)> notify) {
+  company_->parts().on_peer_gone.set(std::move(notify));
+}
+
+void node::on_peer_up(std::function<void(const std::string&)> notify) {
+  if (!notify) return company_->parts().on_peer_up.set(nullptr);
+  company_->parts().on_peer_up.set([notify = std::move(notify)](const std::string& name, const std::string&) { notify(name); });
 }
 
 void node::trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns) {

@@ -120,9 +120,18 @@ class node {
   /// The names of the peers that are up.
   std::vector<std::string> peers() const;
 
-  /// Calls `notify(name, reason)` when a peer goes down or says farewell. `notify` runs on the thread that brings results: like
-  /// a continuation (future::then) `notify` can't wait for a future. Exceptions of `notify` go to the log.
+  /// Calls `notify(name, reason)` when a peer that was up is unreachable or gone. Calls and passes with the peer have failed by
+  /// then. An unreachable peer may come back: see on_peer_up(). `notify` runs on the thread that brings results: like a
+  /// continuation (future::then) `notify` can't wait for a future. Exceptions of `notify` go to the log.
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
+
+  /// Calls `notify(name, reason)` when a peer is gone: it has said farewell, its process has ended, or it was unreachable for
+  /// settings::forget_after. Its objects and contexts are dropped. `notify` runs as in on_peer_down().
+  void on_peer_gone(std::function<void(const std::string&, const std::string&)> notify);
+
+  /// Calls `notify(name)` when a peer is up for the first time, and when an unreachable peer is up again. An unreachable peer
+  /// that is up again has kept its objects and contexts. `notify` runs as in on_peer_down().
+  void on_peer_up(std::function<void(const std::string&)> notify);
 
   /// Records a finished span (nanoseconds of the steady clock) if tracing is on.
   void trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns);

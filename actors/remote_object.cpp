@@ -12,9 +12,12 @@
 namespace troupe {
 
 remote_object::remote_object(peer where, object_id id)
-    : where_(std::move(where)), id_(id), tether_(where_.here().objects().tether()) {}
+    : where_(std::move(where)), id_(id), tether_(where_.here().objects().tether()) {
+  tether_->hold(id_);
+}
 
 remote_object::~remote_object() {
+  tether_->let_go(id_);
   try {
     tether_->with_node([this](node& here) {
       const support::call_scope outside({}, {});  // a drop joins no context

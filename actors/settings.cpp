@@ -161,6 +161,7 @@ void check(const settings& options) {
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
+  check_range("forget_after in ms", options.forget_after.count(), 1, most_milliseconds);
 }
 
 settings::settings(int argc, char** argv) {
@@ -180,6 +181,9 @@ settings::settings(int argc, char** argv) {
   });
   add(app, "--heartbeat-ms", [this](const std::string& text) {
     heartbeat = std::chrono::milliseconds(parse_number("--heartbeat-ms", text, 1, most_milliseconds));
+  });
+  add(app, "--forget-after", [this](const std::string& text) {
+    forget_after = std::chrono::seconds(parse_number("--forget-after", text, 1, most_milliseconds / 1000));
   });
   app.add_flag("!--no-direct-memory", direct_memory);
   app.add_flag("!--no-shared-memory", shared_memory);

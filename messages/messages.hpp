@@ -81,6 +81,15 @@ struct member {
   std::uint16_t port = 0;
 };
 
+/// What two nodes have dropped of each other. Each of the two counts, and takes over the count of the other if that is higher.
+/// The two nodes work together only while their counts are equal.
+struct bond {
+  std::uint32_t partings = 0;     // how often one of the two held the other for gone, and dropped all that they shared
+  std::uint32_t separations = 0;  // since the last parting: how often one of the two held the other for unreachable, and
+                                  // failed all calls and passes between them
+  auto operator<=>(const bond&) const = default;
+};
+
 /// The first message on a connection: who the sender is, where others reach it, and all nodes that it knows.
 struct hello {
   std::string name;
@@ -89,23 +98,29 @@ struct hello {
   std::uint16_t port = 0;
   std::uint32_t protocol = 0;  // see protocol_version
   std::vector<member> members = {};
+  node_id to = {};           // the node that has to answer; empty if the sender knows only an address
+  bond between = {};         // the sender's bond with `to`
+  std::string to_name = {};  // name that the receiver must have; empty: any name
 };
 
 /// The answer to `hello`: who answers, and all nodes that it knows.
 struct welcome {
   member self;
   std::vector<member> members;
+  bond between;  // the bond of the answering node with the node that greeted
 };
 
 /// A sign of life, with the sender's steady clock in nanoseconds. The answer carries the clocks of both nodes.
 struct heartbeat {
   node_id from;
   std::int64_t sent_ns = 0;
+  bond between = {};  // the sender's bond with the receiver
 };
 struct heartbeat_seen {
   node_id from;
   std::int64_t sent_ns = 0;      // copied from the heartbeat
   std::int64_t answered_ns = 0;  // steady clock of the answering node
+  bond between = {};             // the bond of the answering node with the node that sent the heartbeat
 };
 
 /// The sender is stopping.
@@ -215,6 +230,13 @@ struct pass_aborted {
 struct context_joined {
   context_id context;
   node_id from;
+};
+
+/// Sent when two nodes reach each other again: the objects of the receiver that the sender's handles own. The receiver drops
+/// all other ownerships of the sender.
+struct held_objects {
+  node_id from;
+  std::vector<std::uint64_t> numbers;  // of the objects; an object with two handles is listed twice
 };
 
 /// Tells the receiver to forget the context. Answered by context_released.

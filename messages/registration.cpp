@@ -38,6 +38,7 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<abort_pass>("troupe.abort")
     .add_message_type<pass_aborted>("troupe.abortd")
     .add_message_type<context_joined>("troupe.joined")
+    .add_message_type<held_objects>("troupe.held")
     .add_message_type<release_context>("troupe.rel")
     .add_message_type<context_released>("troupe.reld")
     .add_message_type<node_status>("troupe.status")

@@ -92,6 +92,7 @@ template std::string to_string(const prune&);
 template std::string to_string(const abort_pass&);
 template std::string to_string(const pass_aborted&);
 template std::string to_string(const context_joined&);
+template std::string to_string(const held_objects&);
 template std::string to_string(const release_context&);
 template std::string to_string(const context_released&);
 template std::string to_string(const node_status&);

@@ -17,10 +17,16 @@ void to_wire(const hello& x, wire::Hello& to) {
   put_address(to, x);
   to.set_protocol(x.protocol);
   put_members(to, x.members);
+  to.set_to(x.to.value);
+  to.set_to_name(x.to_name);
+  put_bond(to, x.between);
 }
 
 complaint from_wire(const wire::Hello& from, hello& x) {
   x.protocol = from.protocol();
+  x.to.value = from.to();
+  x.to_name = from.to_name();
+  x.between = parse_bond(from);
   if (complaint bad = parse_address(from, x)) return bad;
   return parse_members(from, x.members);
 }
@@ -36,9 +42,11 @@ complaint from_wire(const wire::Members& from, std::vector<member>& x) { return 
 void to_wire(const welcome& x, wire::Welcome& to) {
   put_address(*to.mutable_self(), x.self);
   put_members(to, x.members);
+  put_bond(to, x.between);
 }
 
 complaint from_wire(const wire::Welcome& from, welcome& x) {
+  x.between = parse_bond(from);
   if (complaint bad = parse_address(from.self(), x.self)) return bad;
   return parse_members(from, x.members);
 }
@@ -46,11 +54,13 @@ complaint from_wire(const wire::Welcome& from, welcome& x) {
 void to_wire(const heartbeat& x, wire::Heartbeat& to) {
   to.set_from(x.from.value);
   to.set_sent_ns(x.sent_ns);
+  put_bond(to, x.between);
 }
 
 complaint from_wire(const wire::Heartbeat& from, heartbeat& x) {
   x.from.value = from.from();
   x.sent_ns = from.sent_ns();
+  x.between = parse_bond(from);
   return nullptr;
 }
 
@@ -58,12 +68,14 @@ void to_wire(const heartbeat_seen& x, wire::HeartbeatSeen& to) {
   to.set_from(x.from.value);
   to.set_sent_ns(x.sent_ns);
   to.set_answered_ns(x.answered_ns);
+  put_bond(to, x.between);
 }
 
 complaint from_wire(const wire::HeartbeatSeen& from, heartbeat_seen& x) {
   x.from.value = from.from();
   x.sent_ns = from.sent_ns();
   x.answered_ns = from.answered_ns();
+  x.between = parse_bond(from);
   return nullptr;
 }
 
@@ -245,6 +257,17 @@ void to_wire(const context_joined& x, wire::ContextJoined& to) {
 complaint from_wire(const wire::ContextJoined& from, context_joined& x) {
   x.context = parse_context(from);
   x.from.value = from.from();
+  return nullptr;
+}
+
+void to_wire(const held_objects& x, wire::HeldObjects& to) {
+  to.set_from(x.from.value);
+  to.mutable_numbers()->Add(x.numbers.begin(), x.numbers.end());
+}
+
+complaint from_wire(const wire::HeldObjects& from, held_objects& x) {
+  x.from.value = from.from();
+  x.numbers.assign(from.numbers().begin(), from.numbers().end());
   return nullptr;
 }
 

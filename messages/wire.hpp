@@ -54,6 +54,8 @@ struct header_of<pass_aborted> : std::type_identity<wire::PassAborted> {};
 template <>
 struct header_of<context_joined> : std::type_identity<wire::ContextJoined> {};
 template <>
+struct header_of<held_objects> : std::type_identity<wire::HeldObjects> {};
+template <>
 struct header_of<release_context> : std::type_identity<wire::ReleaseContext> {};
 template <>
 struct header_of<context_released> : std::type_identity<wire::ContextReleased> {};
@@ -108,6 +110,7 @@ void to_wire(const prune& x, wire::Prune& to);
 void to_wire(const abort_pass& x, wire::AbortPass& to);
 void to_wire(const pass_aborted& x, wire::PassAborted& to);
 void to_wire(const context_joined& x, wire::ContextJoined& to);
+void to_wire(const held_objects& x, wire::HeldObjects& to);
 void to_wire(const release_context& x, wire::ReleaseContext& to);
 void to_wire(const context_released& x, wire::ContextReleased& to);
 void to_wire(const node_status& x, wire::NodeStatus& to);
@@ -136,6 +139,7 @@ complaint from_wire(const wire::Prune& from, prune& x);
 complaint from_wire(const wire::AbortPass& from, abort_pass& x);
 complaint from_wire(const wire::PassAborted& from, pass_aborted& x);
 complaint from_wire(const wire::ContextJoined& from, context_joined& x);
+complaint from_wire(const wire::HeldObjects& from, held_objects& x);
 complaint from_wire(const wire::ReleaseContext& from, release_context& x);
 complaint from_wire(const wire::ContextReleased& from, context_released& x);
 complaint from_wire(const wire::NodeStatus& from, node_status& x);

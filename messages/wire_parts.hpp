@@ -187,6 +187,18 @@ complaint parse_address(const Header& from, Message& x) {
   return nullptr;
 }
 
+// Hello, Welcome, Heartbeat and HeartbeatSeen hold a bond.
+template <class Header>
+void put_bond(Header& to, const bond& x) {
+  to.set_partings(x.partings);
+  to.set_separations(x.separations);
+}
+
+template <class Header>
+bond parse_bond(const Header& from) {
+  return {from.partings(), from.separations()};
+}
+
 // Hello, Members and Welcome hold a list of members.
 template <class Header>
 void put_members(Header& to, const std::vector<member>& xs) {

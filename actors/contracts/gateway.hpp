@@ -43,7 +43,8 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<farewell>, caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>,
   caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
   caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>, caf::reacts_to<context_joined>,
-  caf::replies_to<release_context>::with<context_released>, caf::replies_to<support::status_atom>::with<node_status>,
+  caf::reacts_to<held_objects>, caf::replies_to<release_context>::with<context_released>,
+  caf::replies_to<support::status_atom>::with<node_status>,
   caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   caf::reacts_to<tensor_piece>,  // CAF has read the elements already; the answer lets the next piece leave
   caf::reacts_to<tensor_offer>,  // answered once the piece is read

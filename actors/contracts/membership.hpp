@@ -23,22 +23,30 @@ namespace troupe::contracts {
 struct peer_up {
   member who;
   caf::strong_actor_ptr gateway;
+  bool again = false;        // whether the peer was unreachable before, not gone
+  std::uint64_t period = 0;  // rises with every news that a peer is up; see peer_down
 };
 
-/// News of this node: a peer went down or left.
+/// News of this node: a peer is unreachable or gone. Calls and passes with the peer fail in both cases.
 struct peer_down {
   member who;
   std::string reason;
+  bool is_gone = true;       // false: the peer is unreachable; its objects and contexts stay
+  std::uint64_t period = 0;  // the period of the news that the peer was up
 };
 
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
 /// time that is left.
-///   ME-1  a peer is reported up before it is reported down, and down at most once. (A restarted node is another peer.)
-///   ME-2  a peer that answers no heartbeat for three intervals is down, if no other bytes came from it by TCP for two
+///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
+///         The last news is that the peer is gone. (A node that comes after that is another peer.)
+///   ME-2  a peer that answers no heartbeat for three intervals is unreachable, if no other bytes came from it by TCP for two
 ///         intervals. Whether its connection stands does not matter. A peer that leaves `member_table::most_misses` heartbeats
-///         in a row unanswered is down in any case.
+///         in a row unanswered is unreachable in any case. A peer whose connection is lost is unreachable at once.
 ///   ME-3  every join and find is answered by its deadline.
-///   ME-4  a name belongs to one living node; a second node of this name is refused.
+///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A node at the address
+///         of the first node is that node, restarted: the name goes over to it.
+///   ME-5  two nodes that reach each other again are up for each other again, however long they did not, and without being
+///         asked. Before that, each of the two has failed or dropped all that the other has (see `bond`).
 using membership_actor = caf::typed_actor<
   caf::replies_to<support::join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
   caf::replies_to<support::find_atom, std::string, std::int64_t>::with<peer_up>,                // name, deadline in ns

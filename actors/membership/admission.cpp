@@ -22,10 +22,14 @@ using join_ptr = std::shared_ptr<join_task>;
 
 constexpr nanoseconds retry_pause{100'000'000};
 constexpr nanoseconds shortest_greeting{1'000'000'000};
+// How long a greeting waits for an unreachable node of the same name, which may have ended: at least `name_patience`, and until
+// the node was unreachable for `news_patience`.
+constexpr nanoseconds name_patience{800'000'000};
+constexpr nanoseconds news_patience{2'000'000'000};
 constexpr nanoseconds longest_meeting{10'000'000'000};
 constexpr nanoseconds mesh_patience{300'000'000};  // for nodes that another node has just named as up
 
-// One node that a join has to reach.
+// One node that this node has to reach: for a join, or because the node was a peer before.
 struct target {
   join_ptr task;
   std::string host;
@@ -33,6 +37,9 @@ struct target {
   bool first;  // whether it is the node that the user named; the others are nodes that this one knows
   std::int64_t begun_ns;
   std::int64_t until_ns;
+  node_id again = {};     // the node that was a peer before; empty for a join
+  node_id expected = {};  // the node that listens there; empty if that is not known
+  std::string name = {};  // of the node that was a peer before
 
   std::string where() const { return address_text(host, port); }
 };
@@ -74,8 +81,8 @@ std::vector<member> peers_for(Self self, const std::optional<route>& to) {
 }
 
 template <class Self>
-welcome make_welcome(Self self, const std::optional<route>& to) {
-  return {self_for(self, to), peers_for(self, to)};
+welcome make_welcome(Self self, node_id to, const std::optional<route>& by) {
+  return {self_for(self, by), peers_for(self, by), self->state.table.between(to)};
 }
 
 template <class Self>
@@ -104,13 +111,28 @@ void meet(Self self, const join_ptr& task, std::vector<member> others, const std
   auto& table = self->state.table;
   take_unreachable(others, to_teller);
   for (const auto& other : others) {
-    const bool needed = other.id != table.self().id && table.find(other.id) == nullptr && table.gone(other.id) == nullptr;
-    if (needed && task->met.insert(other.id).second) dial(self, task, other.host, other.port, false);
+    if (table.should_meet(other.id) && task->met.insert(other.id).second) dial(self, task, other.host, other.port, false);
   }
 }
 
+// Tells the table how a dial of a former peer ended.
 template <class Self>
-void welcomed(Self self, const target& to, const welcome& answer, const caf::strong_actor_ptr& gateway) {
+void end_dial(Self self, const target& to, member_table::dial_end how) {
+  auto& st = self->state;
+  if (to.again.value != 0) act(self, st.table.dialled(to.again, how, st.options.clock()));
+}
+
+template <class Self>
+void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gateway, nanoseconds left);
+
+template <class Self>
+nanoseconds time_left(Self self, const target& to) {
+  return nanoseconds(std::max<std::int64_t>(to.until_ns - self->state.options.clock(), 1));
+}
+
+template <class Self>
+void welcomed(Self self, const target_ptr& target, const welcome& answer, const caf::strong_actor_ptr& gateway) {
+  auto& to = *target;
   auto& st = self->state;
   if (st.leaving) {
     settle(self, to.task, to.first, stopping_error(st));
@@ -118,7 +140,13 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
   }
   const auto by = st.options.route_to(gateway->node());
   auto who = answer.self;
+  using dial_end = member_table::dial_end;
+  if (to.again.value != 0 && who.name != to.name) {
+    end_dial(self, to, dial_end::another_listens);
+    return settle(self, to.task, false, {});
+  }
   who.host = host_to_reach(who.host, by);
+  end_dial(self, to, who.id == to.again ? dial_end::reached : dial_end::another_listens);
   if (st.table.find(who.id) == nullptr) {
     auto objection = st.table.objection(who);
     if (objection.empty())
@@ -129,7 +157,12 @@ void welcomed(Self self, const target& to, const welcome& answer, const caf::str
       settle(self, to.task, to.first, make_error(errc::refused, std::move(objection)));
       return;
     }
-    admit(self, who, gateway);
+  }
+  const auto now = st.options.clock();
+  act(self, st.table.met(who, gateway, answer.between, member_table::way::answers, now));
+  if (st.table.between(who.id) != answer.between && now < to.until_ns) {
+    to.expected = who.id;  // the other node now gets to know this node's bond, and takes it over
+    return say_hello(self, target, gateway, time_left(self, to));
   }
   if (to.first) to.task->first = who;
   to.task->met.insert(who.id);
@@ -147,6 +180,14 @@ template <class Self>
 void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
   const auto& options = self->state.options;
   const auto now = options.clock();
+  if (to->again.value != 0) {
+    using dial_end = member_table::dial_end;
+    end_dial(self, *to,
+             problem == caf::sec::cannot_connect_to_node ? dial_end::nobody_listens
+             : problem == caf::sec::unexpected_message   ? dial_end::another_listens
+                                                         : dial_end::not_reached);
+    return settle(self, to->task, false, {});
+  }
   auto reason = explain(*to, missing, now, problem);
   const auto patience = to->first ? options.patience : std::min(options.patience, mesh_patience);
   const bool patient = reason == errc::unknown_peer && now + retry_pause.count() < to->begun_ns + patience.count();
@@ -164,20 +205,22 @@ void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gat
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
     ->request(caf::actor_cast<caf::actor>(gateway), patience,
-              hello{own.name, own.id, own.host, own.port, protocol_version, peers_for(self, by)}, self->state.options.gateway)
-    .then([=](const welcome& answer) { welcomed(self, *to, answer, gateway); },
+              hello{own.name, own.id, own.host, own.port, protocol_version, peers_for(self, by), to->expected,
+                    self->state.table.between(to->expected), to->name},
+              self->state.options.gateway)
+    .then([=](const welcome& answer) { welcomed(self, to, answer, gateway); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
 }
 
 template <class Self>
 void try_to_reach(Self self, const target_ptr& to) {
   auto& st = self->state;
-  const auto left = [=] { return nanoseconds(std::max<std::int64_t>(to->until_ns - self->state.options.clock(), 1)); };
-  self->request(st.options.connector, left(), caf::connect_atom::value, to->host, to->port, std::int64_t{left().count()})
+  const auto left = time_left(self, *to);
+  self->request(st.options.connector, left, caf::connect_atom::value, to->host, to->port, std::int64_t{left.count()})
     .then(
       [=](const caf::node_id&, const caf::strong_actor_ptr& gateway, const std::set<std::string>&) {
         if (gateway != nullptr)
-          say_hello(self, to, gateway, left());
+          say_hello(self, to, gateway, time_left(self, *to));
         else
           unreached(self, to, "answer", caf::sec::unexpected_message);
       },
@@ -217,7 +260,16 @@ void refuse(Self self, caf::typed_response_promise<welcome>& promise, const memb
 }  // namespace
 
 template <class Self>
-void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise) {
+void refuse_name(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const member& held_by,
+                 const std::string& advice) {
+  refuse(self, promise, who, "the name '" + who.name + "' is taken by node " + describe(held_by) + advice);
+}
+
+/// `left`: how long the greeting may wait for a node of the same name that is unreachable. That node may have ended, and this
+/// node may not know it yet.
+template <class Self>
+void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gateway,
+                  caf::typed_response_promise<welcome> promise, nanoseconds left) {
   auto& st = self->state;
   const auto& own = st.table.self();
   if (st.leaving) {
@@ -225,10 +277,6 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
     return;
   }
   const auto by = gateway == nullptr ? std::nullopt : st.options.route_to(gateway->node());
-  if (st.table.find(from.id) != nullptr) {
-    promise.deliver(make_welcome(self, by));
-    return;
-  }
   member who{from.name, from.id, from.host, from.port};
   if (from.protocol != protocol_version)
     return refuse(self, promise, who,
@@ -237,27 +285,68 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
   const auto objection =
     gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
   if (!objection.empty()) return refuse(self, promise, who, objection);
+  if (!from.to_name.empty() && from.to_name != own.name)
+    return refuse(self, promise, who,
+                  "node " + describe(who) + " looks for node '" + from.to_name + "' at the address of node '" + own.name + "'");
   if (const auto why = unreachable(who, by); !why.empty()) return refuse(self, promise, who, why);
   who.host = host_to_reach(who.host, by);
-  const auto* rival = living_rival(self, who);
-  if (rival == nullptr) {
-    admit(self, who, gateway);
-    promise.deliver(make_welcome(self, by));
+  if (const auto* rival = living_rival(self, who); rival == nullptr) {
+    const auto theirs = from.to == own.id ? from.between : bond{};
+    act(self, st.table.met(who, gateway, theirs, member_table::way::hears, st.options.clock()));
+    promise.deliver(make_welcome(self, who.id, by));
     meet_friends(self, from, by);
-    return;
+  } else if (rival->is_up) {
+    // The holder of the name may have ended just now: a sign of life decides.
+    const auto held_by = rival->who;
+    self
+      ->request(caf::actor_cast<caf::actor>(rival->gateway), 2 * st.options.heartbeat,
+                heartbeat{own.id, st.options.clock(), rival->between})
+      .then([=](const heartbeat_seen&) mutable { refuse_name(self, promise, who, held_by, "; choose another one"); },
+            [=](const caf::error&) {
+              if (const auto* holder = self->state.table.find_up(held_by.id))
+                act(self, self->state.table.suspect(holder->who.id, self->state.options.clock()));
+              greet_within(self, from, gateway, promise, left);
+            });
+  } else if (left > retry_pause || st.options.clock() - rival->lost_ns < news_patience.count()) {
+    after(self, retry_pause, [=] { greet_within(self, from, gateway, promise, left - retry_pause); });
+  } else {
+    refuse_name(self, promise, who, rival->who,
+                ", which is unreachable; choose another one, or try again once that node is gone (after " +
+                  milliseconds_text(st.options.forget_after.count()) + ")");
   }
-  // Only a living node keeps its name (ME-4): asks the holder of the name for a sign of life.
-  const auto held_by = rival->who;
-  self->request(caf::actor_cast<caf::actor>(rival->gateway), 2 * st.options.heartbeat, heartbeat{own.id, st.options.clock()})
-    .then(
-      [=](const heartbeat_seen&) mutable {
-        refuse(self, promise, who,
-               "the name '" + who.name + "' is taken by node " + describe(held_by) + "; choose another one");
-      },
-      [=](const caf::error&) {
-        give_up(self, held_by.id, "did not answer when another node claimed its name");
-        greet(self, from, gateway, promise);
-      });
+}
+
+template <class Self>
+void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise) {
+  greet_within(self, from, gateway, promise, name_patience);
+}
+
+/// Begins to reach a former peer. The first step is `start`.
+template <class Self>
+void reach_again(Self self, const member& who, const std::function<void(const target_ptr&)>& start) {
+  auto& st = self->state;
+  const auto now = st.options.clock();
+  const auto patience = std::max(shortest_greeting, 4 * st.options.heartbeat);
+  auto task = std::make_shared<join_task>();
+  task->deadline_ns = now + patience.count();
+  task->met.insert(who.id);
+  ++task->open;
+  st.joins.insert(task);
+  start(std::make_shared<target>(target{task, who.host, who.port, false, now, task->deadline_ns, who.id, who.id, who.name}));
+}
+
+template <class Self>
+void dial_again(Self self, const member& who) {
+  reach_again(self, who, [=](const target_ptr& to) { try_to_reach(self, to); });
+}
+
+template <class Self>
+void greet_again(Self self, node_id who) {
+  auto& st = self->state;
+  const auto* peer = st.table.find(who);
+  if (peer == nullptr || !peer->is_connected || st.leaving) return;
+  const auto gateway = peer->gateway;
+  reach_again(self, peer->who, [=](const target_ptr& to) { say_hello(self, to, gateway, time_left(self, *to)); });
 }
 
 template <class Self>
@@ -269,6 +358,10 @@ using on_scheduler = contracts::membership_host::stateful_pointer<membership_sta
 using in_network_thread = contracts::membership_host::stateful_broker_pointer<membership_state>;
 template void greet(on_scheduler, const hello&, const caf::strong_actor_ptr&, caf::typed_response_promise<welcome>);
 template void greet(in_network_thread, const hello&, const caf::strong_actor_ptr&, caf::typed_response_promise<welcome>);
+template void dial_again(on_scheduler, const member&);
+template void dial_again(in_network_thread, const member&);
+template void greet_again(on_scheduler, node_id);
+template void greet_again(in_network_thread, node_id);
 template void join(on_scheduler, const std::shared_ptr<join_task>&, const std::string&, std::uint16_t);
 template void join(in_network_thread, const std::shared_ptr<join_task>&, const std::string&, std::uint16_t);
 

@@ -49,9 +49,11 @@ class probe {
 
   /// Why no program was reached.
   caf::error problem() const {
-    if (!found_.failed()) return caf::sec::cannot_connect_to_node;
     // A join tries again after a temporary failure of the look-up.
-    return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
+    if (found_.failed()) return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
+    if (last_problem_ == ECONNRESET) return caf::sec::disconnect_during_handshake;
+    if (is_refused_) return caf::sec::cannot_connect_to_node;
+    return make_error(errc::unknown_peer, "no way to the host: " + std::generic_category().message(last_problem_));
   }
 
   /// The address that accepted the connection, as numbers.
@@ -75,14 +77,21 @@ class probe {
     for (; next_ != nullptr && !socket_; next_ = next_->ai_next) {
       socket_ = support::owned_descriptor(
         socket(next_->ai_family, next_->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, next_->ai_protocol));
-      if (socket_ && connect(socket_.get(), next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) socket_ = {};
+      if (socket_ && connect(socket_.get(), next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) failed(errno);
     }
+  }
+
+  void failed(int problem) {
+    socket_ = {};
+    is_refused_ = is_refused_ && problem == ECONNREFUSED;
+    last_problem_ = problem;
   }
 
   verdict connect_done() {
     int problem = 0;
     socklen_t size = sizeof problem;
     connected_ = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
+    if (!connected_) failed(problem);
     if (!connected_) try_next();
     return !socket_ ? verdict::nobody : verdict::undecided;
   }
@@ -92,6 +101,7 @@ class probe {
     std::array<char, 3> first{};
     const auto size = recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return verdict::undecided;
+    if (size <= 0) failed(ECONNRESET);
     if (size <= 0) return verdict::nobody;
     return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
   }
@@ -100,6 +110,8 @@ class probe {
   addrinfo* next_ = nullptr;
   support::owned_descriptor socket_;
   bool connected_ = false;
+  bool is_refused_ = true;  // whether every address answered that no program listens
+  int last_problem_ = 0;    // ECONNRESET: the program that listens said nothing
 };
 
 /// An address that is dialled. Each has a thread of its own.

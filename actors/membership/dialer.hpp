@@ -22,8 +22,9 @@ namespace troupe::membership {
 ///         The middleman gets the address that answered: a host name may have addresses where nobody listens.
 ///   DI-3  many addresses are dialled at once. When the dialer exits, all attempts end within 20 ms, or when the look-up of a
 ///         host name is over.
-/// Errors of CAF: request_timeout, cannot_connect_to_node, and unexpected_message for a program that is no CAF node. Errors of
-/// troupe: errc::misuse for a host name without an address, errc::unknown_peer if the name could not be looked up now,
+/// Errors of CAF: request_timeout, cannot_connect_to_node if no program listens, disconnect_during_handshake if the program that
+/// listens says nothing, unexpected_message for a program that is no CAF node. Errors of troupe: errc::misuse for a host name
+/// without an address, errc::unknown_peer if the name could not be looked up now or no way leads to the host,
 /// errc::function_failed if the system gives no thread.
 using dialer_actor =
   caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t, std::int64_t>  // host, port, deadline in ns

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,63 +31,166 @@ class clock_estimate {
   double allowed_ns_ = 0;
 };
 
-/// A peer that is up.
+/// A peer that is up or unreachable.
 struct known_peer {
   member who;
   caf::strong_actor_ptr gateway;
+  bond between;
+  std::uint64_t period = 0;  // see contracts::peer_up
+  bool is_up = true;         // false: unreachable
+  bool is_connected = true;  // whether `gateway` belongs to a connection that stands
+  bool is_dialled = false;   // whether this node dials the peer now
   std::int64_t seen_ns = 0;  // when the peer answered last, by the clock of this node
+  std::int64_t lost_ns = 0;  // since when the peer is unreachable
+  std::int64_t dial_ns = 0;  // when the peer is dialled next
   int missed = 0;            // heartbeats in a row without an answer
   bool answered = true;      // whether the peer has answered the last heartbeat
   clock_estimate clock;
 };
 
-/// Which nodes are up and which have gone. Decides which nodes may join. Sends no message and reads no clock.
+/// News about a peer.
+struct peer_change {
+  enum class kind { up, up_again, unreachable, gone };
+
+  kind what;
+  member who;
+  caf::strong_actor_ptr gateway;
+  std::string reason;        // why the peer is unreachable or gone
+  std::uint64_t period = 0;  // see contracts::peer_up
+  std::int64_t away_ns = 0;  // how long a peer that is up again was unreachable
+};
+
+/// What the membership actor has to do, in the order of the fields.
+struct member_steps {
+  std::vector<peer_change> changes;         // to be told to the subscribers
+  std::vector<caf::strong_actor_ptr> cuts;  // connections to these gateways have to be cut
+  std::vector<node_id> beats;               // a heartbeat has to be sent now
+  std::vector<node_id> greets;              // peers that have to be greeted once more
+  std::vector<member> dials;                // nodes to connect to and to greet; dialled() tells how that ended
+};
+
+/// Which nodes are up, unreachable or gone. Decides; sends no message and reads no clock. The states of another node:
+///
+///   state        meaning                                        next state
+///   unknown      this node has never met the node               met(): up
+///   up           the node answers heartbeats                    beat(), if `allowed_misses` heartbeats in a row had no answer,
+///                                                               or suspect(), or connection_lost(): unreachable
+///   unreachable  calls and passes with the node have failed,    answered() or met(), once both nodes have the same bond: up
+///                but its objects and contexts stay              dialled(), if the node's process has ended, or beat() after
+///                                                               `forget_after`: gone
+///   gone         all that the two nodes shared is dropped       met(), once both nodes have the same bond: up
+///
+/// A farewell makes a peer gone at once. A node that was told a higher count (see `bond`) takes the same step as the other node
+/// did: it holds the other node for unreachable, or for gone.
+///   MT-1  a peer is up only while both nodes have the same bond, as far as this node has heard.
+///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
+///         hour, or until another node listens at its address.
+///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
-  /// A peer that leaves this many heartbeats in a row unanswered is down, even if other bytes come from it: after a minute by
-  /// default. By then calls that wait for its answers have ended too.
+  /// A peer that leaves this many heartbeats in a row unanswered is unreachable, even if other bytes come from it: after a
+  /// minute by default. By then calls that wait for its answers have ended too.
   static constexpr int most_misses = 240;
+  /// The connection to an unreachable peer is cut after this many intervals without an answer. A new connection then carries
+  /// bytes sooner than the old one: TCP sends lost bytes again after pauses that grow.
+  static constexpr int intervals_to_cut = 8;
+  static constexpr std::size_t most_gone = 1024;
+  /// A peer is greeted once more after this many intervals, each time another peer.
+  static constexpr int intervals_to_greet = 20;
 
-  explicit member_table(member self = {}) : self_(std::move(self)) {}
+  struct times {
+    std::chrono::nanoseconds heartbeat{250'000'000};
+    std::chrono::nanoseconds forget_after{30'000'000'000};
+  };
+
+  explicit member_table(member self = {}) : member_table(std::move(self), times()) {}
+  member_table(member self, times limits) : self_(std::move(self)), limits_(limits) {}
 
   const member& self() const noexcept { return self_; }
   void set_port(std::uint16_t port) noexcept { self_.port = port; }
 
-  /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, the name or id of this node, or it has
-  /// gone. Empty if it can.
+  /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if it
+  /// can.
   std::string objection(const member& who) const;
 
-  /// Another peer that is up and has the name of `who`; null if the name is free.
+  /// Another peer that is up or unreachable and has the name of `who`; null if the name is free.
   const known_peer* rival(const member& who) const;
 
+  /// The peer, if it is up or unreachable; null otherwise.
   known_peer* find(node_id id);
-  known_peer* find_name(const std::string& name);
+  const known_peer* find(node_id id) const;
   known_peer* find_gateway(const caf::actor_addr& gateway);
+  /// The peer with this name, if it is up.
+  const known_peer* find_up(const std::string& name) const;
+  const known_peer* find_up(node_id id) const;
   const std::unordered_map<node_id, known_peer>& peers() const noexcept { return peers_; }
 
-  known_peer& add(const member& who, caf::strong_actor_ptr gateway, std::int64_t now_ns);
-
-  /// Removes a peer. Its id can't join again; its name is free.
-  std::optional<known_peer> remove(node_id id, const std::string& reason);
-
+  /// The bond of this node with another node.
+  bond between(node_id id) const;
+  /// Whether this node should greet a node that another node names: a node that is no peer, has not said farewell, and is not
+  /// dialled from time to time already.
+  bool should_meet(node_id id) const;
   /// Why a node has gone; null if it has not.
   const std::string* gone(node_id id) const;
 
-  /// To be called for each heartbeat, before it is sent. Returns the peers that left the last three or more heartbeats
-  /// unanswered.
-  std::vector<node_id> beat();
+  /// `who` has greeted this node (`hears`) or has answered a greeting (`answers`); its bond with this node is `theirs`. An
+  /// unreachable peer that greets is not up yet: this node may hear the peer and not reach it. Pre: no objection, no rival.
+  enum class way { hears, answers };
+  member_steps met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns);
+  /// A peer has sent a heartbeat.
+  member_steps heard(node_id from, const bond& theirs, std::int64_t now_ns);
+  /// A peer has answered a heartbeat.
+  member_steps answered(node_id by, const bond& theirs, std::int64_t now_ns);
+  /// To be called for each interval. `hears`: whether other bytes came from the peer lately.
+  member_steps beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears);
+  /// A peer that is up did not answer when another node claimed its name.
+  member_steps suspect(node_id who, std::int64_t now_ns);
+  /// The connection to a peer is lost.
+  member_steps connection_lost(node_id of, std::int64_t now_ns);
+  /// How a dial ended. The table has to be told for each dial.
+  enum class dial_end { reached, not_reached, nobody_listens, another_listens };
+  member_steps dialled(node_id who, dial_end how, std::int64_t now_ns);
+  /// The peer is gone for a reason that it gave itself, or because another node has taken its address.
+  member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);
 
-  /// The peers, sorted by name.
+  /// The peers that are up, sorted by name.
   std::vector<member> members() const;
-  /// The names of the peers for an error text: "a, b", or "none".
+  /// The names of the peers that are up for an error text: "a, b", or "none".
   std::string names() const;
 
  private:
+  struct absent {
+    member who;
+    bond between;
+    std::string reason;
+    bool is_awaited = false;  // whether this node still dials the node
+    bool has_left = false;
+    bool is_dialled = false;
+    std::int64_t since_ns = 0;
+    std::int64_t dial_ns = 0;
+    std::int64_t pause_ns = 0;
+  };
+
+  void take_over(node_id from, const bond& theirs, std::int64_t now_ns, member_steps& to);
+  void lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);
+  void revive(known_peer& peer, std::int64_t now_ns, member_steps& to);
+  enum class end { left, awaited, replaced };
+  void forget(node_id who, const std::string& reason, end how, std::int64_t now_ns, member_steps& to);
+  void greet_next(member_steps& to);
+  void drop_oldest();
+
   member self_;
+  times limits_;
+  std::uint64_t last_period_ = 0;
+  int beats_ = 0;
+  node_id last_greeted_;
   std::unordered_map<node_id, known_peer> peers_;
-  std::unordered_map<node_id, std::string> gone_;
+  std::unordered_map<node_id, absent> gone_;
 };
+
+/// "750 ms".
+std::string milliseconds_text(std::int64_t ns);
 
 /// "host:port", with brackets around an address of IPv6.
 std::string address_text(const std::string& host, std::uint16_t port);

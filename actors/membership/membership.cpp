@@ -25,8 +25,8 @@ caf::result<contracts::peer_up> find(Self self, const std::string& name, node_id
   auto& st = self->state;
   if (st.leaving) return stopping_error(st);
   if (name == st.table.self().name || id == st.table.self().id) return contracts::peer_up{st.table.self(), st.options.gateway};
-  if (const auto* peer = name.empty() ? st.table.find(id) : st.table.find_name(name))
-    return contracts::peer_up{peer->who, peer->gateway};
+  if (const auto* peer = name.empty() ? st.table.find_up(id) : st.table.find_up(name))
+    return contracts::peer_up{peer->who, peer->gateway, false, peer->period};
   auto promise = self->template make_response_promise<contracts::peer_up>();
   const auto search = st.searches.insert(st.searches.end(), {name, id, 0, promise});
   // The timer is erased with the search, so `search` is valid when the timer fires.
@@ -69,24 +69,22 @@ template <class Self>
 void beat(Self self) {
   auto& st = self->state;
   if (st.leaving) return;
-  for (const auto id : st.table.beat()) {
-    const auto* peer = st.table.find(id);
-    const bool mute = peer->missed >= member_table::most_misses;
-    // On a slow network answers may wait behind many other bytes.
-    if (!mute && st.options.has_heard(peer->gateway->node(), 2 * st.options.heartbeat)) continue;
-    const auto silence = milliseconds_text(st.options.clock() - peer->seen_ns);
-    give_up(self, id, mute ? "no answer to a heartbeat for " + silence : "no sign of life for " + silence);
-  }
-  for (const auto& [id, peer] : st.table.peers()) send_heartbeat(self, id);
+  const auto hears = [&](const known_peer& peer) {
+    return st.options.has_heard(peer.gateway->node(), 2 * st.options.heartbeat);
+  };
+  act(self, st.table.beat(st.options.clock(), hears));
   after(self, st.options.heartbeat, [=] { beat(self); });
 }
 
 template <class Self>
 void lost(Self self, const caf::down_msg& down) {
   auto& st = self->state;
-  if (const auto* peer = st.table.find_gateway(down.source))
-    declare_down(self, peer->who.id,
-                 down.reason == caf::exit_reason::remote_link_unreachable ? "connection lost" : "its node stopped");
+  if (const auto* peer = st.table.find_gateway(down.source)) {
+    const auto id = peer->who.id;
+    const bool is_lost = down.reason == caf::exit_reason::remote_link_unreachable;
+    act(self,
+        is_lost ? st.table.connection_lost(id, st.options.clock()) : st.table.left(id, "its node stopped", st.options.clock()));
+  }
   std::erase_if(st.subscribers, [&](const caf::actor& subscriber) { return subscriber.address() == down.source; });
 }
 
@@ -96,7 +94,7 @@ template <class Self>
 contracts::membership_host::behavior_type make_membership(Self self, membership_options options) {
   support::close_mailbox_at_exit(self);
   auto& st = self->state;
-  st.table = member_table{options.self};
+  st.table = member_table{options.self, {options.heartbeat, options.forget_after}};
   st.options = std::move(options);
   if (!st.options.clock) st.options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
   if (!st.options.has_heard)
@@ -140,26 +138,31 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
     [=](const heartbeat& from) -> caf::result<heartbeat_seen> {
       auto& here = self->state;
       if (here.leaving) return stopping_error(here);
-      if (here.table.find(from.from) != nullptr)
-        return heartbeat_seen{here.table.self().id, from.sent_ns, here.options.clock()};
+      act(self, here.table.heard(from.from, from.between, here.options.clock()));
+      if (const auto* peer = here.table.find(from.from))
+        return heartbeat_seen{here.table.self().id, from.sent_ns, here.options.clock(), peer->between};
       if (const auto* reason = here.table.gone(from.from))
         return make_error(errc::refused,
                           "node '" + here.table.self().name + "' holds node " + to_string(from.from) + " for gone: " + *reason);
       return make_error(errc::unknown_peer,
                         "node '" + here.table.self().name + "' was not greeted by node " + to_string(from.from));
     },
-    [=](const farewell& from) { declare_down(self, from.from, "left: " + from.reason); },
+    [=](const farewell& from) {
+      auto& here = self->state;
+      act(self, here.table.left(from.from, "left: " + from.reason, here.options.clock()));
+    },
     [=](support::subscribe_atom, const caf::actor& subscriber) {
       auto& here = self->state;
       self->monitor(subscriber);
       here.subscribers.push_back(subscriber);
-      for (const auto& [id, peer] : here.table.peers()) caf::anon_send(subscriber, contracts::peer_up{peer.who, peer.gateway});
+      for (const auto& [id, peer] : here.table.peers())
+        if (peer.is_up) caf::anon_send(subscriber, contracts::peer_up{peer.who, peer.gateway, false, peer.period});
     },
     [=](support::leave_atom, const std::string& reason) { return leave(self, reason); },
     [=](support::clock_atom, node_id of) -> caf::result<std::int64_t> {
       auto& here = self->state;
       if (of == here.table.self().id) return std::int64_t{0};
-      if (const auto* peer = here.table.find(of)) return peer->clock.offset_ns();
+      if (const auto* peer = here.table.find_up(of)) return peer->clock.offset_ns();
       return make_error(errc::unknown_peer, "no peer has the id " + to_string(of) + "; up are: " + here.table.names());
     },
     [=](support::listen_atom, const caf::strong_actor_ptr& gateway, std::uint16_t port) {

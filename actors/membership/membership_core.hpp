@@ -17,8 +17,6 @@
 /// What the parts of the membership actor share, for any host. Not for other actors.
 namespace troupe::membership {
 
-inline std::string milliseconds_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
-
 inline caf::error stopping_error(const membership_state& st) {
   return make_error(errc::stopping, "node '" + st.table.self().name + "' is stopping");
 }
@@ -33,26 +31,16 @@ std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<voi
   return number;
 }
 
-/// Removes a peer that is down, and tells the subscribers. Does nothing if the peer was removed before.
 template <class Self>
-void declare_down(Self self, node_id id, const std::string& reason) {
-  auto& st = self->state;
-  auto peer = st.table.remove(id, reason);
-  if (!peer) return;
-  self->demonitor(peer->gateway->address());
-  st.options.log.info("membership", [&] {
-    return "peer '" + peer->who.name + "' is down: " + address_text(peer->who.host, peer->who.port) + ", " + reason;
-  });
-  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_down{peer->who, reason});
-}
+void act(Self self, member_steps steps);
 
-/// Cuts the connection to a peer that does not answer, and declares the peer down. Messages that wait to leave for the peer are
-/// dropped.
+/// Connects to a node that was a peer before, and greets it.
 template <class Self>
-void give_up(Self self, node_id id, const std::string& reason) {
-  if (const auto* peer = self->state.table.find(id)) cut_connection(self->system(), peer->gateway->node());
-  declare_down(self, id, reason);
-}
+void dial_again(Self self, const member& who);
+
+/// Greets a peer over the connection that stands.
+template <class Self>
+void greet_again(Self self, node_id who);
 
 /// Sends a heartbeat to the peer and takes in its answer.
 template <class Self>
@@ -65,53 +53,88 @@ void send_heartbeat(Self self, node_id to) {
   const bool late = peer->missed >= member_table::allowed_misses;
   const auto patience = st.options.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = st.options.clock();
-  self->request(gateway, patience, heartbeat{st.table.self().id, sent_ns})
+  self->request(gateway, patience, heartbeat{st.table.self().id, sent_ns, peer->between})
     .then(
       [=](const heartbeat_seen& seen) {
-        auto* known = self->state.table.find(to);
-        if (known == nullptr || seen.from != to) return;
-        known->answered = true;
-        known->seen_ns = self->state.options.clock();
-        known->clock.add(sent_ns, seen.answered_ns, known->seen_ns);
+        auto& here = self->state;
+        if (here.table.find(to) == nullptr || seen.from != to) return;
+        const auto now = here.options.clock();
+        here.table.find(to)->clock.add(sent_ns, seen.answered_ns, now);
+        act(self, here.table.answered(to, seen.between, now));
       },
       [=](const caf::error& problem) {
-        // beat() counts missing answers. But a peer that holds this node for gone will never answer again.
-        if (problem == errc::refused)
-          declare_down(self, to, std::string("it no longer knows this node: ") + to_exception(problem).what());
+        // beat() counts missing answers. But a node that does not know this node will never answer a heartbeat.
+        if (problem == errc::refused || problem == errc::unknown_peer) greet_again(self, to);
       });
 }
 
-/// Adds a peer that is up. Tells the subscribers, and answers the requests that searched for the peer.
+/// Tells the log and the subscribers about a peer.
 template <class Self>
-void admit(Self self, const member& who, const caf::strong_actor_ptr& gateway) {
+void tell(Self self, const peer_change& news) {
+  using kind = peer_change::kind;
   auto& st = self->state;
-  st.table.add(who, gateway, st.options.clock());
-  self->monitor(gateway);
-  st.options.log.info("membership", [&] {
-    return "peer '" + who.name + "' is up: " + address_text(who.host, who.port) + ", " +
-           transport_to(self->system(), gateway->node());
-  });
-  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::peer_up{who, gateway});
+  const auto line = [&](const std::string& text) {
+    return "peer '" + news.who.name + "' is " + text + address_text(news.who.host, news.who.port);
+  };
+  if (news.what == kind::up || news.what == kind::up_again) {
+    const bool again = news.what == kind::up_again;
+    self->demonitor(news.gateway->address());
+    self->monitor(news.gateway);
+    st.options.log.info("membership", [&] {
+      return line(again ? "up again: " : "up: ") + ", " + transport_to(self->system(), news.gateway->node()) +
+             (again ? ", after " + milliseconds_text(news.away_ns) : "");
+    });
+    for (const auto& subscriber : st.subscribers)
+      caf::anon_send(subscriber, contracts::peer_up{news.who, news.gateway, again, news.period});
+    return;
+  }
+  const bool is_gone = news.what == kind::gone;
+  if (is_gone) self->demonitor(news.gateway->address());
+  if (is_gone)
+    st.options.log.info("membership", [&] { return line("gone: ") + ", " + news.reason; });
+  else
+    st.options.log.warn("membership", [&] { return line("unreachable: ") + ", " + news.reason; });
+  for (const auto& subscriber : st.subscribers)
+    caf::anon_send(subscriber, contracts::peer_down{news.who, news.reason, is_gone, news.period});
+}
+
+/// Answers the requests that searched for the peer.
+template <class Self>
+void end_searches(Self self, const member& who, const caf::strong_actor_ptr& gateway, std::uint64_t period) {
+  auto& st = self->state;
   for (auto i = st.searches.begin(); i != st.searches.end();) {
     if (i->name != who.name && i->id != who.id) {
       ++i;
       continue;
     }
     st.timers.erase(i->timer);
-    i->promise.deliver(contracts::peer_up{who, gateway});
+    i->promise.deliver(contracts::peer_up{who, gateway, false, period});
     i = st.searches.erase(i);
   }
-  send_heartbeat(self, who.id);
 }
 
-/// Another living peer with the name of `who`; null if there is none. If that peer had the address of `who`, then `who` is its
-/// restarted node: the old peer is declared down.
+/// Does what the table of members has decided.
+template <class Self>
+void act(Self self, member_steps steps) {
+  for (const auto& news : steps.changes) {
+    tell(self, news);
+    if (news.what == peer_change::kind::up || news.what == peer_change::kind::up_again)
+      end_searches(self, news.who, news.gateway, news.period);
+  }
+  for (const auto& gateway : steps.cuts) cut_connection(self->system(), gateway->node());
+  for (const auto id : steps.beats) send_heartbeat(self, id);
+  for (const auto id : steps.greets) greet_again(self, id);
+  for (const auto& who : steps.dials) dial_again(self, who);
+}
+
+/// Another peer with the name of `who`; null if there is none. If that peer is unreachable and had the address of `who`, then `who`
+/// is the same node after a restart: the old peer is gone, and the result is null.
 template <class Self>
 const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;
   const auto* rival = st.table.rival(who);
-  if (rival == nullptr || who.port == 0 || rival->who.port != who.port || rival->who.host != who.host) return rival;
-  declare_down(self, rival->who.id, "replaced by a restarted node at the same address");
+  if (rival == nullptr || rival->is_up || rival->who.port != who.port || rival->who.host != who.host) return rival;
+  act(self, st.table.left(rival->who.id, "replaced by a restarted node at the same address", st.options.clock()));
   return nullptr;
 }
 

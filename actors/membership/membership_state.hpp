@@ -30,6 +30,7 @@ struct membership_options {
   caf::strong_actor_ptr gateway;  // `gateway` actor; null: greetings and joins wait for (listen, gateway, port)
   caf::actor connector;           // answers (connect, host, port, deadline in ns) like a dialer; null: spawns a dialer
   std::chrono::nanoseconds heartbeat{250'000'000};
+  std::chrono::nanoseconds forget_after{30'000'000'000};
   std::chrono::nanoseconds patience{5'000'000'000};  // how long a join retries an address where no program listens yet
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's

@@ -23,22 +23,26 @@ std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-void peer_directory::add(const member& who, caf::strong_actor_ptr gateway) {
+void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period) {
   std::lock_guard lock(mutex_);
-  if (down_.contains(who.id)) return;  // news from before the node went down
+  if (const auto ended = down_.find(who.id); ended != down_.end()) {
+    if (period <= ended->second) return;  // news from before the node went down
+    down_.erase(ended);
+    std::erase(last_down_, who.id);
+  }
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
   up_[who.id] = entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))};
   traffic_[who.id].who = who;
 }
 
-void peer_directory::remove(node_id id) {
+void peer_directory::remove(node_id id, std::uint64_t period) {
   std::lock_guard lock(mutex_);
   auto found = up_.find(id);
   if (found == up_.end()) return;
   if (auto named = ids_.find(found->second.who.name); named != ids_.end() && named->second == id) ids_.erase(named);
   up_.erase(found);
-  down_.insert(id);
+  down_[id] = period;
   last_down_.push_back(id);
   if (last_down_.size() <= remembered_down) return;
   traffic_.erase(last_down_.front());

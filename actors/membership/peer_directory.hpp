@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +18,8 @@
 namespace troupe::membership {
 
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
-///   PD-1  the directory lists a peer from peer_up to peer_down, and then never again. This node is always listed.
+///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
+///         change nothing. This node is always listed.
 ///   PD-2  the traffic with the last 64 nodes that went down is still known.
 class peer_directory {
  public:
@@ -28,8 +28,9 @@ class peer_directory {
     contracts::gateway_actor gateway;
   };
 
-  void add(const member& who, caf::strong_actor_ptr gateway);
-  void remove(node_id id);
+  /// `period`: see contracts::peer_up. Does nothing if the news is older than the last remove() of the node.
+  void add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period = 0);
+  void remove(node_id id, std::uint64_t period = 0);
   void clear();
 
   /// The gateway of the node; null if the node is not up.
@@ -39,7 +40,7 @@ class peer_directory {
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.
   std::string host(node_id id) const;
-  /// Whether the node was up and is not any more.
+  /// Whether the node was up and is not up now: the node is unreachable or gone.
   bool is_down(node_id id) const;
   /// The name of the node, also after the node went down. The id as a text if the node was never up.
   std::string name(node_id id) const;
@@ -63,8 +64,8 @@ class peer_directory {
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, std::string> names_;
   mutable std::unordered_map<node_id, peer_status> traffic_;
-  std::unordered_set<node_id> down_;
-  std::deque<node_id> last_down_;  // the nodes that went down last: traffic_ still has them
+  std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
+  std::deque<node_id> last_down_;                    // the nodes that went down last: traffic_ still has them
 };
 
 }  // namespace troupe::membership

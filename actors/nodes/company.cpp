@@ -137,6 +137,7 @@ void company::listen() {
   if (misleads) how.self.host = loopback;  // elsewhere the name may have another address, where this node does not listen
   how.gateway = gateway;
   how.heartbeat = options.heartbeat;
+  how.forget_after = options.forget_after;
   how.log = services().log();
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
@@ -164,6 +165,8 @@ void company::stop() {
     stopped_ = true;
   }
   parts_.on_peer_down.set(nullptr);
+  parts_.on_peer_gone.set(nullptr);
+  parts_.on_peer_up.set(nullptr);
   const auto garbage = services().stop_discarding();  // destroyed last
   end_actors();
   services().actors_ended();

@@ -52,7 +52,8 @@ template <class Self>
 void went_down(Self self, const contracts::peer_down& news) {
   const gateway_shell sh(self);
   const auto id = news.who.id;
-  sh.here.directory().remove(id);
+  const bool was_up = sh.here.directory().gateway(id) != nullptr;
+  sh.here.directory().remove(id, news.period);
   sh.state.direct.forget(id);
   sh.state.leaving.erase(id);
   for (const auto question : sh.state.asked.take(id))
@@ -61,8 +62,33 @@ void went_down(Self self, const contracts::peer_down& news) {
   calling_shell(self).went_down(news);
   routing_shell(self).went_down(news);
   auto* objects = &sh.parts.objects;
-  self->send(sh.here.continuation(), contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
-  sh.parts.on_peer_down.tell(news);
+  if (news.is_gone)
+    self->send(sh.here.continuation(), contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
+  if (was_up) sh.parts.on_peer_down.tell(news.who.name, news.reason);
+  if (news.is_gone) sh.parts.on_peer_gone.tell(news.who.name, news.reason);
+}
+
+template <class Self>
+void is_up(Self self, contracts::peer_up& news) {
+  const gateway_shell sh(self);
+  const auto id = news.who.id;
+  sh.here.directory().add(news.who, std::move(news.gateway), news.period);
+  const auto gateway = sh.here.directory().gateway(id);
+  if (!gateway) return;
+  if (news.again) {
+    routing_shell(self).is_up_again(id);
+    caf::anon_send(gateway, held_objects{sh.here.id(), sh.parts.objects.tether()->held_of(id)});
+  }
+  sh.parts.on_peer_up.tell(news.who.name, {});
+}
+
+// For another node, this node is up again. The other node names the objects that it holds; calls that were to drop other objects
+// were lost. For this node, the other node may still be unreachable: then is_up() names the contexts once more.
+template <class Self>
+void settle(Self self, const held_objects& news) {
+  const gateway_shell sh(self);
+  sh.here.discard(sh.parts.objects.settle(news.from, news.numbers));
+  routing_shell(self).is_up_again(news.from);
 }
 
 }  // namespace
@@ -97,6 +123,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](prune& message) { routing_shell(self).leave_out(message); },
     [=](abort_pass& message) { return routing_shell(self).abort(message); },
     [=](const context_joined& news) { routing_shell(self).joined(news); },
+    [=](const held_objects& news) { settle(self, news); },
     [=](const release_context& message) { return routing_shell(self).release(message); },
     [=](support::status_atom) { return status_of(self); },
     [=](support::find_atom, const std::string& name) { return find_published(self, name); },
@@ -117,7 +144,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](support::free_atom, const contracts::call_worker_actor& worker) { serving_shell(self).worker_is_free(worker); },
     [=](support::blocked_atom) { serving_shell(self).worker_is_blocked(); },
     [=](support::resumed_atom) { self->state.pool.resumed(); },
-    [=](contracts::peer_up& news) { self->state.here->directory().add(news.who, std::move(news.gateway)); },
+    [=](contracts::peer_up& news) { is_up(self, news); },
     [=](const contracts::peer_down& news) { went_down(self, news); },
   };
 }

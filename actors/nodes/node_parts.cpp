@@ -25,12 +25,12 @@ std::vector<caf::strong_actor_ptr> published_actors::stop() {
   return result;
 }
 
-void peer_down_handler::set(handler notify) {
+void peer_news_handler::set(handler notify) {
   std::lock_guard lock(mutex_);
   notify_ = std::move(notify);
 }
 
-void peer_down_handler::tell(const contracts::peer_down& news) const {
+void peer_news_handler::tell(const std::string& peer, const std::string& reason) const {
   handler notify;
   {
     std::lock_guard lock(mutex_);
@@ -39,9 +39,9 @@ void peer_down_handler::tell(const contracts::peer_down& news) const {
   if (!notify) return;
   const detail::continuation_scope no_waiting;
   try {
-    notify(news.who.name, news.reason);
+    notify(peer, reason);
   } catch (const std::exception& problem) {
-    log_.error("nodes", [&] { return std::string("the handler of on_peer_down threw: ") + problem.what(); });
+    log_.error("nodes", [&] { return std::string("the handler of ") + name_ + " threw: " + problem.what(); });
   }
 }
 

@@ -40,20 +40,22 @@ class published_actors {
   std::map<std::string, caf::strong_actor_ptr> all_;
 };
 
-/// The user's function for the news that a peer went down. Any thread may use it.
-class peer_down_handler {
+/// The user's function for news about peers. Any thread may use it.
+class peer_news_handler {
  public:
   using handler = std::function<void(const std::string& name, const std::string& reason)>;
 
-  explicit peer_down_handler(const logging::node_log& log) : log_(log) {}
+  /// `name`: of the function in the public API, for the log.
+  peer_news_handler(const logging::node_log& log, const char* name) : log_(log), name_(name) {}
 
   /// Replaces the handler; null: no handler.
   void set(handler notify);
   /// Calls the handler. Its exceptions go to the log.
-  void tell(const contracts::peer_down& news) const;
+  void tell(const std::string& peer, const std::string& reason) const;
 
  private:
   const logging::node_log log_;
+  const char* const name_;
   mutable std::mutex mutex_;  // guards notify_
   handler notify_;
 };
@@ -71,7 +73,9 @@ struct node_parts {
   calls::call_workers workers;
   transfers::lazy_memory_reader memory_reader{services};
   published_actors published;
-  peer_down_handler on_peer_down{services.log()};
+  peer_news_handler on_peer_down{services.log(), "on_peer_down"};
+  peer_news_handler on_peer_gone{services.log(), "on_peer_gone"};
+  peer_news_handler on_peer_up{services.log(), "on_peer_up"};
 };
 
 }  // namespace troupe::nodes

@@ -106,9 +106,15 @@ struct routing_shell : gateway_shell<Self> {
       record->left(news.who.id);
       for (const auto& task : record->tasks()) self->send(task, news);
       if (id.node != here.id()) announce(id);
-      if (id.node == news.who.id) release(id, actor);
+      if (news.is_gone && id.node == news.who.id) release(id, actor);
     }
-    state.released.forget(news.who.id);
+    if (news.is_gone) state.released.forget(news.who.id);
+  }
+
+  /// Names the contexts of the node that are open here. The node answers if it has released a context meanwhile.
+  void is_up_again(node_id who) {
+    for (const auto& context : parts.contexts.all())
+      if (context.record->id().node == who) announce(context.record->id());
   }
 
  private:

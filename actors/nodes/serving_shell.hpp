@@ -86,7 +86,7 @@ struct serving_shell : gateway_shell<Self> {
       sh.find_gradients(job, sh.context_of(*job));
     };
     const auto met = [s = self, go_on](contracts::peer_up& news) {
-      serving_shell(s).here.directory().add(news.who, std::move(news.gateway));
+      serving_shell(s).here.directory().add(news.who, std::move(news.gateway), news.period);
       go_on();
     };
     self

@@ -100,6 +100,25 @@ std::size_t object_store::drop_owned_by(node_id owner) {
   return dropped.size();
 }
 
+std::shared_ptr<void> object_store::settle(node_id owner, std::vector<std::uint64_t> held) {
+  std::unordered_map<std::uint64_t, std::size_t> counts;
+  for (const auto number : held) ++counts[number];
+  auto dropped = std::make_shared<std::vector<entry>>();
+  std::lock_guard lock(mutex_);
+  for (auto it = objects_.begin(); it != objects_.end();) {
+    auto& owners = it->second.owners;
+    std::size_t left = counts[it->first.number];
+    std::erase_if(owners, [&](node_id each) { return each == owner && (left == 0 || left-- == 0); });
+    if (it->second.is_free()) {
+      dropped->push_back(std::move(it->second));
+      it = objects_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return dropped;
+}
+
 std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
   std::lock_guard lock(mutex_);
   auto found = objects_.find(id);

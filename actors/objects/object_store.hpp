@@ -44,9 +44,28 @@ class node_tether {
     here_ = nullptr;
   }
 
+  /// Counts the handles of an object.
+  void hold(const object_id& object) {
+    std::lock_guard lock(mutex_);
+    ++handles_[object];
+  }
+  void let_go(const object_id& object) {
+    std::lock_guard lock(mutex_);
+    if (const auto found = handles_.find(object); found != handles_.end() && --found->second == 0) handles_.erase(found);
+  }
+  /// The numbers of the node's objects that have handles here; a number is listed once for each handle.
+  std::vector<std::uint64_t> held_of(node_id node) const {
+    std::lock_guard lock(mutex_);
+    std::vector<std::uint64_t> result;
+    for (auto i = handles_.lower_bound({node, 0}); i != handles_.end() && i->first.node == node; ++i)
+      result.insert(result.end(), i->second, i->first.number);
+    return result;
+  }
+
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
   node* here_ = nullptr;
+  std::map<object_id, std::size_t> handles_;
 };
 
 /// The modules and optimizers that live on a node, with their owners (nodes), and the module types of the node. Any thread may
@@ -79,6 +98,10 @@ class object_store {
   bool drop(object_id id, node_id owner);
   /// Ends all ownerships and loans of a node that went down. Returns how many objects were dropped.
   std::size_t drop_owned_by(node_id owner);
+
+  /// Leaves the node only the ownerships of the objects with these numbers (an object that the node owns twice is listed
+  /// twice). Returns the objects that were dropped; the caller frees them where long work is allowed.
+  std::shared_ptr<void> settle(node_id owner, std::vector<std::uint64_t> held);
 
   /// Opens a loan: the object stays until `to` accepts it. Returns the ticket of the loan. Throws troupe::error
   /// (unknown_function) if the object is not in the store.

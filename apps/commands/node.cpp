@@ -40,6 +40,7 @@ struct node_options {
   int threads = 1;
   int deadline_ms = 60'000;
   int heartbeat_ms = 250;
+  int forget_after = 30;
   std::string until_left;
   bool print_port = false;
   bool no_direct_memory = false;
@@ -57,6 +58,7 @@ struct node_options {
     s.workers = workers;
     s.deadline = std::chrono::milliseconds(deadline_ms);
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
+    s.forget_after = std::chrono::seconds(forget_after);
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
@@ -96,7 +98,7 @@ void run_node(const node_options& options) {
   // The node joins after it has all its functions, because the first peer may call them at once.
   node self(options.node_settings());
   add_charlm_modules(self);
-  self.on_peer_down([&](const std::string& name, const std::string&) {
+  self.on_peer_gone([&](const std::string& name, const std::string&) {
     if (name == options.until_left) stop.request();
   });
   for (auto& address : options.join) {
@@ -152,9 +154,15 @@ void add_node_command(CLI::App& app) {
     ->check(between(1, 86'400'000));
   command
     ->add_option("--heartbeat-ms", options->heartbeat_ms,
-                 "Milliseconds between two heartbeats; a peer that answers none of 3 is down")
+                 "Milliseconds between two heartbeats; a peer that answers none of 3 is unreachable")
     ->check(between(10, 3'600'000));
-  command->add_option("--until-left", options->until_left, "Stop when the peer with this name is down or has left")
+  command
+    ->add_option("--forget-after", options->forget_after,
+                 "Seconds after which an unreachable peer is gone: its objects and contexts are dropped")
+    ->check(between(1, 86'400));
+  command
+    ->add_option("--until-left", options->until_left,
+                 "Stop when the peer with this name is gone: it has left, has ended, or was unreachable for long")
     ->check(node_name())
     ->type_name("NAME");
   command->add_flag("--print-port", options->print_port, "Print only the port when ready");

@@ -68,6 +68,8 @@ class fake_cluster {
  public:
   static constexpr std::int64_t ms = 1'000'000;
   static constexpr std::int64_t interval = 100 * ms;
+  static constexpr std::int64_t forget_after = 30 * interval;
+  static constexpr std::int64_t longest_pause = 31'000 * ms;  // between two dials of a node that is gone
 
   fake_cluster() {
     connector_ = system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
@@ -98,22 +100,45 @@ class fake_cluster {
     options.self = {name, node_id{id}, host, 0};
     options.connector = connector_;
     options.heartbeat = std::chrono::nanoseconds(interval);
+    options.forget_after = std::chrono::nanoseconds(forget_after);
     options.patience = std::chrono::nanoseconds(1000 * ms);
     options.clock = [this, ahead_ns] { return now() + ahead_ns; };
     options.has_heard = [this](const caf::node_id&, std::chrono::nanoseconds) { return bytes_come; };
     options.route_to = [this](const caf::node_id&) { return route; };
     node.membership = membership::spawn_membership(system, options);
-    node.gateway = system.spawn(make_face, node.membership, node.mute);
     auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
-      return {[&node](const contracts::peer_up& x) { node.news.push_back("up " + x.who.name); },
-              [&node](const contracts::peer_down& x) { node.news.push_back("down " + x.who.name + ": " + x.reason); }};
+      return {[&node](const contracts::peer_up& x) { node.news.push_back((x.again ? "up again " : "up ") + x.who.name); },
+              [&node](const contracts::peer_down& x) {
+                node.news.push_back((x.is_gone ? "gone " : "unreachable ") + x.who.name + ": " + x.reason);
+              }};
     });
     caf::anon_send(node.membership, support::subscribe_atom::value, subscriber);
-    ports[port] = caf::actor_cast<caf::strong_actor_ptr>(node.gateway);
-    if (listen) caf::anon_send(node.membership, support::listen_atom::value, ports[port], port);
-    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), node.gateway, subscriber}) all_.push_back(actor);
-    run();
+    for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), subscriber}) all_.push_back(actor);
+    open(node, listen);
     return node;
+  }
+
+  /// Gives the node a gateway, at the port of the node.
+  void open(fake_node& node, bool listen = true) {
+    node.gateway = system.spawn(make_face, node.membership, node.mute);
+    all_.push_back(node.gateway);
+    const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(node.gateway);
+    ports[node.who.port] = gateway;
+    if (listen) caf::anon_send(node.membership, support::listen_atom::value, gateway, node.who.port);
+    run();
+  }
+  /// The node does nothing any more; its connections stand.
+  void freeze(fake_node& node) {
+    *node.mute = true;
+    caf::anon_send_exit(node.membership, caf::exit_reason::kill);
+    run();
+  }
+  /// Ends the node without a farewell, as if its process had ended.
+  void end(fake_node& node) {
+    ports.erase(node.who.port);
+    caf::anon_send_exit(node.membership, caf::exit_reason::kill);
+    caf::anon_send_exit(node.gateway, caf::exit_reason::remote_link_unreachable);
+    run();
   }
 
   template <class T, class... Ts>

@@ -79,7 +79,8 @@ BOOST_AUTO_TEST_CASE(a_node_leaves_when_the_peer_it_stays_for_says_farewell_or_i
 
 BOOST_AUTO_TEST_CASE(a_node_leaves_when_the_peer_it_stays_for_freezes) {  // NC-2
   program driver({"node", "--name", "driver", "--heartbeat-ms", "100"});
-  program stage({"node", "--name", "stage1", "--join", address_of(driver), "--until-left", "driver", "--heartbeat-ms", "100"});
+  program stage({"node", "--name", "stage1", "--join", address_of(driver), "--until-left", "driver", "--heartbeat-ms", "100",
+                 "--forget-after", "1"});
   address_of(stage);
   driver.signal(SIGSTOP);
   BOOST_TEST(stage.how_it_ends(time_to_leave) == "exited with 0");
@@ -152,7 +153,8 @@ BOOST_AUTO_TEST_CASE(a_node_logs_to_stderr_what_happens_to_it) {
   const auto other = address_of(second);
   BOOST_TEST(!first.line_with("room=membership peer 'stage2' is up: " + other + ", TCP").empty());
   second.signal(SIGKILL);
-  BOOST_TEST(!first.line_with("room=membership peer 'stage2' is down: " + other + ", connection lost").empty());
+  BOOST_TEST(!first.line_with("room=membership peer 'stage2' is unreachable: " + other + ", connection lost").empty());
+  BOOST_TEST(!first.line_with("room=membership peer 'stage2' is gone: " + other + ", its process has ended").empty());
   first.signal(SIGTERM);
   BOOST_TEST(first.how_it_ends(time_to_leave) == "exited with 0");
   BOOST_TEST(!first.line_with("room=nodes stopped").empty());

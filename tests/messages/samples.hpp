@@ -24,8 +24,8 @@ using bytes = std::vector<char>;
 using message_types =
   std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
              call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-             pass_aborted, context_joined, release_context, context_released, node_status, tensor_piece, request_mark,
-             memory_mark, tensor_offer>;
+             pass_aborted, context_joined, held_objects, release_context, context_released, node_status, tensor_piece,
+             request_mark, memory_mark, tensor_offer>;
 
 /// Every dtype that travels.
 const std::vector<at::ScalarType>& travelling_dtypes();
@@ -93,25 +93,33 @@ auto members(is<autograd_message> auto& x) {
   auto& [a, b, c, d, e, f, ahead] = x;
   return std::tie(a, b, c, d, e, f);
 }
+auto members(is<bond> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
+}
 auto members(is<hello> auto& x) {
-  auto& [a, b, c, d, e, f] = x;
-  return std::tie(a, b, c, d, e, f);
+  auto& [a, b, c, d, e, f, g, h, i] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 auto members(is<member> auto& x) {
   auto& [a, b, c, d] = x;
   return std::tie(a, b, c, d);
 }
 auto members(is<welcome> auto& x) {
-  auto& [a, b] = x;
-  return std::tie(a, b);
-}
-auto members(is<heartbeat> auto& x) {
-  auto& [a, b] = x;
-  return std::tie(a, b);
-}
-auto members(is<heartbeat_seen> auto& x) {
   auto& [a, b, c] = x;
   return std::tie(a, b, c);
+}
+auto members(is<heartbeat> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
+auto members(is<heartbeat_seen> auto& x) {
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
+}
+auto members(is<held_objects> auto& x) {
+  auto& [a, b] = x;
+  return std::tie(a, b);
 }
 auto members(is<farewell> auto& x) {
   auto& [a, b] = x;

@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_dialer_answers_every_call_while_threads_come_and_go) {
   for (int i = 0; i < 500; ++i) {
     const auto problem = here.call(leaver.port());
     const bool no_thread = problem == troupe::errc::function_failed;
-    BOOST_TEST((no_thread || problem == caf::sec::cannot_connect_to_node), troupe::to_exception(problem).what());
+    BOOST_TEST((no_thread || problem == caf::sec::disconnect_during_handshake), troupe::to_exception(problem).what());
     refused += no_thread ? 1 : 0;
   }
   over = true;
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(nobody_is_told_from_a_stranger) {
     closed = server.port();
   }
   BOOST_TEST((here.call(greeter.port()) == caf::sec::unexpected_message));
-  BOOST_TEST((here.call(leaver.port()) == caf::sec::cannot_connect_to_node));
+  BOOST_TEST((here.call(leaver.port()) == caf::sec::disconnect_during_handshake));
   BOOST_TEST((here.call(closed) == caf::sec::cannot_connect_to_node));
 }
 
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_server_whose_greeting_can_not_be_read_is_nobody) {
   caller here;
   odd_server greeter("hello");
   greetings_are_unreadable = true;
-  BOOST_TEST((here.call(greeter.port(), 2s) == caf::sec::cannot_connect_to_node));
+  BOOST_TEST((here.call(greeter.port(), 2s) == caf::sec::disconnect_during_handshake));
   greetings_are_unreadable = false;
 }
 
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_dialer_leaves_no_connection_open) {
   odd_server leaver("", true);
   const auto dial = [&](int times) {
     caller here;
-    for (int i = 0; i < times; ++i) BOOST_TEST((here.call(leaver.port()) == caf::sec::cannot_connect_to_node));
+    for (int i = 0; i < times; ++i) BOOST_TEST((here.call(leaver.port()) == caf::sec::disconnect_during_handshake));
   };
   dial(1);  // what is opened once for the process
   const auto before = open_descriptors();

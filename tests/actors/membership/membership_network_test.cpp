@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -10,9 +11,11 @@
 #include <caf/io/middleman.hpp>
 #include <caf/scoped_actor.hpp>
 
+#include <troupe/actors/membership/dialer.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
+#include "actors/loopback_nodes.hpp"
 #include "actors/membership_fixture.hpp"
 #include "actors/odd_server.hpp"
 #include "support/contains.hpp"
@@ -33,11 +36,20 @@ class real_node {
     options.self = {std::move(name), node_id{id}, "127.0.0.1", 0};
     options.heartbeat = heartbeat_interval;
     options.patience = 300ms;
+    dialer_ = membership::spawn_dialer(system_);
+    connector_ = system_.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      return {[this, self](caf::connect_atom, const std::string& host, std::uint16_t to, std::int64_t left_ns) {
+        ++dials_;
+        return self->delegate(dialer_, caf::connect_atom::value, host, to, left_ns);
+      }};
+    });
+    options.connector = connector_;
     membership_ = membership::spawn_membership(system_, options);
     gateway_ = system_.spawn(test::make_face, membership_, std::make_shared<bool>(false));
     listener_ = system_.spawn([this](caf::event_based_actor*) -> caf::behavior {
-      return {[this](const contracts::peer_up& x) { hear("up " + x.who.name); },
-              [this](const contracts::peer_down& x) { hear("down " + x.who.name + ": " + x.reason); }};
+      return {
+        [this](const contracts::peer_up& x) { hear((x.again ? "up again " : "up ") + x.who.name); },
+        [this](const contracts::peer_down& x) { hear((x.is_gone ? "gone " : "unreachable ") + x.who.name + ": " + x.reason); }};
     });
     caf::anon_send(membership_, support::subscribe_atom::value, listener_);
     auto bound = system_.middleman().publish(gateway_, port, "127.0.0.1", true);
@@ -48,11 +60,14 @@ class real_node {
 
   ~real_node() {
     system_.middleman().unpublish(gateway_, port_);
-    for (const auto& actor : {caf::actor_cast<caf::actor>(membership_), gateway_, listener_})
+    for (const auto& actor :
+         {caf::actor_cast<caf::actor>(membership_), gateway_, listener_, connector_, caf::actor_cast<caf::actor>(dialer_)})
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   }
 
   std::uint16_t port() const { return port_; }
+  /// How often this node has dialled.
+  int dials() const { return dials_; }
   const contracts::membership_host& membership() const { return membership_; }
   caf::actor_system& system() { return system_; }
 
@@ -92,7 +107,10 @@ class real_node {
   std::vector<std::string> news_;
   network::system_config config_{settings{}};
   caf::actor_system system_{config_};
+  membership::dialer_actor dialer_;
+  std::atomic<int> dials_ = 0;
   contracts::membership_host membership_;
+  caf::actor connector_;
   caf::actor gateway_;
   caf::actor listener_;
   std::uint16_t port_ = 0;
@@ -101,22 +119,34 @@ class real_node {
 /// A node in a process of its own, forked while this one has a single thread; it lives until it is killed.
 class child_node {
  public:
-  child_node(const std::string& name, std::uint64_t id, std::uint16_t port = 0) {
+  /// `when`: when the child starts its node.
+  enum class when { now, told };
+  child_node(const std::string& name, std::uint64_t id, std::uint16_t port = 0, when start = when::now) {
     auto ends = support::make_pipe();
-    BOOST_TEST_REQUIRE(bool{ends.read});
+    auto go = support::make_pipe();
+    BOOST_TEST_REQUIRE((bool{ends.read} && bool{go.read}));
     pid_ = fork();
     BOOST_TEST_REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
+      char word = 0;
+      if (start == when::told && read(go.read.get(), &word, 1) != 1) _exit(1);
       real_node node(name, id, port);
       const auto bound = node.port();
       if (write(ends.write.get(), &bound, sizeof bound) != sizeof bound) _exit(1);
       while (true) pause();
     }
+    news_ = std::move(ends.read);
+    go_ = std::move(go.write);
     ends.write = {};
-    BOOST_TEST_REQUIRE(read(ends.read.get(), &port_, sizeof port_) == static_cast<ssize_t>(sizeof port_));
+    if (start == when::now) wait_for_port();
   }
   ~child_node() { end(); }
 
+  /// Starts the node of a child that waits to be told.
+  void start() {
+    BOOST_TEST_REQUIRE(write(go_.get(), "g", 1) == 1);
+    wait_for_port();
+  }
   void signal(int number) { kill(pid_, number); }
   void end() {
     if (pid_ <= 0) return;
@@ -127,8 +157,12 @@ class child_node {
   std::uint16_t port() const { return port_; }
 
  private:
+  void wait_for_port() { BOOST_TEST_REQUIRE(read(news_.get(), &port_, sizeof port_) == static_cast<ssize_t>(sizeof port_)); }
+
   pid_t pid_ = 0;
   std::uint16_t port_ = 0;
+  support::owned_descriptor news_;
+  support::owned_descriptor go_;
 };
 
 using troupe::test::contains;
@@ -149,8 +183,8 @@ BOOST_AUTO_TEST_CASE(three_systems_meet_and_part_over_loopback) {
     BOOST_TEST(c.peers() == 2);
     BOOST_TEST(c.ask<caf::unit_t>(1s, support::leave_atom::value, std::string("done")).value.has_value());
   }
-  BOOST_TEST(a.news(3).back() == "down c: left: done");
-  BOOST_TEST(b.news(3).back() == "down c: left: done");
+  BOOST_TEST(a.news(3).back() == "gone c: left: done");
+  BOOST_TEST(b.news(3).back() == "gone c: left: done");
   BOOST_TEST(a.peers() == 1);
 }
 
@@ -171,36 +205,73 @@ BOOST_AUTO_TEST_CASE(two_nodes_may_join_each_other_at_the_same_moment) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_killed_process_is_down_at_once_and_may_come_back) {
+BOOST_AUTO_TEST_CASE(a_killed_process_is_gone_at_once_and_its_name_is_free) {
   child_node child("stage1", 2);
   child_node again("stage1", 3);  // started before this process has threads; the same name, joined when the first is dead
   real_node driver("driver", 1);
   BOOST_TEST_REQUIRE(driver.join(child.port()).value.has_value());
   const auto killed = clock::now();
   child.end();
-  const auto news = driver.news(2);
-  BOOST_TEST_REQUIRE(news.size() == 2);
-  BOOST_TEST(news.back() == "down stage1: connection lost");
-  BOOST_TEST((clock::now() - killed < heartbeat_interval * 3));
+  BOOST_TEST_REQUIRE(driver.news(2).size() >= 2);
+  const auto took = clock::now() - killed;
+  const auto news = driver.news(3);
+  BOOST_TEST_REQUIRE(news.size() == 3);
+  BOOST_TEST(news[1] == "unreachable stage1: connection lost");
+  BOOST_TEST(contains(news[2], "gone stage1: its process has ended"), news[2]);
+  BOOST_TEST((took < heartbeat_interval * 3));
   const auto joined = driver.join(again.port());
   BOOST_TEST_REQUIRE(joined.value.has_value());
   BOOST_TEST((joined.value->id == node_id{3}));
-  BOOST_TEST(driver.news(3).back() == "up stage1");
+  BOOST_TEST(driver.news(4).back() == "up stage1");
 }
 
-// ME-2: the connection of a stopped process stands.
-BOOST_AUTO_TEST_CASE(a_stopped_process_is_down_after_three_missed_heartbeats) {
+// ME-5
+BOOST_AUTO_TEST_CASE(a_process_started_again_at_the_same_port_is_met_without_being_asked) {
+  std::uint16_t port = 0;
+  {
+    test::odd_server server;
+    port = server.port();
+  }
+  child_node child("stage1", 2, port);
+  child_node again("stage1", 3, port, child_node::when::told);
+  real_node driver("driver", 1);
+  BOOST_TEST_REQUIRE(driver.join(port).value.has_value());
+  child.end();
+  BOOST_TEST_REQUIRE(driver.news(3).size() == 3);
+  again.start();
+  BOOST_TEST_REQUIRE(driver.news(4).size() == 4);
+  BOOST_TEST(driver.news(4).back() == "up stage1");
+}
+
+// ME-2, ME-5: the connection of a stopped process stands.
+BOOST_AUTO_TEST_CASE(a_stopped_process_is_unreachable_after_three_missed_heartbeats_and_up_again_when_it_goes_on) {
   child_node child("stage1", 2);
   real_node driver("driver", 1);
   BOOST_TEST_REQUIRE(driver.join(child.port()).value.has_value());
-  const auto stopped = clock::now();
+  for (std::size_t round = 1; round <= 2; ++round) {
+    const auto stopped = clock::now();
+    child.signal(SIGSTOP);
+    const auto news = driver.news(2 * round);
+    const auto took = clock::now() - stopped;
+    BOOST_TEST_REQUIRE(news.size() == 2 * round);
+    BOOST_TEST(contains(news.back(), "unreachable stage1: no sign of life for"), news.back());
+    BOOST_TEST((took >= 2 * heartbeat_interval));
+    BOOST_TEST((took < 3s));
+    child.signal(SIGCONT);
+    BOOST_TEST(driver.news(2 * round + 1).back() == "up again stage1");
+  }
+}
+
+// ME-5: the connection to a process that is stopped for long is cut, and made anew when the process goes on.
+BOOST_AUTO_TEST_CASE(a_process_that_was_stopped_for_long_is_up_again_over_a_new_connection) {
+  child_node child("stage1", 2);
+  real_node driver("driver", 1);
+  BOOST_TEST_REQUIRE(driver.join(child.port()).value.has_value());
   child.signal(SIGSTOP);
-  const auto news = driver.news(2);
-  const auto took = clock::now() - stopped;
-  BOOST_TEST_REQUIRE(news.size() == 2);
-  BOOST_TEST(contains(news.back(), "down stage1: no sign of life for"), news.back());
-  BOOST_TEST((took >= 2 * heartbeat_interval));
-  BOOST_TEST((took < 3s));
+  BOOST_TEST_REQUIRE(driver.news(2).size() == 2);
+  BOOST_TEST(test::becomes_true([&] { return driver.dials() > 1; }));  // the first dial was that of the join
+  child.signal(SIGCONT);
+  BOOST_TEST(driver.news(3).back() == "up again stage1");
 }
 
 // ME-3

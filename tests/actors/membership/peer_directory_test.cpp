@@ -26,6 +26,24 @@ BOOST_AUTO_TEST_CASE(a_node_that_went_down_does_not_come_back_by_old_news) {  //
   BOOST_TEST(known.name({1}) == "a");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_that_is_up_again_comes_back_by_newer_news_alone) {  // PD-1, PD-2
+  peer_directory known;
+  known.add(numbered(1, "a"), nullptr, 1);
+  known.received(troupe::node_id{1}, {at::ones({2})});
+  known.remove({1}, 1);
+  BOOST_TEST(known.is_down({1}));
+  known.add(numbered(1, "a"), nullptr, 1);
+  BOOST_TEST(known.members().empty());
+  known.add(numbered(1, "a"), nullptr, 2);
+  BOOST_TEST(known.members().size() == 1u);
+  BOOST_TEST(!known.is_down({1}));
+  for (std::uint64_t id = 2; id <= 100; ++id) {
+    known.add(numbered(id, "n" + std::to_string(id)), nullptr, id + 1);
+    known.remove({id}, id + 1);
+  }
+  BOOST_TEST(known.traffic({0}).front().bytes_received == 8u);  // was not taken for one of the nodes that went down first
+}
+
 BOOST_AUTO_TEST_CASE(messages_are_counted_by_node_and_by_name) {
   peer_directory known;
   known.add(numbered(1, "self"), nullptr);

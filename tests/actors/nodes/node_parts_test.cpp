@@ -34,15 +34,14 @@ BOOST_AUTO_TEST_CASE(published_actors_are_found_by_name_until_the_end) {
 }
 
 BOOST_AUTO_TEST_CASE(the_handler_of_lost_peers_is_told_and_its_exceptions_go_no_further) {
-  nodes::peer_down_handler handler{logging::node_log{}};
-  const contracts::peer_down news{{"b", node_id{2}, "127.0.0.1", 1}, "it has left"};
-  BOOST_CHECK_NO_THROW(handler.tell(news));
+  nodes::peer_news_handler handler{logging::node_log{}, "on_peer_down"};
+  BOOST_CHECK_NO_THROW(handler.tell("b", "it has left"));
   std::string told;
   handler.set([&](const std::string& name, const std::string& reason) { told = name + ": " + reason; });
-  handler.tell(news);
+  handler.tell("b", "it has left");
   BOOST_TEST(told == "b: it has left");
   handler.set([](const std::string&, const std::string&) { throw std::runtime_error("of the user"); });
-  BOOST_CHECK_NO_THROW(handler.tell(news));
+  BOOST_CHECK_NO_THROW(handler.tell("b", "it has left"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

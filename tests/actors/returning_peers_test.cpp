@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers that are unreachable for a while and come back: what fails, what stays, and what both nodes drop.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "actors/linear_cluster.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "actors/process_cluster.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+troupe::settings settings_of(const std::string& name) {
+  auto result = troupe::test::loopback_settings(name);
+  result.heartbeat = 50ms;
+  result.forget_after = 60s;
+  return result;
+}
+
+void be_process(const std::string& name, std::uint16_t port) {
+  troupe::test::be_node("returning peers", settings_of(name), port, [](troupe::node& here) {
+    troupe::add_module_type(here, "linear",
+                            [](const troupe::attributes& values) { return std::make_shared<troupe::test::linear>(values); });
+    here.functions().add("twice",
+                         [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0) * 2}}; });
+  });
+}
+
+// A global fixture, because the nursery has to be forked before this process starts a second thread.
+struct shared_nursery {
+  shared_nursery() { processes = &own; }
+  troupe::test::nursery own{be_process};
+  static inline troupe::test::nursery* processes = nullptr;
+};
+
+/// A driver and the nodes "b" and "c" in other processes. `news` has what the driver's handlers heard.
+struct returning : troupe::test::process_cluster {
+  returning() : process_cluster(*shared_nursery::processes, settings_of("driver"), {"b", "c"}) {
+    const auto missing = meet();
+    BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
+    driver().on_peer_down([this](const std::string& name, const std::string&) { hear("down " + name); });
+    driver().on_peer_up([this](const std::string& name) { hear("up " + name); });
+    driver().on_peer_gone([this](const std::string& name, const std::string&) { hear("gone " + name); });
+  }
+  ~returning() {
+    driver().on_peer_down({});
+    driver().on_peer_up({});
+    driver().on_peer_gone({});
+  }
+
+  void hear(std::string text) {
+    const std::lock_guard lock(mutex);
+    news.push_back(std::move(text));
+  }
+  std::vector<std::string> heard() {
+    const std::lock_guard lock(mutex);
+    return news;
+  }
+
+  /// Freezes "b" until it is unreachable, runs `meanwhile`, and lets "b" go on until it is up again.
+  template <class F>
+  void while_away(F meanwhile) {
+    troupe::test::freeze(pid("b"));
+    BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return !is_up("b"); }));
+    meanwhile();
+    signal("b", SIGCONT);
+    BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return is_up("b"); }));
+  }
+
+  /// Whether the node comes to hold so many objects.
+  bool holds(const std::string& name, std::uint64_t objects) {
+    return troupe::test::becomes_true([&] { return driver().peer(name).status().objects == objects; });
+  }
+
+  at::Tensor twice(const std::string& name, const at::Tensor& x) {
+    return driver().peer(name).call("twice", {x}).get().tensors.at(0);
+  }
+
+  std::mutex mutex;
+  std::vector<std::string> news;
+};
+
+troupe::attributes layer() { return troupe::test::layer(3, 2, 1); }
+
+}  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(shared_nursery);
+
+BOOST_FIXTURE_TEST_SUITE(returning_peers, returning)
+
+BOOST_AUTO_TEST_CASE(a_call_under_way_fails_and_later_calls_work) {
+  std::optional<troupe::future<troupe::call_reply>> call;
+  troupe::test::freeze(pid("b"));
+  call = driver().peer("b").call("twice", {torch::ones({2})});
+  BOOST_CHECK_EXCEPTION(call->get(), troupe::error, [](const troupe::error& e) { return e.code() == troupe::errc::peer_down; });
+  signal("b", SIGCONT);
+  BOOST_TEST(at::equal(driver().peer("b", 10s).call("twice", {torch::ones({2})}).get().tensors.at(0), torch::full({2}, 2.0)));
+  BOOST_TEST(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "up b"}; }));
+}
+
+BOOST_AUTO_TEST_CASE(handles_and_their_objects_stay) {
+  const auto module = driver().peer("b").create("linear", layer());
+  while_away([] {});
+  BOOST_TEST(module.parameters().size() == 2u);
+  BOOST_TEST(driver().peer("b").status().objects == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(objects_whose_handles_ended_meanwhile_are_dropped) {
+  std::optional kept = driver().peer("b").create("linear", layer());
+  std::optional ended = driver().peer("b").create("linear", layer());
+  while_away([&] { ended.reset(); });
+  BOOST_TEST(holds("b", 1));
+  BOOST_TEST(kept->parameters().size() == 2u);
+  kept.reset();
+  BOOST_TEST(holds("b", 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_context_that_was_released_meanwhile_is_released_there_too) {
+  std::optional<troupe::context> pass(std::in_place, driver());
+  auto y = twice("b", torch::ones({2}, torch::requires_grad()));
+  while_away([&] { pass.reset(); });
+  BOOST_TEST(left_on("b") == "");
+  BOOST_TEST(left_on_driver() == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_context_goes_on_where_no_pass_was_under_way) {
+  troupe::context pass(driver());
+  auto x = torch::ones({2}, torch::requires_grad());
+  auto y = twice("c", twice("b", x));
+  while_away([] {});
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(at::equal(pass.gradient(x), torch::full({2}, 4.0)));
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_with_an_unreachable_node_fails_and_the_context_is_released_everywhere) {
+  {
+    troupe::context pass(driver());
+    auto y = twice("c", twice("b", torch::ones({2}, torch::requires_grad())));
+    while_away([&] {
+      BOOST_CHECK_EXCEPTION(pass.backward({y.sum()}).get(), troupe::error,
+                            [](const troupe::error& e) { return e.code() == troupe::errc::peer_down; });
+    });
+  }
+  for (const auto* name : {"b", "c"}) BOOST_TEST(left_on(name) == "");
+  BOOST_TEST(left_on_driver() == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_ended_is_gone_and_its_successor_is_met) {
+  const auto module = driver().peer("b").create("linear", layer());
+  replace("b");
+  BOOST_TEST(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "gone b", "up b"}; }));
+  BOOST_TEST(at::equal(twice("b", torch::ones({2})), torch::full({2}, 2.0)));
+  BOOST_CHECK_THROW(module.parameters(), troupe::error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -46,7 +46,8 @@ class optimizer {
   /// Steps with the gradients that were gathered since the last step. Throws troupe::error (misuse) if none were gathered.
   std::optional<double> step(std::optional<double> clip_norm = {});
 
-  /// Sets the learning rate from the next step on. The next step carries the rate to the nodes.
+  /// Sets the learning rate from the next step on. The nodes get the rate with the next step() or save(). A load() before that
+  /// discards the rate.
   void set_learning_rate(double rate);
 
   /// Saves a checkpoint to `folder`, which all nodes must share. Each node writes its parameters, optimizer state, buffers and

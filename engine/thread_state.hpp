@@ -72,7 +72,8 @@ class thread_state_keeper {
     alignas(16) std::array<std::uint64_t, sizeof(Value) / sizeof(std::uint64_t)> bytes_;
   };
 
-  // What restore() checks, and the values that set_back() sets if all containers were empty.
+  // What restore() checks in any case, and the values that state::set_back() sets. The keeper uses state::set_back() only if all
+  // containers (TH-5) were empty when the keeper was made.
   struct state {
     state();
     bool is_changed() const {

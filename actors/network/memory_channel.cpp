@@ -53,7 +53,9 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   return {result, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes)};
 }
 
-/// Whether this process may open a socket for a channel. The second half of its descriptors is kept for connections.
+/// Whether this process may open a socket for the channel of `connection`. A new descriptor gets the lowest free number, so a
+/// high number shows that many descriptors are in use. A connection whose number is in the upper half of the limit gets no
+/// channel: that half is kept for connections.
 bool has_room_for_more(int connection) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;

@@ -16,7 +16,8 @@ namespace troupe::objects {
 
 namespace {
 
-/// An option of libtorch's options class O. As an attribute a flag is a bool; any other option is a double.
+/// An option of O, one of libtorch's options classes. `read` and `write` use a double; for a flag the double is 1 or 0. In
+/// troupe::attributes a flag is a bool, and any other option is a double or an integer.
 template <class O>
 struct option {
   const char* name;

@@ -60,7 +60,9 @@ struct participant_shell : pass_shell<Self> {
     return promise;
   }
 
-  /// Returns the recvs that the walk found, if the burst was the walk from the roots.
+  /// Handles a burst that has returned: takes the engine's graph task back, and tells protocol::participant that the burst ended
+  /// or failed. Returns the recvs that the walk reached if the burst was the walk of a discovery from the roots and did not
+  /// fail; otherwise nothing.
   std::optional<std::vector<message_id>> burst_returned(burst& work) {
     state.terms->task = std::move(work.state);
     for (auto who : work.sent_to)

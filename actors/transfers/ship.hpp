@@ -29,8 +29,9 @@ inline bool goes_ahead(services::node_services& here, node_id to, const std::vec
 template <class Self>
 void send_pieces(Self self, node_id to);
 
-/// Sends a piece; the receiver answers when it has the elements. A refused piece needs no handling here, because the receiver
-/// can't read the message of such a piece, and the request for that message fails.
+/// Sends a piece; the receiver answers when it has the elements, or with an error. After either answer the next piece may leave.
+/// A refused piece is not sent again. The receiver then can't read the message to which the tensor belongs: a call fails, and a
+/// pass fails at its deadline at the latest.
 template <class Self>
 void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
   const auto request = self->request(gateway, caf::infinite, std::move(piece));
@@ -81,8 +82,9 @@ void send_pieces(Self self, node_id to) {
   if (found->second.empty()) leaving.erase(found);
 }
 
-/// Asks a node on this machine, once, for a mark. A node that gives a mark can read large tensors out of this process's memory.
-/// Until the node has answered, tensors leave in pieces. Pre: the node is up.
+/// Asks the node for a mark, once, if the node listens on loopback and settings::direct_memory is on. Large tensors are offered to
+/// a node that gave a mark, until the node refuses an offer because it can't read this process's memory. Without a mark, tensors
+/// leave in pieces. Pre: the node is up.
 template <class Self>
 void ask_for_mark(Self self, node_id to) {
   auto& here = *self->state.here;

@@ -40,7 +40,8 @@ using clock = std::chrono::steady_clock;
 
 std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count(); }
 
-/// The data from which the model learns.
+/// The text of a run: its characters, the windows for training and for validation, and the loss of a trigram model on the
+/// validation blocks, for comparison.
 struct training_data {
   training_data(const text& source, vocabulary of_text, std::int64_t context)
       : words(std::move(of_text)),

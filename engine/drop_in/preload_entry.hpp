@@ -7,7 +7,8 @@
 /// depends on these three.
 namespace troupe::preload {
 
-/// A torch::autograd::variable_list: three words in memory of the caller.
+/// Stands for a torch::autograd::variable_list and has its size, three pointers. Because of the copy constructor and the
+/// destructor, a function returns the list in memory that the caller provides.
 struct opaque_list {
   opaque_list(const opaque_list&);
   ~opaque_list();

@@ -64,7 +64,9 @@ struct twin_program {
   }
 };
 
-// The gradients of the leaves as the caller's next operator sees them, while streams are held up.
+// Calls `run`, which runs a pass, while gates block about half of the streams, drawn at random. Then queues an operator that reads
+// the gradients of the leaves, on the current streams of this thread, and opens the gates in a random order. Returns what the
+// operators read.
 std::vector<at::Tensor> pass_with_gates(twin_program& program, const std::function<void()>& run) {
   std::vector<std::unique_ptr<simulated::gate>> gates;
   for (const auto& stream : program.streams)

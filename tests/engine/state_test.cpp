@@ -39,7 +39,8 @@ at::Tensor noting(const at::Tensor& from, std::function<void()> what, std::strin
 
 std::string grad_mode() { return c10::GradMode::is_enabled() ? "grad mode" : "no grad mode"; }
 
-/// What libtorch's record functions report, without the functions that only libtorch's engine adds.
+/// While an object of this class lives, names() collects what record functions report on this thread: when a function begins,
+/// its name, scope and sequence number (counted from the object's construction); when it ends, its name.
 class recorded {
  public:
   recorded() {

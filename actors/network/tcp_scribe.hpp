@@ -95,7 +95,7 @@ class tcp_scribe final : public caf::io::scribe {
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
-    /// Memory that is kept for parts of messages, however small the parts are.
+    /// However small the parts are, the buffer for them is freed only if its capacity is more than twice this.
     static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
     stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);

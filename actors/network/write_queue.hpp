@@ -19,7 +19,7 @@ class write_queue {
  public:
   /// A block of this size gets no more messages.
   static constexpr std::size_t full_block = std::size_t{512} << 10;
-  /// The queue keeps this much memory, even if few bytes leave.
+  /// However few bytes leave, a block is freed only if its capacity is more than twice this.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
   /// The block at the end, to add to.

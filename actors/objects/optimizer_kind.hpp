@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <troupe/messages/attributes.hpp>
+
 namespace torch::optim {
 class Optimizer;
 }

@@ -119,7 +119,7 @@ struct participant_shell : pass_shell<Self> {
     if (steps.answer_abort) answer_aborts();
   }
 
-  void send_burst(burst::kind what, protocol::participant::burst_terms carried, std::vector<message_id> sends) {
+  void send_burst(burst::kind what, protocol::participant::burst_terms carried, std::vector<message_id>&& sends) {
     auto work = make_burst(*state.terms, what, std::move(carried));
     work->sends = std::move(sends);
     if (what == burst::kind::run) work->deliveries = std::exchange(state.deliveries, {});

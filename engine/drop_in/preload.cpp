@@ -88,7 +88,8 @@ void load() {
     troupes_execute = reinterpret_cast<engine_entry>(dlsym(library, "troupe_preload_entry"));
   }
   if (troupes_execute == nullptr || troupes_current == nullptr) {
-    std::fprintf(stderr, "troupe: %s: passes stay on PyTorch's engine\n", dlerror());
+    const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps a text for each thread
+    std::fprintf(stderr, "troupe: %s: passes stay on PyTorch's engine\n", why);
     troupes_execute = nullptr;
   }
 }

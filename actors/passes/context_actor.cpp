@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
 #include <caf/send.hpp>
@@ -16,6 +18,7 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/shared_life.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::passes {
@@ -144,9 +147,9 @@ context_state::~context_state() {
 
 template <class Self>
 contracts::context_actor::behavior_type make_context(Self self, services::node_services* here,
-                                                     contracts::context_record_ptr record) {
+                                                     contracts::context_record_ptr record, const caf::actor& gateway) {
   support::close_mailbox_at_exit(self);
-  self->link_to(here->gateway());
+  support::live_as_long_as(self, gateway);
   self->state.here = here;
   self->state.record = std::move(record);
   return {
@@ -160,10 +163,12 @@ contracts::context_actor::behavior_type make_context(Self self, services::node_s
 
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
   using state = context_state;
+  const auto gateway = caf::actor_cast<caf::actor>(here.gateway());
   if (here.networked())
     return here.system().middleman().spawn_broker<caf::lazy_init>(
-      make_context<contracts::context_actor::stateful_broker_pointer<state>>, &here, std::move(record));
-  return here.system().spawn(make_context<contracts::context_actor::stateful_pointer<state>>, &here, std::move(record));
+      make_context<contracts::context_actor::stateful_broker_pointer<state>>, &here, std::move(record), gateway);
+  return here.system().spawn(make_context<contracts::context_actor::stateful_pointer<state>>, &here, std::move(record),
+                             gateway);
 }
 
 }  // namespace troupe::passes

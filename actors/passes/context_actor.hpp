@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/orderings_test.cpp, tests/actors/gathering_test.cpp
+// Tests: tests/actors/orderings_test.cpp, tests/actors/gathering_test.cpp, tests/actors/support/shared_life_test.cpp
 #pragma once
 
 #include <functional>
@@ -39,10 +39,6 @@ struct context_state {
   caf::error lost;                                             // why gradients of a completed pass are lost
   std::vector<std::function<void(const gathering&)>> readers;  // requests that wait for the merge
 };
-
-template <class Self>
-contracts::context_actor::behavior_type make_context(Self self, services::node_services* here,
-                                                     contracts::context_record_ptr record);
 
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record);
 

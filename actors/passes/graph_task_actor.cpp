@@ -13,6 +13,7 @@
 #include <troupe/actors/passes/participant_shell.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/shared_life.hpp>
 
 namespace troupe::passes {
 
@@ -61,9 +62,10 @@ void close(Self self) {
 }  // namespace
 
 template <class Self>
-contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::node_services* here, pass_terms_ptr terms) {
+contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::node_services* here, pass_terms_ptr terms,
+                                                           const caf::actor& gateway) {
   support::close_mailbox_at_exit(self);
-  self->link_to(here->gateway());
+  support::live_as_long_as(self, gateway);
   auto& state = self->state;
   state.here = here;
   state.terms = std::move(terms);
@@ -102,10 +104,12 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
 
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms) {
   using state = graph_task_state;
+  const auto gateway = caf::actor_cast<caf::actor>(here.gateway());
   if (here.networked())
     return here.system().middleman().spawn_broker<caf::lazy_init>(
-      make_graph_task<contracts::graph_task_actor::stateful_broker_pointer<state>>, &here, std::move(terms));
-  return here.system().spawn(make_graph_task<contracts::graph_task_actor::stateful_pointer<state>>, &here, std::move(terms));
+      make_graph_task<contracts::graph_task_actor::stateful_broker_pointer<state>>, &here, std::move(terms), gateway);
+  return here.system().spawn(make_graph_task<contracts::graph_task_actor::stateful_pointer<state>>, &here, std::move(terms),
+                             gateway);
 }
 
 }  // namespace troupe::passes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/orderings_test.cpp
+// Tests: tests/actors/orderings_test.cpp, tests/actors/support/shared_life_test.cpp
 #pragma once
 
 #include <chrono>

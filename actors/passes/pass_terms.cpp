@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <troupe/actors/services/node_services.hpp>
+
 namespace troupe::passes {
 
 error pass_is_running() {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <caf/actor.hpp>
+#include <caf/exit_reason.hpp>
+
+namespace troupe::support {
+
+/// Ends the actor when `other` ends, or now if `other` is empty. A lazy actor runs for the first time when its first message comes,
+/// which may be after `other` has ended: so whoever spawns the actor hands it `other`.
+template <class Self>
+void live_as_long_as(Self self, const caf::actor& other) {
+  if (other)
+    self->link_to(other);
+  else
+    self->quit(caf::exit_reason::user_shutdown);
+}
+
+}  // namespace troupe::support

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <caf/fwd.hpp>
+
 namespace troupe::network {
 
 class tcp_scribe;
@@ -16,6 +18,9 @@ class connection_host {
   virtual void forget(tcp_scribe* connection) = 0;
   /// Makes the connection write and consume what it can, after the current event.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
+
+  /// The id of the actor whose messages may overtake each other; 0 if there is none.
+  virtual caf::actor_id unordered_sender() const = 0;
 
   /// Says whether the connection with this socket goes on in shared memory.
   virtual void note_channel(int socket, bool has_channel) = 0;

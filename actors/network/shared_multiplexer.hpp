@@ -53,6 +53,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Whether the connection with this socket goes on in shared memory.
   bool has_channel(int socket) const;
 
+  /// Says that receivers take the messages of this actor in any order: on connections that are made from now on, its small messages
+  /// overtake its large ones.
+  void set_unordered(caf::actor_id sender) noexcept { unordered_ = sender; }
+
   /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time. Pre: nobody
   /// has asked for idle work yet.
   void set_idle_work(std::function<void()> work);
@@ -60,6 +64,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
  private:
   bool shares_memory() const override { return shares_memory_; }
+  caf::actor_id unordered_sender() const override { return unordered_; }
   // watch() and forget() have no effect once the network threads no longer serve this multiplexer.
   void watch(tcp_scribe* connection) override {
     if (threads_->lead_here()) threads_->watched().add(*this, connection);
@@ -82,6 +87,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void catch_up();
 
   const bool shares_memory_;
+  std::atomic<caf::actor_id> unordered_{0};
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 

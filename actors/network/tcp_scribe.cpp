@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include <caf/io/basp_broker.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/native_socket.hpp>
 
@@ -30,12 +31,20 @@ tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connectio
                        caf::io::network::native_socket socket)
     : scribe(caf::io::network::conn_hdl_from_socket(socket)), network_(network), host_(host), stream_(network, socket, *this) {}
 
+/// The scribe gets its broker after its construction, and before the broker's first call.
+void tcp_scribe::meet_broker() {
+  if (std::exchange(has_met_broker_, true)) return;
+  if (dynamic_cast<caf::io::basp_broker*>(parent()) != nullptr) stream_.expect_messages();
+}
+
 void tcp_scribe::configure_read(receive_policy::config config) {
+  meet_broker();
   stream_.wanted = config;
   stream_.launch();
 }
 
 void tcp_scribe::flush() {
+  meet_broker();
   stream_.leaving.seal();
   if (!stream_.leaving.empty() && !stream_.waits()) catch_up_soon();
 }
@@ -103,7 +112,7 @@ void tcp_scribe::stream::start() {
   if (channel_.is_open()) watch_channel();
   if (!reader_) {
     reader_.reset(&scribe_);
-    if (collected_ == 0) want_next();
+    if (collected_ == 0 && !fragments_.is_within()) want_next();
   }
   activate();
 }
@@ -158,6 +167,7 @@ void tcp_scribe::stream::fail(operation op) {
 /// Reads into `part` the bytes that the broker wants, and into `ahead_` the bytes that follow them.
 void tcp_scribe::stream::read() {
   if (!consume()) return;
+  if (is_wrong_) return fail(operation::read);
   for (int i = 0; i < most_reads; ++i) {
     const std::size_t room = part.size() - collected_;
     const std::array<iovec, 2> to = {iovec{part.data() + collected_, room}, iovec{ahead_.data(), ahead_.size()}};
@@ -183,7 +193,7 @@ void tcp_scribe::stream::read() {
 
 bool tcp_scribe::stream::consume() {
   std::size_t from_memory = 0;
-  while (reader_ && reading_ == reading::wanted) {
+  while (reader_ && reading_ == reading::wanted && !is_wrong_) {
     const auto more = std::min(part.size() - collected_, ahead_end_ - ahead_begin_);
     std::memcpy(part.data() + collected_, ahead_.data() + ahead_begin_, more);
     collected_ += more;
@@ -194,11 +204,29 @@ bool tcp_scribe::stream::consume() {
       from_memory += taken;
     }
     if (collected_ < threshold_) return true;
-    const bool goes_on = scribe_.consume(&backend(), part.data(), std::exchange(collected_, 0));
+    const bool goes_on = hand_on_part();
     want_next();
     if (!goes_on) stop();
   }
-  return false;
+  return is_wrong_;
+}
+
+/// Hands the part that has come to the broker, or keeps it if it is a fragment. False: the broker wants no more.
+bool tcp_scribe::stream::hand_on_part() {
+  const auto bytes = std::exchange(collected_, 0);
+  switch (fragments_.sort(part)) {
+    case fragment_reader::outcome::for_broker:
+      // The first message of the called end stays as CAF makes it: a calling end looks at it to see whether a node listens.
+      if (fragments_.has_begun()) leaving.announce_reading();
+      if (fragments_.other_end_reads()) leaving.split_large(scribe_.host_.unordered_sender());
+      return scribe_.consume(&backend(), part.data(), bytes);
+    case fragment_reader::outcome::kept:
+      break;
+    case fragment_reader::outcome::wrong:
+      is_wrong_ = true;
+      ::shutdown(fd(), SHUT_RDWR);  // the event loop then finds that the connection is over
+  }
+  return true;
 }
 
 /// Consumes the bytes that the other end left in shared memory.
@@ -209,6 +237,11 @@ void tcp_scribe::stream::consume_last() {
 
 /// Prepares `part` for the next bytes that the broker wants.
 void tcp_scribe::stream::want_next() {
+  if (fragments_.has_wish()) {
+    collected_ = fragments_.prepare(part);
+    threshold_ = part.size();
+    return;
+  }
   const auto [flag, bytes] = wanted;
   const auto least = std::max<std::size_t>(1, bytes);
   const auto most = flag == receive_policy_flag::at_least ? least + std::max<std::size_t>(100, least / 10) : least;

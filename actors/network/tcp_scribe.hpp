@@ -14,7 +14,8 @@
 #include <caf/io/scribe.hpp>
 
 #include <troupe/actors/network/connection_channel.hpp>
-#include <troupe/actors/network/write_queue.hpp>
+#include <troupe/actors/network/fragment_reader.hpp>
+#include <troupe/actors/network/write_lanes.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
 
 namespace troupe::network {
@@ -35,6 +36,8 @@ class connection_host;
 ///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
 ///   TS-6  a scribe with a channel is watched, or the other end has to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
+///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other senders
+///         leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`.
@@ -100,6 +103,8 @@ class tcp_scribe final : public caf::io::scribe {
 
     stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
 
+    /// Says that the broker is BASP's. No effect after the first call.
+    void expect_messages() { fragments_.begin(); }
     /// Starts the reading for the first time; no effect later.
     void launch();
     void start();
@@ -126,7 +131,7 @@ class tcp_scribe final : public caf::io::scribe {
 
     caf::io::receive_policy::config wanted;
     std::vector<char> part;  // the next bytes for the broker
-    write_queue leaving;
+    write_lanes leaving;
 
    private:
     enum class reading { halted, wanted };
@@ -153,6 +158,7 @@ class tcp_scribe final : public caf::io::scribe {
 
     void read();
     void write();
+    bool hand_on_part();
     void want_next();
     sent send();
     void wait_for_socket();
@@ -177,6 +183,8 @@ class tcp_scribe final : public caf::io::scribe {
     std::size_t collected_ = 0;  // bytes of the current part that have been read
     std::size_t threshold_ = 1;
     support::recent_peak peak_;  // sizes of parts
+    fragment_reader fragments_;
+    bool is_wrong_ = false;  // the other end sent what no tcp_scribe sends
     std::vector<char> ahead_;
     std::size_t ahead_begin_ = 0;
     std::size_t ahead_end_ = 0;
@@ -186,11 +194,13 @@ class tcp_scribe final : public caf::io::scribe {
   };
 
   void catch_up_soon();
+  void meet_broker();
 
   caf::io::network::default_multiplexer& network_;
   connection_host& host_;
   stream stream_;
   bool will_catch_up_ = false;
+  bool has_met_broker_ = false;
 };
 
 }  // namespace troupe::network

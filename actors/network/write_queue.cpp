@@ -14,9 +14,17 @@ constexpr std::size_t block_capacity = 2 * write_queue::full_block;
 }  // namespace
 
 void write_queue::seal() {
-  if (open_.size() < full_block) return;
+  if (open_.size() >= full_block) close_block();
+}
+
+void write_queue::close_block() {
+  if (open_.empty()) return;
   sealed_bytes_ += open_.size();
   sealed_.push_back(std::exchange(open_, take_spare()));
+}
+
+void write_queue::rest() {
+  if (empty()) shrink();
 }
 
 std::span<const char> write_queue::front() {

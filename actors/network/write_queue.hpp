@@ -26,6 +26,10 @@ class write_queue {
   std::vector<char>& open() noexcept { return open_; }
   /// Says that the last message is complete. A full block then gets no more messages.
   void seal();
+  /// Makes the block at the end get no more messages, however few bytes it has. Pre: the last message is complete.
+  void close_block();
+  /// Says that nothing needed the memory of an empty queue since the last call. No effect if bytes wait.
+  void rest();
 
   bool empty() const noexcept { return waiting() == 0; }
   /// Bytes that have not left.

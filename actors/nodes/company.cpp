@@ -96,6 +96,7 @@ void company::start() {
   services().meet(tracing::spawn_tracer(services().system()));
   start_threads();
   services().meet(spawn_gateway(parts_));
+  if (network_ != nullptr) network_->set_unordered(services().gateway().id());
   if (services().networked())
     listen();
   else

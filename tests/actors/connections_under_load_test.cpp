@@ -17,6 +17,13 @@
 #include <string>
 #include <vector>
 
+#include <caf/actor_cast.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_behavior.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -79,6 +86,28 @@ void add_functions(troupe::node& here) {
   });
 }
 
+using store_actor = caf::typed_actor<caf::replies_to<std::string>::with<std::uint64_t>>;
+
+/// Publishes two actors that answer with the size of what they get.
+void add_actors(troupe::node& here) {
+  for (const auto* name : {"store", "other store"}) {
+    const store_actor made = here.system().spawn(
+      [] { return store_actor::behavior_type{[](const std::string& what) { return std::uint64_t{what.size()}; }}; });
+    here.publish(name, caf::actor_cast<caf::strong_actor_ptr>(made));
+  }
+}
+
+/// Makes small calls until the large call is answered. Returns how many were answered before.
+int small_calls_beside(troupe::future<troupe::call_reply>& large, troupe::peer& there) {
+  int answered = 0;
+  while (!large.ready()) {
+    there.call("memory").get();
+    ++answered;
+  }
+  large.get();
+  return answered;
+}
+
 bool run_command(const std::string& command) { return std::system((command + " 2>/dev/null").c_str()) == 0; }
 
 struct far_signals {
@@ -99,6 +128,7 @@ void be_far_process(const std::string& name, std::uint16_t port) {
     options.host = wire.far_address;
     troupe::node here(std::move(options));
     add_functions(here);
+    add_actors(here);
     here.join(wire.near_address, port, 10s);
     troupe::test::wait_to_be_killed();
   } catch (const std::exception& problem) {
@@ -281,6 +311,31 @@ BOOST_AUTO_TEST_CASE(many_calls_under_way_on_a_slow_wire_take_nobody_down,
   far_side->may_go_on.give();
   driver.peer("far", 20s);
   burst(driver, "far").check_that_nobody_goes_down();
+}
+
+// TS-8: at 100 Mbit/s each of the two large messages is under way for more than two seconds.
+BOOST_AUTO_TEST_CASE(small_messages_get_through_between_the_fragments_of_large_ones,
+                     *boost::unit_test::label("slow_wires") * boost::unit_test::precondition(makes_slow_wires)) {
+  troupe::node driver(everywhere("driver"));
+  const far_process far(driver);
+  far.slow_down("100mbit");
+  far_side->may_go_on.give();
+  auto there = driver.peer("far", 20s);
+
+  const std::vector<at::Tensor> many(100, at::ones({call_bytes}, at::kByte));
+  auto large_call = there.call("size", many);
+  BOOST_TEST(small_calls_beside(large_call, there) >= 10);
+
+  caf::scoped_actor self{driver.system()};
+  const auto store = caf::actor_cast<store_actor>(there.actor("store"));
+  const auto other = caf::actor_cast<store_actor>(there.actor("other store"));
+  auto request = self->request(store, 20s, std::string(std::size_t{30} << 20, 'x'));
+  for (int i = 0; i < 10; ++i)
+    self->request(other, 500ms, std::string("x"))
+      .receive([](std::uint64_t size) { BOOST_TEST(size == 1U); },
+               [](const caf::error& why) { BOOST_ERROR(troupe::to_exception(why).what()); });
+  request.receive([](std::uint64_t size) { BOOST_TEST(size == std::uint64_t{30} << 20); },
+                  [](const caf::error& why) { BOOST_ERROR(troupe::to_exception(why).what()); });
 }
 
 BOOST_AUTO_TEST_CASE(after_a_burst_both_ends_give_the_memory_of_their_buffers_back) {

@@ -2,11 +2,21 @@
 // A cluster in which some nodes use troupe's own network and others use CAF's.
 #include <boost/test/unit_test.hpp>
 
+#include <chrono>
+#include <cstdint>
+#include <string>
+
 #include <torch/torch.h>
 
+#include <caf/actor_cast.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_behavior.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -46,6 +56,27 @@ BOOST_AUTO_TEST_CASE(nodes_on_both_kinds_of_network_work_together) {
     pass.backward({loss}).get();
     BOOST_TEST(at::equal(pass.gradient(small), torch::full({3}, 8)));
     BOOST_TEST(at::equal(pass.gradient(large), torch::full({1 << 20}, 8)));
+  }
+}
+
+// CAF's network knows no fragments: a message to it leaves whole.
+BOOST_AUTO_TEST_CASE(large_messages_reach_nodes_on_both_kinds_of_network) {
+  using length_actor = caf::typed_actor<caf::replies_to<std::string>::with<std::uint64_t>>;
+  troupe::node own(on(troupe::network_kind::troupe, "own"));
+  troupe::node stock(on(troupe::network_kind::caf, "stock"));
+  for (auto* each : {&own, &stock}) {
+    const length_actor made = each->system().spawn(
+      [] { return length_actor::behavior_type{[](const std::string& what) { return std::uint64_t{what.size()}; }}; });
+    each->publish("length", caf::actor_cast<caf::strong_actor_ptr>(made));
+  }
+  own.join("127.0.0.1", stock.port());
+  static constexpr std::uint64_t large = 3'000'000;
+  for (auto* sender : {&own, &stock}) {
+    caf::scoped_actor self{sender->system()};
+    const auto to = caf::actor_cast<length_actor>(sender->peer(sender == &own ? "stock" : "own").actor("length"));
+    self->request(to, std::chrono::seconds(20), std::string(large, 'x'))
+      .receive([](std::uint64_t size) { BOOST_TEST(size == large); },
+               [](const caf::error& why) { BOOST_ERROR(troupe::to_exception(why).what()); });
   }
 }
 

@@ -16,7 +16,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
+#include <troupe/troupe.hpp>
 
 #include "actors/network/broker_connection.hpp"
 
@@ -251,6 +253,20 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_of_an_error_of_its_sock
   BOOST_TEST(to.receive(7) == "stamped");
   to.write(some_bytes(std::size_t{24} << 20));
   BOOST_TEST(to.is_closed());
+}
+
+// TS-8
+BOOST_AUTO_TEST_CASE(a_connection_with_a_wrong_fragment_is_over) {
+  troupe::node here(loopback_settings("here"));
+  const int socket = called_on_loopback(here.port());
+  std::string fragment(troupe::network::message_head::bytes, '\0');
+  troupe::network::message_head{troupe::network::message_head::fragment, 0, 1 << 20, 0, 0}.write(fragment.data());
+  BOOST_REQUIRE(::send(socket, fragment.data(), fragment.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(fragment.size()));
+  std::string came(1'000, '\0');
+  ssize_t bytes = 1;
+  while (bytes > 0) bytes = ::recv(socket, came.data(), came.size(), 0);  // the handshake, then the end
+  BOOST_TEST(bytes == 0);
+  ::close(socket);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/fragment_reader.hpp>
+
+#include <limits>
+
+#include <troupe/actors/network/write_lanes.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+constexpr std::size_t most_payload = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
+
+void fragment_reader::begin() noexcept {
+  if (state_ == state::off) state_ = state::head;
+}
+
+fragment_reader::outcome fragment_reader::sort(std::vector<char>& part) {
+  switch (state_) {
+    case state::off:
+      break;
+    case state::head:
+      return part.size() == message_head::bytes ? sort_head(part.data()) : outcome::wrong;
+    case state::payload:
+      state_ = state::head;
+      break;
+    case state::fragment:
+      state_ = state::head;
+      part.swap(ahead_);
+      return outcome::kept;
+  }
+  return outcome::for_broker;
+}
+
+fragment_reader::outcome fragment_reader::sort_head(char* head) {
+  const auto came = message_head::read(head);
+  next_ = came.payload;
+  if (came.operation == message_head::fragment) {
+    const bool fits = next_ > 0 && next_ <= write_lanes::fragment_bytes && ahead_.size() + next_ < most_payload;
+    state_ = state::fragment;
+    return fits ? outcome::kept : outcome::wrong;
+  }
+  if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;
+  if ((came.note & message_head::follows_fragments) != 0) {
+    if (ahead_.empty() || ahead_.size() >= next_) return outcome::wrong;
+    ahead_of_payload_ = true;
+  }
+  message_head::set_note(head, 0);
+  if (next_ > 0) state_ = state::payload;
+  return outcome::for_broker;
+}
+
+std::size_t fragment_reader::prepare(std::vector<char>& part) {
+  part.swap(ahead_);
+  ahead_.clear();
+  const auto came = part.size();
+  part.resize(state_ == state::fragment ? came + next_ : next_);
+  ahead_of_payload_ = false;
+  return came;
+}
+
+}  // namespace troupe::network

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/write_lanes.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::network {
+
+void write_lanes::announce_reading() noexcept { will_announce_ = !std::exchange(has_announced_, true) || will_announce_; }
+
+void write_lanes::split_large(std::uint64_t unordered) noexcept {
+  if (splits_) return;
+  splits_ = true;
+  unordered_ = unordered;
+}
+
+void write_lanes::seal() {
+  if (will_announce_ && open().size() - sorted_ >= message_head::bytes) {
+    will_announce_ = false;
+    message_head::set_note(open().data() + sorted_, message_head::reads_fragments);
+  }
+  if (splits_) sort_messages();
+  prompt_.seal();
+  sorted_ = open().size();
+}
+
+void write_lanes::sort_messages() {
+  while (open().size() - sorted_ >= message_head::bytes) {
+    const auto head = message_head::read(open().data() + sorted_);
+    const message next{{head.source, head.target}, message_head::bytes + head.payload};
+    if (next.bytes > open().size() - sorted_) return;
+    if (belongs_in_bulk(head))
+      move_to_bulk(sorted_, next);
+    else
+      sorted_ += next.bytes;
+  }
+}
+
+bool write_lanes::belongs_in_bulk(const message_head& head) const {
+  if (head.payload > most_whole) return true;
+  if (head.target != 0) return ordered_in_bulk_.contains({head.source, head.target});
+  const auto found = ordered_in_bulk_.lower_bound({head.source, 0});
+  return found != ordered_in_bulk_.end() && found->first.first == head.source;
+}
+
+void write_lanes::move_to_bulk(std::size_t at, const message& which) {
+  in_bulk_.push_back(which);
+  if (which.between.first != unordered_) ++ordered_in_bulk_[which.between];
+  const bool is_alone = which.bytes == open().size();
+  if (is_alone && which.bytes >= write_queue::full_block) bulk_.close_block();
+  if (is_alone && bulk_.open().empty()) {
+    bulk_.open().swap(open());
+  } else {
+    const auto begin = open().begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = begin + static_cast<std::ptrdiff_t>(which.bytes);
+    bulk_.open().insert(bulk_.open().end(), begin, end);
+    open().erase(begin, end);
+  }
+  bulk_.seal();
+}
+
+std::span<const char> write_lanes::front() {
+  if (unit_left_ == 0) begin_unit();
+  if (head_left_ > 0) return std::span<const char>(head_).last(head_left_);
+  return (lane_ == lane::bulk ? bulk_ : prompt_).front().first(unit_left_);
+}
+
+void write_lanes::begin_unit() {
+  const bool is_bulks_turn = prompt_.empty() || lane_ == lane::prompt;
+  if (!bulk_.empty() && is_bulks_turn) return begin_bulk_unit();
+  lane_ = lane::prompt;
+  unit_left_ = prompt_.front().size();
+  sorted_ = open().size();  // front() may have taken the open block
+}
+
+void write_lanes::begin_bulk_unit() {
+  lane_ = lane::bulk;
+  if (split_left_ == 0) {
+    const auto next = in_bulk_.front().bytes;
+    if (next <= message_head::bytes + most_whole) {
+      unit_left_ = next;
+      return;
+    }
+    std::copy_n(bulk_.front().begin(), message_head::bytes, split_head_.begin());
+    bulk_.pop(message_head::bytes);
+    split_left_ = next - message_head::bytes;
+  }
+  unit_left_ = std::min(split_left_, fragment_bytes);
+  split_left_ -= unit_left_;
+  head_left_ = message_head::bytes;
+  if (split_left_ > 0) {
+    message_head{message_head::fragment, 0, static_cast<std::uint32_t>(unit_left_), 0}.write(head_.data());
+  } else {
+    head_ = split_head_;
+    message_head::set_note(head_.data(), message_head::read(head_.data()).note | message_head::follows_fragments);
+  }
+}
+
+void write_lanes::pop(std::size_t bytes) {
+  if (head_left_ > 0) {
+    head_left_ -= bytes;
+    return;
+  }
+  unit_left_ -= bytes;
+  if (lane_ == lane::prompt) {
+    prompt_.pop(bytes);
+    if (prompt_.empty()) bulk_.rest();
+    return;
+  }
+  if (unit_left_ == 0 && split_left_ == 0) end_bulk_message();
+  bulk_.pop(bytes);
+}
+
+void write_lanes::end_bulk_message() {
+  const auto found = ordered_in_bulk_.find(in_bulk_.front().between);
+  in_bulk_.pop_front();
+  if (found != ordered_in_bulk_.end() && --found->second == 0) ordered_in_bulk_.erase(found);
+}
+
+}  // namespace troupe::network

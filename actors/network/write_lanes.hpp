@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/write_queue.hpp>
+
+namespace troupe::network {
+
+/// The bytes that wait to leave by a connection. A connection of BASP has two lanes once the other end reads fragments: a large
+/// message goes to the bulk lane and leaves in fragments, and between two fragments the messages of the prompt lane leave. So a
+/// heartbeat never waits for a whole large message.
+///   LA-1  before split_large(), all bytes leave unchanged, in the order in which they were added.
+///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. After a fragment, or after a whole message of
+///         the bulk lane, all messages that wait in the prompt lane's first block leave.
+///   LA-3  the messages of one sender to one receiver leave in the order in which they were added: CAF promises this order to
+///         actors. A message to CAF's broker leaves after all earlier messages of its sender. The sender `unordered` is an exception:
+///         its receivers take messages in any order.
+class write_lanes {
+ public:
+  /// The most payload that one fragment has.
+  static constexpr std::size_t fragment_bytes = std::size_t{256} << 10;
+  /// The most payload of a message that leaves whole: a fragment, and room for what describes a piece of a tensor of this size.
+  static constexpr std::size_t most_whole = fragment_bytes + (std::size_t{4} << 10);
+
+  /// Makes the next message that is added say that this end reads fragments. No effect after the first call. Pre: all bytes are
+  /// BASP messages.
+  void announce_reading() noexcept;
+  /// Makes large messages that are added from now on leave in fragments. `unordered`: see LA-3. Pre: all bytes are BASP
+  /// messages.
+  void split_large(std::uint64_t unordered) noexcept;
+
+  /// The block at the end, to add to.
+  std::vector<char>& open() noexcept { return prompt_.open(); }
+  /// Says that the last message is complete.
+  void seal();
+
+  bool empty() const noexcept { return prompt_.empty() && bulk_.empty() && head_left_ == 0; }
+  /// Bytes that have not left.
+  std::size_t waiting() const noexcept { return prompt_.waiting() + bulk_.waiting() + head_left_; }
+  /// The bytes that leave next. Valid until pop(). Pre: not empty.
+  std::span<const char> front();
+  /// Says that the first `bytes` bytes of front() have left.
+  void pop(std::size_t bytes);
+
+  /// Memory that the lanes hold, in bytes.
+  std::size_t held() const noexcept { return prompt_.held() + bulk_.held(); }
+
+ private:
+  enum class lane { prompt, bulk };
+  using sender_and_receiver = std::pair<std::uint64_t, std::uint64_t>;
+  struct message {
+    sender_and_receiver between;
+    std::size_t bytes;
+  };
+
+  void sort_messages();
+  bool belongs_in_bulk(const message_head& head) const;
+  void move_to_bulk(std::size_t at, const message& which);
+  void begin_unit();
+  void begin_bulk_unit();
+  void end_bulk_message();
+
+  bool has_announced_ = false;
+  bool will_announce_ = false;
+  bool splits_ = false;
+  std::uint64_t unordered_ = 0;
+
+  write_queue prompt_;
+  std::size_t sorted_ = 0;  // bytes of prompt_.open() whose lane is decided
+  write_queue bulk_;        // whole messages, header and payload
+  std::deque<message> in_bulk_;
+  std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // number of messages, without those of unordered_
+
+  // A unit is what leaves of one lane before the other lane has its turn.
+  lane lane_ = lane::prompt;    // of the current unit, or of the last one
+  std::size_t unit_left_ = 0;   // bytes of the lane that belong to the unit and have not left; 0: no unit has begun
+  std::size_t split_left_ = 0;  // payload of the message that leaves in fragments, without what has left and the current unit
+  using head_bytes = std::array<char, message_head::bytes>;
+  head_bytes split_head_{};    // the header of this message
+  head_bytes head_{};          // leaves ahead of the unit
+  std::size_t head_left_ = 0;  // bytes of head_ that have not left
+};
+
+}  // namespace troupe::network

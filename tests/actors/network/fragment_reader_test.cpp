@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/fragment_reader.hpp>
+
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/actors/network/write_lanes.hpp>
+
+#include "actors/network/basp_messages.hpp"
+
+namespace {
+
+using troupe::network::fragment_reader;
+using troupe::network::message_head;
+using troupe::network::write_lanes;
+using troupe::test::basp_message;
+using troupe::test::broker_at_the_end;
+
+std::string fragment(std::size_t announced, const std::string& bytes) {
+  std::string head(message_head::bytes, '\0');
+  message_head{message_head::fragment, 0, static_cast<std::uint32_t>(announced), 0}.write(head.data());
+  return head + bytes;
+}
+
+std::string fragment(const std::string& bytes) { return fragment(bytes.size(), bytes); }
+
+/// The message without the first `ahead` bytes of its payload, which came in fragments.
+std::string rest_of(std::string message, std::size_t ahead) {
+  message_head::set_note(message.data(), message_head::follows_fragments);
+  return message.erase(message_head::bytes, ahead);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(fragments)
+
+// FR-1
+BOOST_AUTO_TEST_CASE(a_payload_is_put_together_while_other_messages_come) {
+  const auto message = basp_message(1, 10);
+  const auto other = basp_message(2, 3);
+  const auto empty = basp_message(4, 0);
+  const auto payload = message.substr(message_head::bytes);
+  const auto all =
+    fragment(payload.substr(0, 4)) + other + fragment(payload.substr(4, 2)) + empty + rest_of(message, 6) + other;
+  for (const std::size_t cut : {all.size(), std::size_t{1}, std::size_t{7}}) {
+    broker_at_the_end end;
+    for (std::size_t at = 0; at < all.size(); at += cut) BOOST_REQUIRE(end.feed(all.substr(at, cut)));
+    BOOST_TEST((end.messages == std::vector{other, empty, message, other}));
+  }
+}
+
+// FR-2: nothing but what came is held, whatever a header announces.
+BOOST_AUTO_TEST_CASE(a_fragment_takes_memory_for_its_own_bytes_alone) {
+  fragment_reader reader;
+  reader.begin();
+  const auto head = fragment(write_lanes::fragment_bytes, "");
+  std::vector<char> part(head.begin(), head.end());
+  BOOST_TEST((reader.sort(part) == fragment_reader::outcome::kept));
+  BOOST_TEST(reader.has_wish());
+  BOOST_TEST(reader.prepare(part) == 0U);
+  BOOST_TEST(part.size() == write_lanes::fragment_bytes);
+}
+
+// FR-3
+BOOST_AUTO_TEST_CASE(wrong_fragments_are_refused) {
+  const auto message = basp_message(1, 10);
+  const auto payload = message.substr(message_head::bytes);
+  const auto refuses = [](const std::string& bytes) { return !broker_at_the_end().feed(bytes); };
+  BOOST_TEST(refuses(fragment(0, "")));
+  BOOST_TEST(refuses(fragment(write_lanes::fragment_bytes + 1, "")));
+  BOOST_TEST(refuses(rest_of(message, 0)));                                 // no fragment came
+  BOOST_TEST(refuses(fragment(payload) + rest_of(message, 10)));            // nothing is left for the message
+  BOOST_TEST(refuses(fragment(payload + payload) + rest_of(message, 10)));  // more than the message has
+  BOOST_TEST(!refuses(fragment(payload.substr(0, 9)) + rest_of(message, 9)));
+}
+
+BOOST_AUTO_TEST_CASE(bytes_of_another_protocol_go_to_their_broker) {
+  fragment_reader reader;
+  std::vector<char> part(message_head::bytes, static_cast<char>(message_head::fragment));
+  const auto before = part;
+  BOOST_TEST((reader.sort(part) == fragment_reader::outcome::for_broker));
+  BOOST_TEST((part == before));
+  BOOST_TEST(!reader.has_wish());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/write_lanes.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include "actors/network/basp_messages.hpp"
+
+namespace {
+
+using troupe::network::message_head;
+using troupe::network::write_lanes;
+using troupe::network::write_queue;
+using troupe::support::recent_peak;
+using troupe::test::basp_message;
+using troupe::test::broker_at_the_end;
+
+constexpr std::uint64_t gateway = 3;
+constexpr std::size_t large = 3 * write_lanes::fragment_bytes;
+
+void add(write_lanes& to, const std::string& message) {
+  to.open().insert(to.open().end(), message.begin(), message.end());
+  to.seal();
+}
+
+/// Takes at most `most` of the bytes that leave next.
+std::string take(write_lanes& from, std::size_t most) {
+  const auto next = from.front();
+  const auto bytes = std::min(most, next.size());
+  std::string result(next.data(), bytes);
+  from.pop(bytes);
+  return result;
+}
+
+std::string take_all(write_lanes& from) {
+  std::string result;
+  while (!from.empty()) result += take(from, 100'000);
+  return result;
+}
+
+write_lanes splitting() {
+  write_lanes result;
+  result.split_large(gateway);
+  return result;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(writes_in_lanes)
+
+BOOST_AUTO_TEST_CASE(all_bytes_leave_unchanged_to_an_end_that_reads_no_fragments) {  // LA-1
+  write_lanes lanes;
+  const auto added = basp_message(1, large) + basp_message(2, 10) + "no message of BASP";
+  add(lanes, added);
+  BOOST_TEST((take_all(lanes) == added));
+}
+
+BOOST_AUTO_TEST_CASE(the_next_message_says_once_that_this_end_reads_fragments) {
+  write_lanes lanes;
+  const auto first = basp_message(1, 10);
+  add(lanes, first);
+  lanes.announce_reading();
+  add(lanes, basp_message(1, 10));
+  lanes.announce_reading();
+  add(lanes, basp_message(1, 10));
+  const auto left = take_all(lanes);
+  BOOST_TEST(message_head::read(left.data()).note == 0);
+  BOOST_TEST(message_head::read(left.data() + first.size()).note == message_head::reads_fragments);
+  BOOST_TEST(message_head::read(left.data() + 2 * first.size()).note == 0);
+  broker_at_the_end end;
+  BOOST_TEST(end.feed(left));
+  BOOST_TEST(end.reader.other_end_reads());
+  BOOST_TEST((end.messages == std::vector<std::string>(3, first)));  // the broker sees no note
+}
+
+BOOST_AUTO_TEST_CASE(a_message_of_another_sender_leaves_after_the_fragment_that_has_begun) {  // LA-2
+  auto lanes = splitting();
+  const auto bulk = basp_message(1, large);
+  const auto prompt = basp_message(2, 100);
+  add(lanes, bulk);
+  broker_at_the_end end;
+  end.feed(take(lanes, 1'000'000));  // the header of the fragment
+  end.feed(take(lanes, 1'000));
+  add(lanes, prompt);
+  while (end.messages.empty()) end.feed(take(lanes, 1'000'000));
+  BOOST_TEST((end.messages.at(0) == prompt));
+  BOOST_TEST(end.fragments == 1U);
+  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_REQUIRE(end.messages.size() == 2U);
+  BOOST_TEST((end.messages[1] == bulk));
+}
+
+BOOST_AUTO_TEST_CASE(both_lanes_leave_in_turns) {  // LA-2
+  auto lanes = splitting();
+  add(lanes, basp_message(1, large));
+  broker_at_the_end end;
+  std::size_t most = 0;
+  std::size_t fragments = 0;
+  for (std::uint32_t i = 0; !lanes.empty(); ++i) {
+    if (end.messages.size() < 50) add(lanes, basp_message(2, write_lanes::most_whole, i));
+    end.feed(take(lanes, 1'000'000));
+    if (end.fragments == fragments) continue;
+    fragments = end.fragments;
+    most = std::max(most, end.messages.size());
+  }
+  BOOST_TEST(fragments == 2U);
+  BOOST_TEST(most < 10U);  // of 50: the large message does not wait for all of them
+}
+
+BOOST_AUTO_TEST_CASE(messages_to_another_receiver_overtake_and_those_to_the_broker_do_not) {  // LA-3
+  auto lanes = splitting();
+  const std::vector<std::string> added{basp_message(1, large, 0, 8), basp_message(1, 10, 0, 7), basp_message(1, 0, 0, 0)};
+  for (const auto& each : added) add(lanes, each);
+  broker_at_the_end end;
+  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST((end.messages == std::vector{added[1], added[0], added[2]}));
+}
+
+BOOST_AUTO_TEST_CASE(messages_of_one_sender_keep_their_order) {  // LA-3
+  auto lanes = splitting();
+  const std::vector<std::string> added{basp_message(1, large), basp_message(1, 10), basp_message(1, large), basp_message(1, 0)};
+  for (const auto& each : added) add(lanes, each);
+  broker_at_the_end end;
+  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST((end.messages == added));
+}
+
+BOOST_AUTO_TEST_CASE(the_sender_without_order_overtakes_itself) {  // LA-3
+  auto lanes = splitting();
+  add(lanes, basp_message(gateway, large));
+  add(lanes, basp_message(gateway, 10));
+  broker_at_the_end end;
+  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_REQUIRE(end.messages.size() == 2U);
+  BOOST_TEST((end.messages[0] == basp_message(gateway, 10)));
+}
+
+BOOST_AUTO_TEST_CASE(several_messages_of_one_flush_are_sorted) {  // LA-2, LA-3
+  auto lanes = splitting();
+  add(lanes, basp_message(1, 10, 1) + basp_message(2, large, 2) + basp_message(1, 10, 3) + basp_message(2, 10, 4));
+  broker_at_the_end end;
+  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST((end.messages ==
+              std::vector{basp_message(1, 10, 1), basp_message(1, 10, 3), basp_message(2, large, 2), basp_message(2, 10, 4)}));
+}
+
+// LA-2, LA-3, FR-1: random messages, which leave in random portions.
+BOOST_AUTO_TEST_CASE(every_message_arrives_whole_and_in_its_senders_order) {
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    std::mt19937 random(seed);
+    auto lanes = splitting();
+    broker_at_the_end end;
+    std::map<std::uint64_t, std::deque<std::string>> expected;
+    std::size_t added = 0;
+    for (std::uint32_t i = 0; i < 100 || !lanes.empty(); ++i) {
+      if (i < 100) {
+        constexpr auto whole = write_lanes::most_whole;
+        const std::size_t sizes[] = {0, 1, 500, 500, 5'000, whole, whole + 1, 2 * write_lanes::fragment_bytes, 800'000};
+        const auto source = random() % 5;
+        const auto message = basp_message(source, sizes[random() % std::size(sizes)], i);
+        expected[source].push_back(message);
+        added += 1;
+        add(lanes, message);
+      }
+      const std::size_t portions[] = {1, 32, 1'000, 100'000, 2'000'000};
+      for (auto times = random() % 6; times > 0 && !lanes.empty(); --times)
+        BOOST_REQUIRE(end.feed(take(lanes, portions[random() % std::size(portions)])));
+    }
+    BOOST_REQUIRE(end.messages.size() == added);
+    for (const auto& each : end.messages) {
+      auto& of_sender = expected[message_head::read(each.data()).source];
+      const auto found = std::find(of_sender.begin(), of_sender.end(), each);
+      const bool in_order =
+        message_head::read(each.data()).source == gateway ? found != of_sender.end() : found == of_sender.begin();
+      BOOST_REQUIRE(in_order);
+      of_sender.erase(found);
+    }
+    BOOST_TEST(lanes.waiting() == 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_large_message_alone_is_not_copied) {
+  auto lanes = splitting();
+  add(lanes, basp_message(1, 300'000));
+  auto& open = lanes.open();
+  const auto message = basp_message(1, 10 * write_queue::full_block);
+  open.insert(open.end(), message.begin(), message.end());
+  const auto* where = open.data();
+  lanes.seal();
+  std::string left;
+  bool found = false;
+  while (!lanes.empty()) {
+    const auto next = lanes.front();
+    found = found || next.data() == where + message_head::bytes;
+    lanes.pop(next.size());
+  }
+  BOOST_TEST(found);
+}
+
+BOOST_AUTO_TEST_CASE(memory_of_large_messages_is_freed_after_many_small_ones) {  // TS-7
+  auto lanes = splitting();
+  for (int i = 0; i < 20; ++i) add(lanes, basp_message(1, 5'000'000));
+  take_all(lanes);
+  for (int i = 0; i < 2 * recent_peak::window; ++i) {
+    add(lanes, basp_message(2, 100));
+    take_all(lanes);
+  }
+  BOOST_TEST(lanes.held() <= 8 * write_queue::kept_bytes);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

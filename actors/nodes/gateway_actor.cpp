@@ -56,6 +56,7 @@ void went_down(Self self, const contracts::peer_down& news) {
   sh.here.directory().remove(id, news.period);
   sh.state.direct.forget(id);
   sh.state.leaving.erase(id);
+  sh.state.windows.erase(id);
   for (const auto question : sh.state.asked.take(id))
     support::end_request(self, question, make_error(errc::peer_down, "it went down"));
   if (sh.here.networked()) sh.here.arriving().drop(id);

@@ -13,6 +13,7 @@
 #include <troupe/actors/support/open_requests.hpp>
 #include <troupe/actors/transfers/direct_memory.hpp>
 #include <troupe/actors/transfers/outgoing_pieces.hpp>
+#include <troupe/actors/transfers/piece_window.hpp>
 
 namespace troupe::nodes {
 
@@ -30,6 +31,7 @@ struct gateway_state {
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
   calls::late_calls late;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
+  std::unordered_map<node_id, transfers::piece_window> windows;  // of the pieces in `leaving`
   support::open_requests asked;  // requests that carry pieces or offers, or ask for marks
   transfers::direct_memory direct;
   std::uint64_t last_transfer = 0;

@@ -35,19 +35,19 @@ void outgoing_pieces::add(const std::vector<at::Tensor>& tensors, sent_ahead& ah
   queue_.emplace_back(std::move(send));
 }
 
-std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct) {
+std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct, int limit) {
   if (queue_.empty()) return std::nullopt;
   if (auto* send = std::get_if<send_message>(&queue_.front())) {
     auto result = std::move(*send);
     queue_.pop_front();
     return result;
   }
-  if (under_way_ == window) return std::nullopt;
   for (auto at = queue_.begin(); at != queue_.end(); ++at) {
     auto* each = std::get_if<transfer>(&*at);
     if (each == nullptr || each->how == way::refused || each->all_left()) continue;
-    ++under_way_;
     if (each->how == way::undecided) each->how = direct ? way::offers : way::pieces;
+    if (under_way_ >= (each->how == way::offers ? most_offers : limit)) return std::nullopt;
+    ++under_way_;
     if (each->how == way::offers) return next_offer(*each);
     auto piece = next_piece(*each);
     if (each->all_left()) queue_.erase(at);

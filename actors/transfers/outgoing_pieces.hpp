@@ -19,7 +19,7 @@ namespace troupe::transfers {
 /// bytes that are in its cache, and small messages leave between two pieces.
 ///   OP-1  a message leaves after its last piece has left or, if the pieces were offered, after the receiver has taken the last
 ///         piece. Messages leave in the order of add().
-///   OP-2  at most `window` pieces have left and are not taken by the receiver yet.
+///   OP-2  at most `limit` pieces, or `most_offers` offers, have left and are not taken by the receiver yet (see next()).
 ///   OP-3  a tensor that a message holds twice leaves once.
 ///   OP-4  offered elements stay in memory until the receiver has taken or refused them, or this object is destroyed. If one
 ///         piece of a transfer is refused, the whole transfer leaves in pieces, after all its offers are answered.
@@ -27,7 +27,7 @@ class outgoing_pieces {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
-  static constexpr int window = 4;
+  static constexpr int most_offers = 4;
   /// Tensors with fewer bytes leave with their message.
   static constexpr std::uint64_t large_bytes = 2 * piece_bytes;
 
@@ -42,7 +42,10 @@ class outgoing_pieces {
   using step = std::variant<tensor_piece, tensor_offer, send_message>;
   /// The piece or message that may leave now. Empty if nothing may leave before a piece is taken or a message is added.
   /// `direct`: transfers that begin now offer their pieces; the caller then completes each offer (direct_memory::complete).
-  std::optional<step> next(bool direct = false);
+  /// `limit`: how many pieces may be under way (see `piece_window`).
+  std::optional<step> next(bool direct, int limit);
+  /// How many pieces and offers have left and are not taken by the receiver yet.
+  int under_way() const { return under_way_; }
   /// To be called when the receiver has taken or refused a piece that was sent to it (not offered).
   void taken() { --under_way_; }
   /// To be called when the receiver has taken an offered piece of transfer `transfer`.

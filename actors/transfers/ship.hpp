@@ -13,6 +13,7 @@
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/outgoing_pieces.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
@@ -36,8 +37,12 @@ template <class Self>
 void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
   const auto request = self->request(gateway, caf::infinite, std::move(piece));
   self->state.asked.add(to, request.id());
-  auto taken = [self, to, id = request.id()] {
+  const auto under_way = self->state.leaving.at(to).under_way();
+  const auto measured = self->state.windows[to].leaves(under_way, support::steady_ns());
+  auto taken = [self, to, measured, id = request.id()] {
     self->state.asked.answered(to, id);
+    if (const auto at = self->state.windows.find(to); at != self->state.windows.end())
+      at->second.answered(measured, support::steady_ns());
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
     send_pieces(self, to);
   };
@@ -72,7 +77,8 @@ void send_pieces(Self self, node_id to) {
   const auto found = leaving.find(to);
   const auto gateway = self->state.here->directory().gateway(to);
   if (found == leaving.end() || !gateway) return;
-  while (auto step = found->second.next(self->state.direct.reads_here(to)))
+  const auto limit = self->state.windows[to].size();
+  while (auto step = found->second.next(self->state.direct.reads_here(to), limit))
     if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
       (*send)();
     else if (auto* offer = std::get_if<tensor_offer>(&*step))

@@ -2,4 +2,5 @@
 add_room(transfers
   direct_memory.cpp
   memory_reader.cpp
-  outgoing_pieces.cpp)
+  outgoing_pieces.cpp
+  piece_window.cpp)

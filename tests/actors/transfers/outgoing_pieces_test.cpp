@@ -30,7 +30,7 @@ struct leaving {
   }
   std::string next() {
     log.clear();
-    while (auto step = all.next(direct)) {
+    while (auto step = all.next(direct, 4)) {
       if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step)) {
         (*send)();
         continue;
@@ -93,10 +93,10 @@ BOOST_AUTO_TEST_CASE(the_last_piece_is_what_is_left_and_offsets_begin_anew) {
   const auto strided = at::arange(piece / 2, at::kInt).reshape({2, piece / 4}).t();
   all.add({even.narrow(0, 1, even.size(0) - 1), strided}, ahead, last, [] {});
   std::vector<tensor_piece> pieces;
-  while (auto step = all.next())
+  while (auto step = all.next(false, 4))
     if (auto* each = std::get_if<tensor_piece>(&*step)) pieces.push_back(std::move(*each));
   all.taken();
-  while (auto step = all.next())
+  while (auto step = all.next(false, 4))
     if (auto* each = std::get_if<tensor_piece>(&*step)) pieces.push_back(std::move(*each));
   BOOST_REQUIRE(pieces.size() == 5U);
   BOOST_TEST(pieces[0].total == even.nbytes() - 8);
@@ -191,9 +191,9 @@ BOOST_AUTO_TEST_CASE(an_offer_says_where_its_elements_are) {
   std::uint64_t last = 6;
   const auto x = at::zeros({3, offer}, at::kByte);
   all.add({x.narrow(0, 1, 2).narrow(1, 0, offer)}, ahead, last, [] {});
-  auto next = all.next(true);
+  auto next = all.next(true, 4);
   BOOST_REQUIRE(next.has_value());
-  next = all.next(true);
+  next = all.next(true, 4);
   const auto& second = std::get<troupe::tensor_offer>(*next);
   BOOST_TEST(second.from.value == 5u);
   BOOST_TEST(second.transfer == 7u);

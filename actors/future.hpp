@@ -142,8 +142,9 @@ class future {
   /// Runs `next` with this future once it is complete.
   void then(std::function<void(future)> next) const {
     auto in_scope = [next = std::move(next), context = support::call_scope::context(),
-                     place = support::call_scope::next_place()](const future& self) {
-      const support::call_scope scope(context, place);
+                     place = support::call_scope::next_place(),
+                     depth = support::call_scope::current_bounds().depth](const future& self) {
+      const support::call_scope scope(context, place, {}, support::call_bounds{depth, 0});
       const detail::continuation_scope no_waiting;
       next(self);
     };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/node.hpp>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -11,6 +14,7 @@
 #include <troupe/actors/nodes/company.hpp>
 #include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -21,6 +25,14 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
+
+/// The deadline of a call: a call that runs on behalf of another call ends when that call does.
+std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
+  const auto until_ns = support::call_scope::current_bounds().until_ns;
+  if (until_ns == 0) return deadline;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(until_ns - support::steady_ns()));
+  return std::min(deadline, std::max(left, std::chrono::milliseconds{1}));
+}
 
 node_status status_of(caf::actor_system& system, const contracts::gateway_actor& who, std::chrono::milliseconds deadline) {
   detail::continuation_scope::refuse_to_wait();
@@ -210,12 +222,14 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
-  job->deadline = deadline.value_or(here.options().deadline);
+  job->deadline = within_bounds(deadline.value_or(here.options().deadline));
   job->request.function = std::move(function);
   job->request.target = target;
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);
   if (context) job->request.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
+  const auto bounds = support::call_scope::current_bounds();
+  job->request.depth = static_cast<std::uint32_t>(bounds.depth);
   if (context && torch::autograd::AnomalyMode::is_enabled())
     job->request.calls = add_call(support::call_scope::calls(), label, here.name(), name_);
   job->label = std::move(label);

@@ -20,7 +20,8 @@ remote_object::~remote_object() {
   tether_->let_go(id_);
   try {
     tether_->with_node([this](node& here) {
-      const support::call_scope outside({}, {});  // a drop joins no context
+      const support::call_scope outside({}, {}, {},
+                                        support::call_bounds{});  // a drop joins no context and has its own deadline
       call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(here.id().value)}});
     });
   } catch (const std::exception&) {

@@ -27,6 +27,7 @@ std::uint64_t parse_number(std::string_view option, std::string_view text, std::
 }
 
 constexpr std::uint64_t most_workers = 1024;
+constexpr std::uint64_t most_mebibytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_milliseconds = 7ull * 24 * 3600 * 1000;
 
 void check_range(const char* what, long long value, long long least, long long most) {
@@ -161,6 +162,7 @@ void check(const settings& options) {
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
+  if (options.send_limit == 0) refuse("settings: send_limit is 0 bytes; expected at least 1");
   check_range("forget_after in ms", options.forget_after.count(), 1, most_milliseconds);
 }
 
@@ -184,6 +186,9 @@ settings::settings(int argc, char** argv) {
   });
   add(app, "--forget-after", [this](const std::string& text) {
     forget_after = std::chrono::seconds(parse_number("--forget-after", text, 1, most_milliseconds / 1000));
+  });
+  add(app, "--send-limit", [this](const std::string& text) {
+    send_limit = static_cast<std::uint64_t>(parse_number("--send-limit", text, 1, most_mebibytes)) << 20;
   });
   app.add_flag("!--no-direct-memory", direct_memory);
   app.add_flag("!--no-shared-memory", shared_memory);

@@ -32,13 +32,14 @@ struct settings {
   std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered
                                                    // heartbeats, or after 240 while other bytes keep coming from the peer
   std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
-  bool direct_memory = true;                       // large tensors within a machine are read out of the sender's memory
-  bool shared_memory = true;                       // messages within a machine go through shared memory, not TCP
-  network_kind network = network_kind::troupe;     // with `caf` there is only TCP: `shared_memory` has no effect
-  severity log_level = severity::warn;             // the node logs lines of this level and above
-  std::string log_file;                            // file that the log is appended to; empty: stderr
-  bool trace = false;                              // whether tracing is on from the start
-  bool profile = false;                            // whether profiling is on from the start: see node::set_profiling
+  std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls that may be under way to a peer; more wait
+  bool direct_memory = true;                            // large tensors within a machine are read out of the sender's memory
+  bool shared_memory = true;                            // messages within a machine go through shared memory, not TCP
+  network_kind network = network_kind::troupe;          // with `caf` there is only TCP: `shared_memory` has no effect
+  severity log_level = severity::warn;                  // the node logs lines of this level and above
+  std::string log_file;                                 // file that the log is appended to; empty: stderr
+  bool trace = false;                                   // whether tracing is on from the start
+  bool profile = false;                                 // whether profiling is on from the start: see node::set_profiling
   /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
   /// the connection to the other node has here.
   std::string advertise;
@@ -48,7 +49,7 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
-  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info,
+  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info,
   /// warn, error or off), `--log-file=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error
   /// (misuse) for anything else.
   settings(int argc, char** argv);

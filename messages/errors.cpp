@@ -33,6 +33,8 @@ const char* to_text(errc code) noexcept {
       return "the node is stopping";
     case errc::misuse:
       return "the API was used in a way it does not allow";
+    case errc::busy:
+      return "too much is under way to the peer";
   }
   return "an error this version does not know";  // the code comes from a newer node
 }

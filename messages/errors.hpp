@@ -36,6 +36,8 @@ enum class errc : std::uint8_t {
   stopping,
   /// The API was used in a way that it does not allow.
   misuse,
+  /// More would be under way to the peer than the send limit allows, and this thread must not wait.
+  busy,
 };
 
 /// A short text for a code.

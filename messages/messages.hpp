@@ -139,6 +139,7 @@ struct call_request {
   std::uint64_t span = 0;           // not 0 if the caller profiles; the answer then carries spans
   pass_number completed;            // the last pass of the context that the caller knows to be over
   std::vector<pass_number> failed;  // those passes up to `completed` that failed: their gradients do not count
+  std::uint32_t depth = 0;          // how many calls led to this call
   std::string calls;                // in anomaly mode: the calls that led to this call, as text; otherwise empty
 };
 

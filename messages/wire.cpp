@@ -101,6 +101,7 @@ void to_wire(const call_request& x, wire::CallRequest& to) {
   to.set_completed(x.completed.value);
   put(*to.mutable_failed(), x.failed);
   if (!x.calls.empty()) to.set_calls(x.calls);
+  to.set_depth(x.depth);
 }
 
 complaint from_wire(const wire::CallRequest& from, call_request& x) {
@@ -111,6 +112,7 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   x.completed.value = from.completed();
   parse(from.failed(), x.failed);
   x.calls = from.calls();
+  x.depth = from.depth();
   if (complaint bad = parse_values(from, x.values)) return bad;
   return parse_joint(from, x.payload);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace troupe::calls {
 ///   PW-1  while a call waits in the queue, at least `limit` calls are computing.
 ///   PW-2  calls start in the order of add().
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more.
+///   PW-4  a call that take_if() has returned never starts; the others keep their order.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -48,6 +50,15 @@ class call_pool {
       result.worker = std::move(idle_.back());
       idle_.pop_back();
     }
+    return result;
+  }
+
+  /// Takes all calls for which `which` returns true out of the queue.
+  template <class Predicate>
+  std::vector<Call> take_if(const Predicate& which) {
+    const auto kept = std::stable_partition(queue_.begin(), queue_.end(), [&](const Call& each) { return !which(each); });
+    std::vector<Call> result(std::make_move_iterator(kept), std::make_move_iterator(queue_.end()));
+    queue_.erase(kept, queue_.end());
     return result;
   }
 

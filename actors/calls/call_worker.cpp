@@ -107,7 +107,9 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
       throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
     const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
     const support::anomaly_scope anomaly(!request.calls.empty());
-    support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls));
+    const support::call_bounds bounds{std::size_t{request.depth} + 1,
+                                      request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0};
+    support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls), bounds);
     c10::AutoGradMode record(true);
     const auto run = around.functions.find(request.function);
     call_arguments arguments{.here = around.handle,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/calls/outgoing_calls.hpp>
 
+#include <chrono>
+#include <cstdint>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <caf/send.hpp>
@@ -13,6 +16,7 @@
 #include <troupe/actors/support/duration_text.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::calls {
 
@@ -22,7 +26,22 @@ std::string age_text(const contracts::outgoing_call& job) {
   return support::duration_text(support::steady_ns() - job.begin_ns);
 }
 
+/// An estimate of the bytes that the call holds until it is answered.
+std::uint64_t bytes_of(const call_request& request) {
+  constexpr std::uint64_t header = 256;
+  auto result = header;
+  for (const auto& each : request.payload.tensors) result += payload_bytes(each);
+  for (const auto& [name, each] : request.values) {
+    const auto* text = std::get_if<std::string>(&each.value);
+    result += name.size() + (text == nullptr ? sizeof each : text->size());
+  }
+  return result;
+}
+
 }  // namespace
+
+outgoing_calls::outgoing_calls(services::node_services& here, passes::open_contexts& contexts)
+    : here_(here), contexts_(contexts), credits_(here.options().send_limit) {}
 
 void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = support::steady_ns();
@@ -33,6 +52,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     while (!slots_.insert(++job->slot).second) {
     }
   }
+  if (const auto why = take_credit(*job)) return fail(*job, *why);
   if (auto id = job->request.payload.context) {
     if (!here_.directory().gateway(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
     job->record = contexts_.find(id).record;
@@ -50,9 +70,40 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
                          });
 }
 
+/// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a
+/// drop needs none, because it frees memory.
+std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
+  if (job.to == here_.id() || job.request.function == "troupe.drop") return std::nullopt;
+  const auto bytes = bytes_of(job.request);
+  const send_credits::account account{job.to, job.request.depth};
+  const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(job.begin_ns)) + job.deadline;
+  const auto why = [&](const std::string& text) {
+    return text + ": " + std::to_string(credits_.under_way(account)) +
+           " bytes of calls to it are not answered (settings::send_limit is " + std::to_string(here_.options().send_limit) +
+           ")";
+  };
+  switch (credits_.take(account, bytes, until)) {
+    case send_credits::outcome::taken:
+      job.credit = bytes;
+      break;
+    case send_credits::outcome::busy:
+      return error(errc::busy, why("a continuation can't wait until the node keeps up"));
+    case send_credits::outcome::deadline_passed:
+      return error(errc::busy, why("the node did not keep up within " + support::seconds_text(job.deadline)));
+    case send_credits::outcome::stopped:
+      return error(errc::stopping, "this node has stopped");
+  }
+  return std::nullopt;
+}
+
+void outgoing_calls::give_credit_back(contracts::outgoing_call& job) {
+  if (const auto bytes = std::exchange(job.credit, std::nullopt)) credits_.give_back({job.to, job.request.depth}, *bytes);
+}
+
 void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) {
   here_.directory().received(job.to, result.payload.tensors);
   if (std::exchange(job.ended, true)) return;
+  give_credit_back(job);
   --here_.counts().calls_waiting;
   here_.witness(result.payload.message.number);
   if (job.request.span == 0)
@@ -95,6 +146,7 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
 
 void outgoing_calls::fail(contracts::outgoing_call& job, const error& reason) {
   if (std::exchange(job.ended, true)) return;
+  give_credit_back(job);
   --here_.counts().calls_waiting;
   ++here_.counts().calls_failed;
   if (job.request.span != 0) take_spans(job, {});

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
+#include <troupe/actors/calls/send_credits.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/errors.hpp>
@@ -28,22 +30,29 @@ namespace troupe::calls {
 /// Begins and ends the calls that this node makes. Between its begin and its end a call belongs to the `gateway` actor. Any
 /// thread may use outgoing_calls.
 ///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
+///   OG-2  calls to one node of which send() has returned have at most settings::send_limit bytes under way at each depth, or there
+///         is only one such call (see credit_accounts). send() waits before it would send more.
+///   OG-3  calls on one object arrive in the order in which they were sent. Other calls may overtake each other.
 class outgoing_calls {
  public:
-  outgoing_calls(services::node_services& here, passes::open_contexts& contexts) : here_(here), contexts_(contexts) {}
+  outgoing_calls(services::node_services& here, passes::open_contexts& contexts);
 
-  /// Sends the call when the elements of all its tensors are there. Later calls may leave earlier, except calls on the same
-  /// object.
+  /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors are there. Later calls may leave earlier (OG-3).
   void send(contracts::outgoing_call_ptr job, devices::staged arriving = {});
   void finish(contracts::outgoing_call& job, call_result& result);
   void fail(contracts::outgoing_call& job, const error& reason);
+  /// For the node's end: ends the waiting of send().
+  void stop() { credits_.stop(); }
 
  private:
+  std::optional<error> take_credit(contracts::outgoing_call& job);
+  void give_credit_back(contracts::outgoing_call& job);
   std::string description(const contracts::outgoing_call& job) const;
   void take_spans(contracts::outgoing_call& job, const std::string& from_callee);
 
   services::node_services& here_;
   passes::open_contexts& contexts_;
+  send_credits credits_;
   std::mutex mutex_;             // guards slots_
   std::set<std::size_t> slots_;  // numbers of running calls that are profiled
 };

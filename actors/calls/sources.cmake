@@ -2,4 +2,6 @@
 add_room(calls
   call_worker.cpp
   call_workers.cpp
-  outgoing_calls.cpp)
+  credit_accounts.cpp
+  outgoing_calls.cpp
+  send_credits.cpp)

@@ -37,6 +37,8 @@ namespace troupe::contracts {
 ///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
 ///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that holds a part of the
 ///         context tells the opener about that part. So the release also reaches the parts that only the lost peer knew of.
+///   GW-13 a call of another node that waits for a worker is refused when its caller goes down, its context is released or its deadline
+///         passes. Nothing of the call stays in memory.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -53,6 +55,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<membership_actor>,  // the membership of this node; the first message
   caf::reacts_to<support::close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>,
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
+  caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
   caf::reacts_to<incoming_call_ptr>,   // a worker has run the call
   caf::reacts_to<incoming_offer_ptr>,  // the elements were read, or the reading failed

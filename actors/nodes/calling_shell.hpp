@@ -67,6 +67,7 @@ struct calling_shell : gateway_shell<Self> {
       for (const auto& job : calls)
         if (job->to == news.who.id) lost.insert(job);
     for (const auto& job : lost) ended(job);
+    std::erase_if(state.shipping, [&](const auto& each) { return each.first.node == news.who.id; });
     fail_all(lost, error(errc::peer_down, "it went down (" + news.reason + ")"));
   }
 
@@ -86,10 +87,14 @@ struct calling_shell : gateway_shell<Self> {
 
   void leave(const contracts::outgoing_call_ptr& job) {
     auto& payload = job->request.payload;
-    if (!transfers::goes_ahead(here, job->to, payload.tensors)) return request(job);
+    const auto object = job->request.target;
+    const bool waits = object && state.shipping.contains(object);  // behind an earlier call on the object
+    if (!waits && !transfers::goes_ahead(here, job->to, payload.tensors)) return request(job);
     if (!job->is_limited()) limit(job);
-    transfers::ship(self, job->to, payload.tensors, payload.ahead, [s = self, job] {
+    if (object) ++state.shipping[object];
+    transfers::ship(self, job->to, payload.tensors, payload.ahead, [s = self, job, object] {
       calling_shell sh(s);
+      if (object && --sh.state.shipping[object] == 0) sh.state.shipping.erase(object);
       job->ended ? transfers::call_off(sh.here, job->to, job->request.payload.ahead) : sh.request(job);
     });
   }
@@ -97,12 +102,15 @@ struct calling_shell : gateway_shell<Self> {
   void request(const contracts::outgoing_call_ptr& job) {
     auto gateway = here.directory().gateway(job->to);
     if (!gateway) return;  // the message peer_down is on its way and will fail the call
-    auto limit = job->deadline;
-    if (job->is_limited()) {
-      here.deadlines().call_off(job->expiry);
-      limit -=
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(support::steady_ns() - job->begin_ns));
+    if (state.bulky.holds(job)) {
+      if (!job->is_limited()) limit(job);
+      return;
     }
+    auto limit = job->deadline;
+    here.deadlines().call_off(job->expiry);
+    limit -=
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(support::steady_ns() - job->begin_ns));
+    state.bulky.leaves(job);
     const auto question =
       services::timed_request(self, here, gateway, std::max(limit, shortest_limit), job->expiry, job->request);
     job->asked = question.id();
@@ -116,6 +124,7 @@ struct calling_shell : gateway_shell<Self> {
     if (!ended(job)) return;
     if (job->record) job->record->joined(result.participants);
     parts.calls.finish(*job, result);
+    request_all(state.bulky.ended(*job));
   }
 
   void not_answered(const contracts::outgoing_call_ptr& job, const caf::error& reason) {
@@ -144,6 +153,12 @@ struct calling_shell : gateway_shell<Self> {
     if (const auto question = std::exchange(job->asked, std::nullopt))
       support::end_request(self, *question, make_error(reason.code(), reason.what()));
     leave(state.late.ended(*job));
+    request_all(state.bulky.ended(*job));
+  }
+
+  void request_all(const std::vector<contracts::outgoing_call_ptr>& calls) {
+    for (const auto& job : calls)
+      if (is_open(job)) request(job);
   }
 
   void fail_all(const std::unordered_set<contracts::outgoing_call_ptr>& calls, const error& reason) {

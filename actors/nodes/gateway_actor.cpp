@@ -61,6 +61,9 @@ void went_down(Self self, const contracts::peer_down& news) {
     support::end_request(self, question, make_error(errc::peer_down, "it went down"));
   if (sh.here.networked()) sh.here.arriving().drop(id);
   calling_shell(self).went_down(news);
+  refuse_waiting(
+    self, [id](const auto& job) { return job->request.payload.message.node == id; },
+    error(errc::peer_down, "its caller went down (" + news.reason + ")"));
   routing_shell(self).went_down(news);
   auto* objects = &sh.parts.objects;
   if (news.is_gone)
@@ -138,6 +141,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](const contracts::outgoing_call_ptr& job) { calling_shell(self).call(job); },
     [=](const contracts::outgoing_joint_ptr& joint) { routing_shell(self).add(*joint); },
     [=](support::deadline_atom, const contracts::outgoing_call_ptr& job) { calling_shell(self).deadline_passed(job); },
+    [=](support::deadline_atom, const contracts::incoming_call_ptr& job) { serving_shell(self).deadline_passed(job); },
     [=](support::arrived_atom, const contracts::outgoing_call_ptr& job) { calling_shell(self).arrived(job); },
     [=](const contracts::outgoing_gradients_ptr& what) { calling_shell(self).gradients_leave(what); },
     [=](const contracts::incoming_call_ptr& job) { serving_shell(self).done(job); },

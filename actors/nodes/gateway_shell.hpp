@@ -3,6 +3,7 @@
 
 #include <caf/error.hpp>
 
+#include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/nodes/gateway_state.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -29,5 +30,15 @@ struct gateway_shell {
 
 template <class Self>
 gateway_shell(Self) -> gateway_shell<Self>;
+
+/// Refuses the calls for which `which` returns true and that wait for a worker (GW-13).
+template <class Self, class Predicate>
+void refuse_waiting(Self self, const Predicate& which, const error& why) {
+  const gateway_shell sh(self);
+  for (const auto& job : sh.state.pool.take_if(which)) {
+    sh.here.deadlines().call_off(job->expiry);
+    calls::refuse_call(*job, why, sh.here);
+  }
+}
 
 }  // namespace troupe::nodes

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <troupe/actors/calls/bulky_calls.hpp>
 #include <troupe/actors/calls/call_pool.hpp>
 #include <troupe/actors/calls/late_calls.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
@@ -30,9 +31,11 @@ struct gateway_state {
   std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // calls without an answer yet
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
   calls::late_calls late;
+  calls::bulky_calls bulky;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
   std::unordered_map<node_id, transfers::piece_window> windows;  // of the pieces in `leaving`
-  support::open_requests asked;  // requests that carry pieces or offers, or ask for marks
+  std::unordered_map<object_id, int> shipping;                   // number of calls on the object in `leaving`
+  support::open_requests asked;                                  // requests that carry pieces or offers, or ask for marks
   transfers::direct_memory direct;
   std::uint64_t last_transfer = 0;
 };

@@ -56,6 +56,13 @@ struct serving_shell : gateway_shell<Self> {
       : deliver();
   }
 
+  /// To be called when the deadline of a call has passed. No effect if the call has started.
+  void deadline_passed(const contracts::incoming_call_ptr& job) {
+    refuse_waiting(
+      self, [&](const auto& each) { return each == job; },
+      error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it"));
+  }
+
   void worker_is_free(const contracts::call_worker_actor& worker) {
     state.pool.idle(worker);
     start_calls();
@@ -121,10 +128,23 @@ struct serving_shell : gateway_shell<Self> {
   void run(const contracts::incoming_call_ptr& job) {
     state.pool.add(job);
     start_calls();
+    if (!job->has_started && here.networked() && job->request.deadline_ns > 0) limit(job);
+  }
+
+  /// Sets an alarm that takes the call off the queue at its deadline.
+  void limit(const contracts::incoming_call_ptr& job) {
+    const auto left_ns = std::max<std::int64_t>(1, job->request.deadline_ns - (support::steady_ns() - job->arrived_ns));
+    job->expiry =
+      here.deadlines().set(std::chrono::nanoseconds(left_ns), [weak = caf::actor_cast<caf::weak_actor_ptr>(base::me()), job] {
+        if (auto strong = weak.lock())
+          caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
+      });
   }
 
   void start_calls() {
     while (auto next = state.pool.next()) {
+      next->call->has_started = true;
+      here.deadlines().call_off(next->call->expiry);
       const auto worker = worker_for(*next);
       if (!worker) continue;
       const auto& request = next->call->request;

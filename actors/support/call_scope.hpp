@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,13 +13,22 @@
 
 namespace troupe::support {
 
+/// What a thread that runs a call of another node hands on to the calls that it makes itself.
+struct call_bounds {
+  std::size_t depth = 0;      // how many calls led here
+  std::int64_t until_ns = 0;  // steady clock: when the caller gives up; 0: never
+};
+
 /// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a
 /// nested scope restores the outer one.
 class call_scope {
  public:
-  /// `calls`: in anomaly mode, a text about the calls that led to this work.
-  call_scope(context_id context, program_place place, std::string calls = {})
-      : outer_(current_), context_(context), recording_(engine::recording_from_now(std::move(place))) {
+  /// `calls`: in anomaly mode, a text about the calls that led to this work. `bounds`: those of the outer scope if not given.
+  call_scope(context_id context, program_place place, std::string calls = {}, std::optional<call_bounds> bounds = std::nullopt)
+      : outer_(current_),
+        context_(context),
+        bounds_(bounds.value_or(current_bounds())),
+        recording_(engine::recording_from_now(std::move(place))) {
     recording_.calls = std::move(calls);
     current_ = this;
   }
@@ -32,6 +43,8 @@ class call_scope {
   call_scope& operator=(const call_scope&) = delete;
 
   static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
+
+  static call_bounds current_bounds() noexcept { return current_ == nullptr ? call_bounds{} : current_->bounds_; }
 
   /// The place of the next call. Each use returns another place.
   static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
@@ -59,6 +72,7 @@ class call_scope {
   static inline thread_local call_scope* current_ = nullptr;
   call_scope* outer_;
   context_id context_;
+  call_bounds bounds_;
   engine::recording recording_;
   std::uint64_t made_ = 0;
 };

@@ -18,7 +18,14 @@ bool same_elements(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 bool outgoing_pieces::any_large(const std::vector<at::Tensor>& tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](const auto& each) { return payload_bytes(each) >= large_bytes; });
+  std::uint64_t together = 0;
+  std::uint64_t largest = 0;
+  for (const auto& each : tensors) {
+    const auto bytes = payload_bytes(each);
+    together += bytes;
+    largest = std::max(largest, bytes);
+  }
+  return together > most_together && largest >= large_bytes;
 }
 
 void outgoing_pieces::add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send) {

@@ -28,10 +28,12 @@ class outgoing_pieces {
   static constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
   static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
   static constexpr int most_offers = 4;
+  /// If the tensors of a message have more bytes than this together, large ones leave ahead of the message.
+  static constexpr std::uint64_t most_together = piece_bytes;
   /// Tensors with fewer bytes leave with their message.
-  static constexpr std::uint64_t large_bytes = 2 * piece_bytes;
+  static constexpr std::uint64_t large_bytes = std::uint64_t{64} << 10;
 
-  /// Whether any of these tensors is large.
+  /// Whether any of these tensors leaves ahead.
   static bool any_large(const std::vector<at::Tensor>& tensors);
 
   using send_message = std::function<void()>;

@@ -41,6 +41,7 @@ struct node_options {
   int deadline_ms = 60'000;
   int heartbeat_ms = 250;
   int forget_after = 30;
+  int send_limit = 256;
   std::string until_left;
   bool print_port = false;
   bool no_direct_memory = false;
@@ -59,6 +60,7 @@ struct node_options {
     s.deadline = std::chrono::milliseconds(deadline_ms);
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
     s.forget_after = std::chrono::seconds(forget_after);
+    s.send_limit = static_cast<std::uint64_t>(send_limit) << 20;
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
@@ -160,6 +162,10 @@ void add_node_command(CLI::App& app) {
     ->add_option("--forget-after", options->forget_after,
                  "Seconds after which an unreachable peer is gone: its objects and contexts are dropped")
     ->check(between(1, 86'400));
+  command
+    ->add_option("--send-limit", options->send_limit,
+                 "MiB of calls to a peer that may be without an answer; who calls the peer then waits until it keeps up")
+    ->check(between(1, 1'000'000));
   command
     ->add_option("--until-left", options->until_left,
                  "Stop when the peer with this name is gone: it has left, has ended, or was unreachable for long")

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,11 +77,22 @@ troupe::settings everywhere(const std::string& name) {
   return result;
 }
 
+struct far_signals {
+  troupe::test::shared_signal is_apart;
+  troupe::test::shared_signal may_go_on;
+};
+far_signals* far_side = nullptr;
+
 void add_functions(troupe::node& here) {
   here.functions().add("size", [](troupe::call_arguments& arguments) {
     return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(arguments.tensors.at(0).nbytes())}}};
   });
   here.functions().add("echo", [](troupe::call_arguments& arguments) { return troupe::call_reply{arguments.tensors}; });
+  here.functions().add("held", [](troupe::call_arguments& arguments) {  // the first call waits until the driver lets it go on
+    static std::once_flag once;
+    std::call_once(once, [] { far_side->may_go_on.take(); });
+    return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(arguments.tensors.at(0).nbytes())}}};
+  });
   here.functions().add("memory", [](troupe::call_arguments&) {
     return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(memory_in_use())}}};
   });
@@ -109,12 +121,6 @@ int small_calls_beside(troupe::future<troupe::call_reply>& large, troupe::peer& 
 }
 
 bool run_command(const std::string& command) { return std::system((command + " 2>/dev/null").c_str()) == 0; }
-
-struct far_signals {
-  troupe::test::shared_signal is_apart;
-  troupe::test::shared_signal may_go_on;
-};
-far_signals* far_side = nullptr;
 
 /// Runs the node of the far process, in a network namespace of its own. A wire connects this namespace with the namespace of
 /// the driver. The wire is gone when the process ends.
@@ -229,7 +235,8 @@ struct burst {
 };
 
 struct pair : troupe::test::process_cluster {
-  explicit pair(const std::string& name) : process_cluster(*shared_nursery::processes, settings_of("driver"), {name}) {
+  explicit pair(const std::string& name, const troupe::settings& driver = settings_of("driver"))
+      : process_cluster(*shared_nursery::processes, driver, {name}) {
     const auto missing = meet();
     BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
   }
@@ -322,9 +329,13 @@ BOOST_AUTO_TEST_CASE(small_messages_get_through_between_the_fragments_of_large_o
   far_side->may_go_on.give();
   auto there = driver.peer("far", 20s);
 
-  const std::vector<at::Tensor> many(100, at::ones({call_bytes}, at::kByte));
-  auto large_call = there.call("size", many);
-  BOOST_TEST(small_calls_beside(large_call, there) >= 10);
+  for (const std::int64_t each :
+       {call_bytes, std::int64_t{32} << 10}) {  // tensors that leave in pieces, and those of a message
+    std::vector<at::Tensor> many;
+    for (std::int64_t bytes = 0; bytes < 30 << 20; bytes += each) many.push_back(at::ones({each}, at::kByte));
+    auto large_call = there.call("size", many);
+    BOOST_TEST(small_calls_beside(large_call, there) >= 10, each);
+  }
 
   caf::scoped_actor self{driver.system()};
   const auto store = caf::actor_cast<store_actor>(there.actor("store"));
@@ -354,6 +365,42 @@ BOOST_AUTO_TEST_CASE(after_a_burst_both_ends_give_the_memory_of_their_buffers_ba
     const auto there_after = calls_of.memory_there();
     BOOST_TEST(there_after < there + static_cast<std::int64_t>(2 * mebibyte),
                name << ": " << there << " there before, " << there_after << " after");
+  }
+}
+
+// OG-2: 64 calls of 1 MiB to a node that answers none, with a limit of 16 MiB.
+BOOST_AUTO_TEST_CASE(a_peer_that_does_not_keep_up_slows_who_calls_it) {
+  constexpr std::size_t limit = 16 * mebibyte;
+  for (const auto* name : {"by_memory", "by_tcp"}) {
+    auto options = settings_of("driver");
+    options.send_limit = limit;
+    pair cluster(name, options);
+    auto& driver = cluster.driver();
+    auto peer = driver.peer(name);
+    const auto here = memory_in_use();
+    const auto there = troupe::get<std::int64_t>(peer.call("memory").get().values, "bytes");
+    const auto x = at::ones({1 << 20}, at::kByte);
+    auto all = std::async(std::launch::async, [&] {
+      std::vector<troupe::future<troupe::call_reply>> replies;
+      for (int i = 0; i < 64; ++i) replies.push_back(peer.call("held", {x}));
+      return replies;
+    });
+    const auto is_full = [&] { return driver.status().calls_waiting == 16; };  // 15 are under way, and one waits to leave
+    BOOST_TEST(becomes_true(is_full, 20s));
+    try {
+      peer.call("held", {x}, {}, {}, 1ms).get();
+      BOOST_ERROR("a call beyond the limit was answered");
+    } catch (const troupe::error& busy) {
+      BOOST_TEST((busy.code() == troupe::errc::busy));
+      BOOST_TEST(troupe::test::contains(busy.what(), "did not keep up within 0.001 s"), busy.what());
+      BOOST_TEST(troupe::test::contains(busy.what(), "settings::send_limit is 16777216"), busy.what());
+    }
+    BOOST_TEST(is_full());
+    BOOST_TEST(memory_in_use() < here + 2 * limit);
+    far_side->may_go_on.give();
+    for (const auto& each : all.get()) each.get();
+    const auto there_after = troupe::get<std::int64_t>(peer.call("memory").get().values, "bytes");
+    BOOST_TEST(there_after < there + static_cast<std::int64_t>(2 * limit));
   }
 }
 

@@ -2,7 +2,11 @@
 #include <troupe/actors/remote_module.hpp>
 
 #include <future>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -21,6 +25,18 @@ struct noted_module : module {
   explicit noted_module(std::promise<void>& at_end) : gone(at_end) {}
   ~noted_module() override { gone.set_value(); }
   call_reply call(const std::string&, call_arguments&) override { return {}; }
+  named_tensors parameters() override { return {}; }
+};
+
+/// A module that notes which of its methods were called.
+struct noting_module : module {
+  std::mutex mutex;
+  std::string called;
+  call_reply call(const std::string& method, call_arguments&) override {
+    const std::lock_guard lock(mutex);
+    called += method + " ";
+    return {};
+  }
   named_tensors parameters() override { return {}; }
 };
 
@@ -54,6 +70,39 @@ BOOST_AUTO_TEST_CASE(a_method_runs_where_the_module_lives_with_the_users_values)
   const auto reply = block.call("forward", {input}, {{"mine", 7}}).get();
   BOOST_TEST(at::equal(reply.tensors.at(0), linear(layer(4, 3, 5)).forward(input)));
   BOOST_TEST((reply.values == attributes{{"mine", 7}}));
+}
+
+// OG-3: the elements of a large tensor leave ahead of its call. The message of a call with many small tensors leaves in fragments.
+BOOST_AUTO_TEST_CASE(calls_of_a_module_arrive_in_their_order_however_large_they_are) {
+  for (const bool by_tcp : {false, true}) {
+    settings options;
+    options.shared_memory = !by_tcp;
+    options.direct_memory = !by_tcp;
+    options.name = "driver";
+    node driver(options);
+    options.name = "stage";
+    node stage(options);
+    const auto kept = std::make_shared<noting_module>();
+    add_module_type(stage, "noting", [kept](const attributes&) { return kept; });
+    driver.join("127.0.0.1", stage.port());
+    const std::vector<at::Tensor> one(1, at::ones({16 << 20}, at::kByte));
+    std::vector<at::Tensor> many;
+    for (int i = 0; i < 600; ++i) many.push_back(at::ones({32 << 10}, at::kByte));
+    std::vector<future<call_reply>> replies;
+    std::string expected;
+    {
+      const auto block = driver.peer("stage").create("noting");
+      for (int i = 0; i < 3; ++i) {
+        replies.push_back(block.call("large", one));
+        replies.push_back(block.call("small"));
+        replies.push_back(block.call("many", many));
+        replies.push_back(block.call("small"));
+        expected += "large small many small ";
+      }
+    }  // the drop of the module is a small call too
+    for (const auto& each : replies) each.get();
+    BOOST_TEST(kept->called == expected, "by TCP: " << by_tcp);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(parameters_are_copies_and_are_set_by_name) {

@@ -70,6 +70,21 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST(options.trace);
 }
 
+BOOST_AUTO_TEST_CASE(the_send_limit_is_read_in_mebibytes) {
+  const auto read = [](std::string value) {
+    std::string program = "program";
+    std::string option = "--send-limit=" + std::move(value);
+    char* arguments[] = {program.data(), option.data()};
+    return troupe::settings(2, arguments).send_limit;
+  };
+  BOOST_TEST(troupe::settings().send_limit == std::uint64_t{256} << 20);
+  BOOST_TEST(read("16") == std::uint64_t{16} << 20);
+  BOOST_CHECK_THROW(read("0"), troupe::error);
+  troupe::settings none;
+  none.send_limit = 0;
+  BOOST_CHECK_THROW(check(none), troupe::error);
+}
+
 BOOST_AUTO_TEST_CASE(every_level_has_a_name_and_others_are_refused) {
   using troupe::severity;
   for (auto level : {severity::debug, severity::info, severity::warn, severity::error, severity::off})

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -90,4 +91,18 @@ BOOST_AUTO_TEST_CASE(a_limit_of_none_is_one) {
   pool calls(0);
   calls.add(1);
   BOOST_TEST(calls.next().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(calls_that_were_taken_off_the_queue_never_start) {  // PW-4
+  pool calls(1);
+  for (int call = 1; call <= 6; ++call) calls.add(call);
+  BOOST_TEST(calls.next()->call == 1);
+  BOOST_TEST((calls.take_if([](int call) { return call % 2 == 0; }) == std::vector{2, 4, 6}));
+  BOOST_TEST(calls.waiting() == 2u);
+  calls.idle('A');
+  BOOST_TEST(calls.next()->call == 3);
+  calls.idle('A');
+  BOOST_TEST(calls.next()->call == 5);
+  calls.idle('A');
+  BOOST_TEST(!calls.next());
 }

@@ -202,7 +202,9 @@ BOOST_AUTO_TEST_CASE(an_offer_says_where_its_elements_are) {
 }
 
 BOOST_AUTO_TEST_CASE(small_tensors_are_not_large) {
-  BOOST_TEST(!outgoing_pieces::any_large({bytes(2 * piece - 1), at::Tensor(), bytes(2 * piece - 1)}));
+  BOOST_TEST(!outgoing_pieces::any_large({bytes(piece / 2), at::Tensor(), bytes(piece / 2)}));
+  BOOST_TEST(outgoing_pieces::any_large({bytes(piece / 2), at::Tensor(), bytes(piece / 2 + 1)}));
+  BOOST_TEST(!outgoing_pieces::any_large(std::vector<at::Tensor>(100, bytes(piece / 5))));
   BOOST_TEST(outgoing_pieces::any_large({bytes(1), bytes(2 * piece)}));
 }
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/send_credits.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <chrono>
+#include <future>
+
+#include <troupe/actors/future.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+using troupe::node_id;
+using troupe::calls::send_credits;
+using outcome = send_credits::outcome;
+
+constexpr send_credits::account there{node_id{2}, 0};
+
+auto in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+
+/// Says when a thread begins to wait and when the thread goes on.
+struct told : troupe::blocking_observer {
+  std::promise<void> waits;
+  int resumes = 0;
+  void blocked() override { waits.set_value(); }
+  void resumed() override { ++resumes; }
+};
+
+/// A thread that takes 50 bytes of 100, of which 80 are taken, and waits.
+struct waiting_thread {
+  send_credits& all;
+  told observer = {};
+  std::future<outcome> result = std::async(std::launch::async, [this] {
+    troupe::blocking_observer::current() = &observer;
+    return all.take(there, 50, in(20s));
+  });
+  explicit waiting_thread(send_credits& from) : all(from) { observer.waits.get_future().wait(); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(credits_of_sends)
+
+BOOST_AUTO_TEST_CASE(a_thread_waits_until_bytes_are_given_back) {  // SQ-2
+  send_credits all(100);
+  BOOST_TEST((all.take(there, 80, in(0s)) == outcome::taken));
+  waiting_thread waiter(all);
+  BOOST_TEST((waiter.result.wait_for(0s) == std::future_status::timeout));
+  all.give_back(there, 80);
+  BOOST_TEST((waiter.result.get() == outcome::taken));
+  BOOST_TEST(waiter.observer.resumes == 1);
+  BOOST_TEST(all.under_way(there) == 50U);
+}
+
+BOOST_AUTO_TEST_CASE(a_deadline_ends_the_wait) {  // SQ-1
+  send_credits all(100);
+  BOOST_TEST((all.take(there, 80, in(0s)) == outcome::taken));
+  BOOST_TEST((all.take(there, 50, in(1ms)) == outcome::deadline_passed));
+  BOOST_TEST((all.take(there, 20, in(0s)) == outcome::taken));
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_the_node_ends_the_wait) {  // SQ-1
+  send_credits all(100);
+  BOOST_TEST((all.take(there, 80, in(0s)) == outcome::taken));
+  waiting_thread waiter(all);
+  all.stop();
+  BOOST_TEST((waiter.result.get() == outcome::stopped));
+  BOOST_TEST((all.take(there, 1, in(0s)) == outcome::stopped));
+}
+
+BOOST_AUTO_TEST_CASE(a_continuation_does_not_wait) {  // SQ-3
+  send_credits all(100);
+  const troupe::detail::continuation_scope continuation;
+  BOOST_TEST((all.take(there, 80, in(20s)) == outcome::taken));
+  BOOST_TEST((all.take(there, 50, in(20s)) == outcome::busy));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that wait: for a worker of the node that they were sent to, and within a call that has a deadline.
+#include <boost/test/unit_test.hpp>
+
+#include <torch/torch.h>
+
+#include <malloc.h>
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <optional>
+
+#include <troupe/troupe.hpp>
+
+#include "actors/loopback_nodes.hpp"
+#include "support/contains.hpp"
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(waiting_calls)
+
+namespace {
+
+using troupe::test::becomes_true;
+using troupe::test::loopback_settings;
+using troupe::test::says;
+
+constexpr std::size_t large = std::size_t{64} << 20;
+
+/// The only worker of node `busy` is held up, so calls of `caller` wait.
+struct busy_node {
+  busy_node() {
+    busy.functions().add("hold", [this](troupe::call_arguments&) {
+      holds.set_value();
+      let_go.get_future().wait();
+      return troupe::call_reply{};
+    });
+    busy.functions().add("size", [](troupe::call_arguments& arguments) {
+      return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(arguments.tensor(0).nbytes())}}};
+    });
+    busy.join("127.0.0.1", other.port());
+    held = other.peer("busy").call("hold");
+    holds.get_future().wait();
+    caller.emplace(loopback_settings("caller"));
+    caller->join("127.0.0.1", busy.port());
+    before = memory();
+  }
+  ~busy_node() {
+    let_go.set_value();
+    held.get();
+  }
+
+  /// Sends a call with 64 MiB and waits until the elements have come to `busy`.
+  troupe::future<troupe::call_reply> send(std::chrono::milliseconds deadline = 20s) {
+    auto result =
+      caller->peer("busy").call("size", {at::ones({static_cast<std::int64_t>(large)}, at::kByte)}, {}, {}, deadline);
+    BOOST_TEST(becomes_true([&] { return memory() > before + large / 2; }));
+    return result;
+  }
+  bool nothing_stays() {
+    return becomes_true([&] { return memory() < before + large / 4; });
+  }
+
+  static std::size_t memory() {
+    const auto all = ::mallinfo2();
+    return all.uordblks + all.hblkhd;
+  }
+
+  std::promise<void> holds;
+  std::promise<void> let_go;
+  troupe::node busy{loopback_settings("busy")};
+  troupe::node other{loopback_settings("other")};
+  std::optional<troupe::node> caller;
+  troupe::future<troupe::call_reply> held;
+  std::size_t before = 0;
+};
+
+}  // namespace
+
+// GW-13
+BOOST_FIXTURE_TEST_CASE(a_call_whose_deadline_passes_leaves_the_queue, busy_node) {
+  const auto reply = send(2s);
+  BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("no answer within 2 s"));
+  BOOST_TEST(nothing_stays());
+}
+
+// GW-13
+BOOST_FIXTURE_TEST_CASE(a_call_whose_context_is_released_leaves_the_queue, busy_node) {
+  std::optional<troupe::context> pass(std::in_place, *caller);
+  const auto reply = send();
+  pass.reset();
+  BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("its context was released"));
+  BOOST_TEST(nothing_stays());
+}
+
+// GW-13
+BOOST_FIXTURE_TEST_CASE(a_call_whose_caller_goes_down_leaves_the_queue, busy_node) {
+  const auto reply = send();
+  caller.reset();
+  BOOST_CHECK_THROW(reply.get(), troupe::error);
+  BOOST_TEST(nothing_stays());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {
+  troupe::node a(loopback_settings("a"));
+  troupe::node b(loopback_settings("b"));
+  std::promise<void> let_go;
+  a.functions().add("hold", [&](troupe::call_arguments&) {
+    let_go.get_future().wait();
+    return troupe::call_reply{};
+  });
+  std::promise<std::string> failed;
+  b.functions().add("ask", [&](troupe::call_arguments& arguments) {
+    try {
+      arguments.here.peer("a").call("hold").get();
+      failed.set_value("answered");
+    } catch (const troupe::error& why) {
+      failed.set_value(why.what());
+    }
+    return troupe::call_reply{};
+  });
+  a.join("127.0.0.1", b.port());
+  BOOST_CHECK_THROW(a.peer("b").call("ask", {}, {}, {}, 100ms).get(), troupe::error);
+  auto told = failed.get_future();
+  BOOST_REQUIRE((told.wait_for(10s) == std::future_status::ready));  // the nodes' own deadline is longer
+  const auto text = told.get();
+  BOOST_TEST(troupe::test::contains(text, "no answer within 0."), text);
+  let_go.set_value();
+}
+
+BOOST_AUTO_TEST_SUITE_END()

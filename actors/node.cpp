@@ -11,6 +11,7 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/nodes/builtin_functions.hpp>
+#include <troupe/actors/nodes/checkpoint_functions.hpp>
 #include <troupe/actors/nodes/company.hpp>
 #include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
@@ -52,6 +53,7 @@ std::string add_call(const std::string& before, const std::string& label, const 
 }  // namespace
 
 node::node(settings options) : company_(std::make_unique<nodes::company>(*this, std::move(options))) {
+  nodes::add_checkpoint_functions(company_->parts());
   nodes::add_trace_functions(company_->parts());
   nodes::add_builtin_functions(company_->parts());
   company_->parts().objects.open(*this);
@@ -63,6 +65,7 @@ node::node(settings options) : company_(std::make_unique<nodes::company>(*this, 
 
 node::node(settings options, caf::actor_system& host)
     : company_(std::make_unique<nodes::company>(*this, std::move(options), &host)) {
+  nodes::add_checkpoint_functions(company_->parts());
   nodes::add_trace_functions(company_->parts());
   nodes::add_builtin_functions(company_->parts());
   company_->parts().objects.open(*this);
@@ -159,7 +162,7 @@ void node::on_peer_up(std::function<void(const std::string&)> notify) {
   company_->parts().on_peer_up.set([notify = std::move(notify)](const std::string& name, const std::string&) { notify(name); });
 }
 
-void node::trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns) {
+void node::trace(const std::string& name, const std::string& category, std::int64_t begin_ns, std::int64_t end_ns) {
   company_->services().recorder().record(name, category, begin_ns, end_ns);
 }
 

@@ -134,7 +134,7 @@ class node {
   void on_peer_up(std::function<void(const std::string&)> notify);
 
   /// Records a finished span (nanoseconds of the steady clock) if tracing is on.
-  void trace(std::string name, std::string category, std::int64_t begin_ns, std::int64_t end_ns);
+  void trace(const std::string& name, const std::string& category, std::int64_t begin_ns, std::int64_t end_ns);
 
   /// Turns the recording of spans on or off (see settings::trace).
   void set_tracing(bool on);

@@ -21,6 +21,7 @@ namespace troupe {
 ///         local parameters.
 ///   OM-2  a clipped step refuses gradients that are not finite before anything is changed.
 ///   OM-3  a checkpoint that does not fit is refused before any node changes anything.
+///   OM-6  no disk is shared: a checkpoint needs the disk of this node alone, or a disk on each node.
 ///   OM-4  a run that loads a checkpoint goes on with the bits of the run that saved it. A checkpoint therefore has the buffers
 ///         of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
 ///   OM-5  gathered gradients serve one step. The step drops them on every node, also if the step throws. A gather that fails
@@ -29,7 +30,7 @@ class optimizer {
  public:
   /// Makes an optimizer over the parameters of the remote modules and the parameters `local` of this node. Checkpoints hold the
   /// modules' buffers and `local_buffers`. Blocks; throws troupe::error.
-  optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, named_tensors local = {},
+  optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, const named_tensors& local = {},
             named_tensors local_buffers = {});
   ~optimizer();
 
@@ -50,13 +51,19 @@ class optimizer {
   /// discards the rate.
   void set_learning_rate(double rate);
 
-  /// Saves a checkpoint to `folder`, which all nodes must share. Each node writes its parameters, optimizer state, buffers and
-  /// random state. If save() fails, the folder keeps the checkpoint that it had (see checkpoint.hpp). A folder holds the
-  /// checkpoint of one optimizer.
-  void save(const std::string& folder, const attributes& about);
-  /// Loads the checkpoint, the learning rate included, and returns `about`. Throws if nodes, names, shapes or dtypes do not
-  /// fit; a parameter or buffer that only the checkpoint or only the model has is refused by its name. If this node has no
-  /// parameters and no buffers, its name may differ from that of the node that saved.
+  /// Saves a checkpoint to `folder` of this node: parameters, optimizer state, buffers and random state of each node. The other
+  /// nodes send their parts to this node in pieces of 4 MiB. If `node_folder` is not empty, each other node writes its part to
+  /// the folder `node_folder` on its own host instead (a relative path starts at the folder where the node was started). If
+  /// save() fails, `folder` keeps the checkpoint that it had (see checkpoint.hpp). A folder holds the checkpoint of one
+  /// optimizer. Blocks; throws troupe::error.
+  void save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
+  /// Throws troupe::error with node, folder and reason, unless save() with these folders may write there and has room. Leaves
+  /// nothing on any disk. Blocks.
+  void expect_room(const std::string& folder, const std::string& node_folder = {});
+  /// Loads the checkpoint, the learning rate included, and returns `about`. A part in `folder` is sent to its node; a part in a
+  /// folder on its node is read there. Throws if nodes, names, shapes or dtypes do not fit; a parameter or buffer that only the
+  /// checkpoint or only the model has is refused by its name. If this node has no parameters and no buffers, its name may differ
+  /// from that of the node that saved.
   attributes load(const std::string& folder);
 
  private:

@@ -21,7 +21,7 @@ void optimizer_parts::group::add(const call_reply& made) {
 }
 
 optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
-                                 named_tensors local, named_tensors local_buffers)
+                                 const named_tensors& local, named_tensors local_buffers)
     : here_(here), modules_(std::move(modules)) {
   std::vector<std::shared_ptr<module>> own;
   for (std::size_t i = 0; i < modules_.size(); ++i) {
@@ -36,7 +36,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     found->modules.push_back(i);
   }
   // The local part is made first: wrong settings are refused before another node makes anything.
-  local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), std::move(local), std::move(local_buffers));
+  local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), local, std::move(local_buffers));
 
   std::vector<future<call_reply>> replies;
   for (const auto& one : groups_) {

@@ -32,8 +32,8 @@ class optimizer_parts {
   using values_for = std::function<attributes(const group&)>;
 
   /// Makes the parts. Throws the first error of a node; no part is left then.
-  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules, named_tensors local,
-                  named_tensors local_buffers);
+  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
+                  const named_tensors& local, named_tensors local_buffers);
 
   node& here() const noexcept { return here_; }
   objects::local_optimizer& local() noexcept { return *local_; }

@@ -258,30 +258,6 @@ call_reply set_rate(node_parts& here, call_arguments& arguments) {
   return {};
 }
 
-call_reply save(node_parts& here, call_arguments& arguments) {
-  const auto& values = arguments.values;
-  const auto digest = here.objects.find_optimizer(arguments.target)
-                        ->save(get<std::string>(values, "path"), here.objects.node_name(), get<std::string>(values, "save"));
-  return {{}, calls::to_attributes(digest)};
-}
-
-call_reply load(node_parts& here, call_arguments& arguments) {
-  const auto& values = arguments.values;
-  here.objects.find_optimizer(arguments.target)
-    ->stage(get<std::string>(values, "path"), calls::digest_from(values), get<std::string>(values, "save"));
-  return {};
-}
-
-call_reply apply(node_parts& here, call_arguments& arguments) {
-  here.objects.find_optimizer(arguments.target)->apply(get<std::string>(arguments.values, "save"));
-  return {};
-}
-
-call_reply discard(node_parts& here, call_arguments& arguments) {
-  here.objects.find_optimizer(arguments.target)->discard();
-  return {};
-}
-
 }  // namespace
 
 void add_builtin_functions(node_parts& here) {
@@ -310,10 +286,6 @@ void add_builtin_functions(node_parts& here) {
   add("troupe.optimizer.gathered_norm", gathered_norm);
   add("troupe.optimizer.gathered_step", gathered_step);
   add("troupe.optimizer.set_rate", set_rate);
-  add("troupe.optimizer.save", save);
-  add("troupe.optimizer.load", load);
-  add("troupe.optimizer.apply", apply);
-  add("troupe.optimizer.discard", discard);
 }
 
 }  // namespace troupe::nodes

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(nodes
   builtin_functions.cpp
+  checkpoint_functions.cpp
   company.cpp
   node_parts.cpp
   gateway_actor.cpp

@@ -10,7 +10,8 @@
 #include <troupe/messages/attributes.hpp>
 
 /// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.pt`; torch.jit.load reads it too) and the manifest
-/// `checkpoint.json`, which names the parts that belong together. Errors are troupe::error with the file and the reason.
+/// `checkpoint.json`, which names the parts that belong together. A part may also lie in a folder on its node; the manifest then
+/// names that folder. Errors are troupe::error with the file and the reason.
 ///   CP-1  the checkpoint of a folder is the parts that checkpoint.json names. The checkpoint changes in one step: a new
 ///         checkpoint.json is written under another name and then renamed.
 ///   CP-2  a save that fails at any point, or whose process dies, leaves the previous checkpoint as it was.
@@ -38,6 +39,10 @@ struct part_entry {
   std::string node;
   std::string file;
   support::file_digest digest;
+  std::string folder = {};  // absolute path on the host of the node; empty: the folder of the manifest
+
+  /// The path of the part, for a manifest in `manifest_folder`. Where `folder` is not empty, a path on the host of the node.
+  std::string path(const std::string& manifest_folder) const;
 };
 
 struct checkpoint_manifest {
@@ -60,11 +65,26 @@ support::file_digest write_part(const std::string& path, const checkpoint_part& 
 /// Reads the part at `path`. Throws if the file is not `expected`, or is of another save (CP-3).
 checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save);
 
+/// Throws unless the digest of the file at `path` is the one that the manifest has.
+void expect_digest(const std::string& path, const support::file_digest& found, const support::file_digest& expected);
+
+/// About how many bytes write_part() writes once every parameter was stepped; rather too many than too few.
+std::uint64_t estimated_bytes(const checkpoint_part& part);
+
+/// The bytes of the file that write_part() would write, as a tensor of bytes.
+at::Tensor part_bytes(const checkpoint_part& part);
+support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind kind = support::checksum_kind::xxh3);
+/// Reads a part from the bytes of the file `path`, as read_part() does (CP-3). `path` is for errors only.
+checkpoint_part parse_part(const at::Tensor& bytes, const std::string& path, const support::file_digest& expected,
+                           const std::string& save);
+
 /// Makes the save of this manifest the checkpoint of the folder, then removes the parts of other saves.
 void write_manifest(const std::string& folder, const checkpoint_manifest& manifest);
 checkpoint_manifest read_manifest(const std::string& folder);
 
 /// Removes the parts of a save that failed. Never throws.
 void remove_parts(const std::string& folder, const std::string& save) noexcept;
+/// Removes the parts of all other saves. Never throws.
+void remove_other_parts(const std::string& folder, const std::string& save) noexcept;
 
 }  // namespace troupe::objects

@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto manifest_name = "checkpoint.json";
-constexpr std::uint32_t manifest_version = 2;
+constexpr std::uint32_t manifest_version = 3;
+constexpr std::uint32_t version_of_one_folder = 2;    // all parts lie in the folder of the manifest
 constexpr std::uint32_t version_of_one_checksum = 1;  // its parts do not name the kind of their checksum
 
 std::string hex16(std::uint64_t number) {
@@ -105,16 +106,18 @@ support::checksum_kind kind_of_checksum(const fs::path& path, const checkpoint_f
 }
 
 checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Manifest& from) {
-  if (from.version() != manifest_version && from.version() != version_of_one_checksum)
+  if (from.version() > manifest_version || from.version() < version_of_one_checksum)
     throw error(errc::function_failed, "'" + path.string() + "' has format " + std::to_string(from.version()) +
-                                         "; this program reads formats " + std::to_string(version_of_one_checksum) + " and " +
+                                         "; this program reads formats " + std::to_string(version_of_one_checksum) + " to " +
                                          std::to_string(manifest_version));
   checkpoint_manifest to;
   to.save = from.save();
   if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
   for (const auto& part : from.parts()) {
-    part_entry entry{part.node(), part.file(), {part.bytes(), 0}};
-    // Parts lie in the folder itself: a manifest must not name a file outside it.
+    part_entry entry{part.node(), part.file(), {part.bytes(), 0}, part.folder()};
+    if (!entry.folder.empty() && !fs::path(entry.folder).is_absolute())
+      damaged(path, "the folder of '" + entry.file + "' is '" + entry.folder + "', expected an absolute path");
+    // Parts lie in their folder itself: the name of a file must not lead out of it.
     if (entry.file != part_file_name(entry.node, to.save))
       damaged(path, "the part of node '" + entry.node + "' is called '" + entry.file + "', expected '" +
                       part_file_name(entry.node, to.save) + "'");
@@ -131,6 +134,10 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
 }
 
 }  // namespace
+
+std::string part_entry::path(const std::string& manifest_folder) const {
+  return (fs::path(folder.empty() ? manifest_folder : folder) / file).string();
+}
 
 const part_entry& checkpoint_manifest::part(const std::string& node) const {
   std::string names;
@@ -159,7 +166,10 @@ std::string part_file_name(const std::string& node, const std::string& save) {
 
 void write_manifest(const std::string& folder, const checkpoint_manifest& manifest) {
   checkpoint_file::Manifest to;
-  to.set_version(manifest_version);
+  // Programs that read version 2 alone read every checkpoint whose parts lie in one folder.
+  const bool one_folder =
+    std::all_of(manifest.parts.begin(), manifest.parts.end(), [](const part_entry& part) { return part.folder.empty(); });
+  to.set_version(one_folder ? version_of_one_folder : manifest_version);
   to.set_save(manifest.save);
   for (const auto& part : manifest.parts) {
     auto& entry = *to.add_parts();
@@ -168,6 +178,7 @@ void write_manifest(const std::string& folder, const checkpoint_manifest& manife
     entry.set_bytes(part.digest.bytes);
     entry.set_checksum(hex16(part.digest.sum));
     entry.set_checksum_kind(support::to_text(part.digest.kind));
+    entry.set_folder(part.folder);
   }
   for (const auto& [name, value] : manifest.about) (*to.mutable_about())[name] = to_proto(value);
   google::protobuf::util::JsonPrintOptions print;
@@ -179,7 +190,7 @@ void write_manifest(const std::string& folder, const checkpoint_manifest& manife
   support::durable_file file(path.string());
   file.write(text.data(), text.size());
   file.commit();
-  remove_where(folder, [&](const std::string& save) { return save != manifest.save; });
+  remove_other_parts(folder, manifest.save);
 }
 
 checkpoint_manifest read_manifest(const std::string& folder) {
@@ -198,6 +209,10 @@ checkpoint_manifest read_manifest(const std::string& folder) {
 
 void remove_parts(const std::string& folder, const std::string& save) noexcept {
   remove_where(folder, [&](const std::string& found) { return found == save; });
+}
+
+void remove_other_parts(const std::string& folder, const std::string& save) noexcept {
+  remove_where(folder, [&](const std::string& found) { return found != save; });
 }
 
 }  // namespace troupe::objects

@@ -2,6 +2,8 @@
 // Tests: tests/actors/objects/checkpoint_test.cpp
 #include <troupe/actors/objects/checkpoint.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -120,9 +122,7 @@ std::vector<parameter_state> read_states(torch::serialize::InputArchive& from, s
   return states;
 }
 
-}  // namespace
-
-support::file_digest write_part(const std::string& path, const checkpoint_part& part) {
+torch::serialize::OutputArchive archive_of(const checkpoint_part& part) {
   torch::serialize::OutputArchive to;
   to.write("version", c10::IValue(part_version));
   to.write("node", c10::IValue(part.node));
@@ -133,10 +133,97 @@ support::file_digest write_part(const std::string& path, const checkpoint_part& 
   write_states(to, part.states, optimizer_kind::find(part.optimizer).slots().size());
   write_named(to, "buffer_names", "buffers", part.buffers);
   to.write("random", c10::IValue(part.random.defined() ? part.random : at::empty({0}, at::kByte)));
+  return to;
+}
 
+checkpoint_part part_of(torch::serialize::InputArchive& from, const std::string& save) {
+  const auto version = read<std::int64_t>(from, "version");
+  TORCH_CHECK(version == part_version || version == version_without_buffers, "it has format ", version,
+              "; this program reads formats ", version_without_buffers, " and ", part_version);
+  checkpoint_part part;
+  part.node = read<std::string>(from, "node");
+  part.save = read<std::string>(from, "save");
+  TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
+  part.optimizer = read<std::string>(from, "optimizer");
+  part.options = read_options(from);
+  part.parameters = read_named(from, "names", "values");
+  part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
+  if (version == version_without_buffers) return part;
+  part.buffers = read_named(from, "buffer_names", "buffers");
+  if (auto random = read<at::Tensor>(from, "random"); random.numel() > 0) {
+    check_random_state(random);
+    part.random = std::move(random);
+  }
+  return part;
+}
+
+/// Reads a part whose file has the digest `found`. `load` gives the bytes of the file to the archive.
+template <class F>
+checkpoint_part checked_part(const std::string& path, const support::file_digest& found, const support::file_digest& expected,
+                             const std::string& save, F&& load) {
+  expect_digest(path, found, expected);
+  try {
+    torch::serialize::InputArchive from;
+    load(from);
+    return part_of(from, save);
+  } catch (const c10::Error& failed) {
+    throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + failed.what_without_backtrace());
+  }
+}
+
+/// Bytes that come one after the other. `expected`: about how many come.
+class byte_sink {
+ public:
+  explicit byte_sink(std::size_t expected) : bytes_(at::empty({static_cast<std::int64_t>(expected)}, at::kByte)) {}
+
+  void write(const void* data, std::size_t size) {
+    const auto room = static_cast<std::size_t>(bytes_.numel());
+    if (room - size_ < size) bytes_.resize_({static_cast<std::int64_t>(std::max(room * 2, size_ + size))});
+    std::memcpy(bytes_.mutable_data_ptr<std::uint8_t>() + size_, data, size);
+    size_ += size;
+  }
+  at::Tensor take() { return bytes_.narrow(0, 0, static_cast<std::int64_t>(size_)); }
+
+ private:
+  at::Tensor bytes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+void expect_digest(const std::string& path, const support::file_digest& found, const support::file_digest& expected) {
+  if (found != expected)
+    throw error(errc::function_failed,
+                "'" + path + "' is damaged or of another save: it has " + std::to_string(found.bytes) + " bytes" +
+                  (found.bytes == expected.bytes ? " with another checksum than"
+                                                 : ", not the " + std::to_string(expected.bytes) + " that") +
+                  " checkpoint.json says");
+}
+
+std::uint64_t estimated_bytes(const checkpoint_part& part) {
+  constexpr std::uint64_t around_a_tensor = 1024;  // its name, its headers, and the padding before its elements
+  constexpr std::uint64_t around_a_part = std::uint64_t{1} << 16;
+  std::uint64_t bytes = around_a_part;
+  const auto add = [&](const at::Tensor& one) {
+    if (one.defined()) bytes += around_a_tensor + one.nbytes();
+  };
+  const auto slots = optimizer_kind::find(part.optimizer).slots().size();
+  for (std::size_t i = 0; i < part.parameters.size(); ++i) {
+    const auto& parameter = part.parameters[i].second;
+    add(parameter);
+    // A parameter that was not stepped yet will have every slot later.
+    for (std::size_t s = 0; s < slots; ++s) add(part.states[i].present ? part.states[i].slots[s] : parameter);
+  }
+  for (const auto& [name, tensor] : part.buffers) add(tensor);
+  add(part.random);
+  return bytes;
+}
+
+support::file_digest write_part(const std::string& path, const checkpoint_part& part) {
+  auto archive = archive_of(part);
   support::durable_file file(path);
   try {
-    to.save_to([&file](const void* data, std::size_t size) {
+    archive.save_to([&file](const void* data, std::size_t size) {
       file.write(data, size);
       return size;  // commit() reports a failure: libtorch's writer does not allow exceptions here
     });
@@ -147,37 +234,31 @@ support::file_digest write_part(const std::string& path, const checkpoint_part& 
 }
 
 checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save) {
-  const auto found = support::file_digest::of(path, expected.kind);
-  if (found != expected)
-    throw error(errc::function_failed,
-                "'" + path + "' is damaged or of another save: it has " + std::to_string(found.bytes) + " bytes" +
-                  (found.bytes == expected.bytes ? " with another checksum than"
-                                                 : ", not the " + std::to_string(expected.bytes) + " that") +
-                  " checkpoint.json says");
-  try {
-    torch::serialize::InputArchive from;
-    from.load_from(path, at::Device(at::kCPU));
-    const auto version = read<std::int64_t>(from, "version");
-    TORCH_CHECK(version == part_version || version == version_without_buffers, "it has format ", version,
-                "; this program reads formats ", version_without_buffers, " and ", part_version);
-    checkpoint_part part;
-    part.node = read<std::string>(from, "node");
-    part.save = read<std::string>(from, "save");
-    TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
-    part.optimizer = read<std::string>(from, "optimizer");
-    part.options = read_options(from);
-    part.parameters = read_named(from, "names", "values");
-    part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
-    if (version == version_without_buffers) return part;
-    part.buffers = read_named(from, "buffer_names", "buffers");
-    if (auto random = read<at::Tensor>(from, "random"); random.numel() > 0) {
-      check_random_state(random);
-      part.random = std::move(random);
-    }
-    return part;
-  } catch (const c10::Error& failed) {
-    throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + failed.what_without_backtrace());
-  }
+  return checked_part(path, support::file_digest::of(path, expected.kind), expected, save,
+                      [&](torch::serialize::InputArchive& from) { from.load_from(path, at::Device(at::kCPU)); });
+}
+
+at::Tensor part_bytes(const checkpoint_part& part) {
+  auto archive = archive_of(part);
+  byte_sink bytes(estimated_bytes(part));
+  archive.save_to([&bytes](const void* data, std::size_t size) {
+    bytes.write(data, size);
+    return size;
+  });
+  return bytes.take();
+}
+
+support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind kind) {
+  support::checksum sum(kind);
+  sum.update(bytes.const_data_ptr(), bytes.nbytes());
+  return {bytes.nbytes(), sum.value(), kind};
+}
+
+checkpoint_part parse_part(const at::Tensor& bytes, const std::string& path, const support::file_digest& expected,
+                           const std::string& save) {
+  return checked_part(path, digest_of(bytes, expected.kind), expected, save, [&](torch::serialize::InputArchive& from) {
+    from.load_from(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes(), at::Device(at::kCPU));
+  });
 }
 
 }  // namespace troupe::objects

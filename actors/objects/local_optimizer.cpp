@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <sstream>
-#include <unordered_set>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -12,6 +11,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <torch/optim/optimizer.h>
 
+#include <troupe/actors/objects/distinct_tensors.hpp>
 #include <troupe/actors/objects/overwritable.hpp>
 #include <troupe/actors/objects/random_state.hpp>
 #include <troupe/actors/support/counted.hpp>
@@ -56,30 +56,6 @@ std::string describe(const at::Tensor& tensor) {
 /// Throws the error for a part that does not fit.
 [[noreturn]] void misfit(const std::string& what) { throw error(errc::function_failed, what); }
 
-/// A list of tensors of several owners: each tensor is listed once, and no two tensors have the same name.
-class distinct_tensors {
- public:
-  explicit distinct_tensors(const char* kind) : kind_(kind) {}
-
-  /// Adds tensors. Returns how many of them are new.
-  std::size_t add(const std::string& prefix, const named_tensors& from) {
-    const auto before = all_.size();
-    for (const auto& [name, tensor] : from) {
-      if (!names_.insert(prefix + name).second)
-        throw error(errc::misuse, std::string("optimizer: two ") + kind_ + "s are called '" + prefix + name + "'");
-      if (seen_.insert(tensor.unsafeGetTensorImpl()).second) all_.emplace_back(prefix + name, tensor);
-    }
-    return all_.size() - before;
-  }
-  named_tensors take() { return std::move(all_); }
-
- private:
-  const char* kind_;
-  named_tensors all_;
-  std::unordered_set<const void*> seen_;
-  std::unordered_set<std::string> names_;
-};
-
 std::string prefix_of(std::size_t module) { return std::to_string(module) + "/"; }
 
 void check_leaves(const std::string& prefix, const named_tensors& parameters) {
@@ -111,7 +87,7 @@ void check_fit(const std::string& kind, const named_tensors& there, const named_
 }  // namespace
 
 local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
-                                 named_tensors local, named_tensors local_buffers)
+                                 const named_tensors& local, named_tensors local_buffers)
     : kind_(optimizer_kind::find(settings.type)), modules_(std::move(modules)), local_buffers_(std::move(local_buffers)) {
   distinct_tensors distinct("parameter");
   const auto add = [&](const std::string& prefix, const named_tensors& from) {
@@ -212,18 +188,53 @@ void local_optimizer::set_learning_rate(double rate) {
   kind_.set_options(*optimizer_, {{"lr", rate}});
 }
 
-support::file_digest local_optimizer::save(const std::string& path, const std::string& node, const std::string& save_id) const {
-  std::lock_guard lock(mutex_);
+checkpoint_part local_optimizer::part(const std::string& node, const std::string& save_id) const {
   checkpoint_part part{node, save_id, kind_.name(), kind_.options(*optimizer_), parameters_, {}};
   for (const auto& [name, parameter] : parameters_) part.states.push_back(kind_.state(*optimizer_, parameter));
   part.buffers = buffers();
   part.random = random_state();
-  return write_part(path, part);
+  return part;
+}
+
+support::file_digest local_optimizer::save(const std::string& path, const std::string& node, const std::string& save_id) const {
+  std::lock_guard lock(mutex_);
+  return write_part(path, part(node, save_id));
+}
+
+std::uint64_t local_optimizer::estimated_bytes() const {
+  std::lock_guard lock(mutex_);
+  return objects::estimated_bytes(part({}, {}));
+}
+
+support::file_digest local_optimizer::snapshot(const std::string& node, const std::string& save_id) {
+  std::lock_guard lock(mutex_);
+  const auto bytes = part_bytes(part(node, save_id));
+  outgoing_ = part_pieces::of(save_id, bytes);
+  return digest_of(bytes);
+}
+
+at::Tensor local_optimizer::piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const {
+  std::lock_guard lock(mutex_);
+  return outgoing_.piece(save_id, offset, size);
+}
+
+void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece) {
+  std::lock_guard lock(mutex_);
+  incoming_.receive(save_id, offset, total, piece);
+}
+
+void local_optimizer::stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
+  std::lock_guard lock(mutex_);
+  stage(path, parse_part(incoming_.take(save_id), path, digest, save_id));
 }
 
 void local_optimizer::stage(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
   auto part = read_part(path, digest, save_id);
   std::lock_guard lock(mutex_);
+  stage(path, std::move(part));
+}
+
+void local_optimizer::stage(const std::string& path, checkpoint_part part) {
   const auto mine = buffers();
   try {
     check(part, mine);
@@ -282,6 +293,8 @@ void local_optimizer::apply(const std::string& save_id) {
 void local_optimizer::discard() noexcept {
   std::lock_guard lock(mutex_);
   staged_.reset();
+  outgoing_ = {};
+  incoming_ = {};
 }
 
 }  // namespace troupe::objects

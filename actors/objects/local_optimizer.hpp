@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <troupe/actors/module.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
+#include <troupe/actors/objects/part_pieces.hpp>
 #include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
@@ -40,8 +42,8 @@ class local_optimizer {
   /// Makes an optimizer over the parameters of the modules, with the names `<index>/<name>`, and over `local`. A parameter that
   /// is listed twice is stepped once. A checkpoint also has the buffers of the modules, named in the same way, and
   /// `local_buffers`.
-  local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules, named_tensors local = {},
-                  named_tensors local_buffers = {});
+  local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
+                  const named_tensors& local = {}, named_tensors local_buffers = {});
   ~local_optimizer();
 
   /// The current buffers, with their names in a checkpoint.
@@ -65,6 +67,18 @@ class local_optimizer {
 
   /// Writes all that LO-4 names to `path`.
   support::file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
+  /// About how many bytes save() writes once every parameter was stepped; rather too many than too few.
+  std::uint64_t estimated_bytes() const;
+
+  /// Keeps the bytes that save() would write now, for piece(), until discard() or the next snapshot. Returns their digest.
+  support::file_digest snapshot(const std::string& node, const std::string& save_id);
+  /// `size` bytes of the snapshot, from `offset` on; fewer at its end. Throws troupe::error (misuse) without such a snapshot.
+  at::Tensor piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const;
+
+  /// Takes the next bytes of a part of `total` bytes, for stage_received().
+  void receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece);
+  /// As stage(), of the part that was received. `path` is for errors only.
+  void stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id);
 
   /// Reads a part and keeps it for apply(). Throws troupe::error with the name of the first tensor whose name, shape or dtype
   /// does not fit, or that can't be overwritten in this process.
@@ -72,10 +86,12 @@ class local_optimizer {
   /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
   /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing.
   void apply(const std::string& save_id);
-  /// Drops the staged part.
+  /// Drops the staged part, the snapshot and what was received.
   void discard() noexcept;
 
  private:
+  checkpoint_part part(const std::string& node, const std::string& save_id) const;
+  void stage(const std::string& path, checkpoint_part part);
   void check(const checkpoint_part& part, const named_tensors& buffers) const;
   named_tensors buffers_for(const checkpoint_part& part) const;
   squared_norms norms_of(const engine::gradient_table& gradients) const;
@@ -90,6 +106,8 @@ class local_optimizer {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   engine::gradient_table gathered_;
   std::optional<checkpoint_part> staged_;
+  part_pieces outgoing_;
+  part_pieces incoming_;
 };
 
 }  // namespace troupe::objects

@@ -2,9 +2,11 @@
 add_room(objects
   checkpoint_manifest.cpp
   checkpoint_part.cpp
+  checkpoint_room.cpp
   loaded_script.cpp
   local_optimizer.cpp
   module_selection.cpp
   object_store.cpp
   optimizer_kind.cpp
+  part_pieces.cpp
   random_state.cpp)

@@ -26,6 +26,9 @@ std::string shell_word(const std::string& word) {
 std::string continue_command(const train_options& options) {
   auto text = program_as_started() + " train --resume --out " + shell_word(options.out);
   if (!options.cluster.empty()) text += " --cluster " + shell_word(options.cluster);
+  if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
+  if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
+  if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);
   if (options.verify_steps == 0)  // stages that compute with several threads need this option
     text += " --verify-steps 0";
   return text;

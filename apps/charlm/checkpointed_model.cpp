@@ -38,7 +38,12 @@ checkpointed_model checkpointed_model::read(const std::string& folder) {
   std::istringstream nodes(state.nodes);
   for (std::string name; std::getline(nodes, name, ',');) {
     const auto& entry = manifest.part(name);
-    const auto part = objects::read_part(checkpoint / entry.file, entry.digest, manifest.save);
+    const auto path = entry.path(checkpoint);
+    if (!entry.folder.empty() && !fs::exists(path))
+      throw std::runtime_error("expected the part of node " + name + " at " + path +
+                               ", but it is on the host of that node only; " +
+                               "run this command there, or copy the file to the same path on this host");
+    const auto part = objects::read_part(path, entry.digest, manifest.save);
     if (!part.buffers.empty())
       throw std::runtime_error("expected stages without buffers, but in " + checkpoint.string() + " node " + name + " has " +
                                part.buffers.front().first);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <troupe/actors/objects/checkpoint.hpp>
+
 namespace troupe::apps::charlm {
 
 namespace {
@@ -16,6 +18,7 @@ attributes run_state::to_attributes() const {
   auto values = shape.to_attributes();
   const attributes more{
     {"format", format},
+    {"run", run},
     {"stages", stages},
     {"nodes", nodes},
     {"seed", static_cast<std::int64_t>(how.seed)},
@@ -50,6 +53,8 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   const auto words = [&](const char* name) { return get<std::string>(values, name); };
   run_state state;
   state.shape = model_shape::from_attributes(values);
+  state.run = get_or<std::string>(values, "run", "");
+  if (state.run.empty()) state.run = objects::new_save_id();  // of a checkpoint from before runs had names
   state.stages = whole("stages");
   state.nodes = words("nodes");
   state.how.seed = static_cast<std::uint64_t>(whole("seed"));

@@ -16,6 +16,7 @@ namespace troupe::apps::charlm {
 struct run_state {
   model_shape shape;
   recipe how;
+  std::string run;  // names the run in folders that several runs may use: 16 hexadecimal digits
   std::int64_t stages = 2;
   std::string nodes;               // the nodes that hold the stages, in order, separated by commas
   std::string text_origin;         // file or folder

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -78,6 +79,10 @@ class training {
   bool finish();
   std::optional<std::string> sample();
   void write_files(double validation_loss, const std::string& sample);
+  /// The folder of this run on each node; empty if the driver writes all parts of checkpoints.
+  std::string node_folder() const {
+    return options_.node_checkpoints.empty() ? "" : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();
+  }
   bool stopped() const { return stop_.requested(); }
   bool ended() const { return stop_.requested() || state_.finished(); }
   double tokens_per_step() const { return static_cast<double>(state_.how.batch * state_.shape.context); }
@@ -137,7 +142,8 @@ void training::prepare() {
   for (const auto& each : replica_->parameters()) parameters += each.numel();
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
   // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, there are two of them.
-  folder_.expect_room(static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 + 16'000'000);
+  const auto parts = options_.node_checkpoints.empty() ? static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 : 0;
+  folder_.expect_room(parts + 16'000'000);
 }
 
 /// From here on the folder belongs to this run.
@@ -179,6 +185,7 @@ void training::start_nodes() {
 
 void training::make_model() {
   pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how);
+  pipeline_->optimiser().expect_room(folder_.checkpoint(), node_folder());
   if (options_.verify_steps > 0) pipeline_->expect_one_thread();
   if (options_.resume) {
     pipeline_->optimiser().load(folder_.checkpoint());
@@ -242,7 +249,7 @@ void training::validate() { metrics_->add_validation(state_.step, pipeline_->eva
 
 void training::save() {
   if (end_.is_saved(state_.step)) return;
-  pipeline_->optimiser().save(folder_.checkpoint(), state_.to_attributes());
+  pipeline_->optimiser().save(folder_.checkpoint(), state_.to_attributes(), node_folder());
   end_.saved(state_.step);
 }
 

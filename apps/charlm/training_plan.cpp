@@ -10,6 +10,7 @@ namespace troupe::apps::charlm {
 
 run_state planned_state(const train_options& options) {
   run_state state;
+  state.run = objects::new_save_id();
   state.shape = options.shape;
   state.how = options.how;
   state.stages = options.stages;

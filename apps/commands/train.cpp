@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/charlm/training.hpp"
+#include "apps/command_line.hpp"
 #include "apps/signals.hpp"
 
 namespace troupe::apps {
@@ -39,6 +40,13 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->excludes(seconds);
   command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")
     ->check(within(std::int64_t{1}, many, at_least_1));
+  command
+    .add_option(
+      "--node-checkpoints", options.node_checkpoints,
+      "Folder on each node's own disk for the node's part of a checkpoint; without it the parts are sent to the driver, "
+      "which writes them to --out")
+    ->type_name("FOLDER")
+    ->default_str("");
   command.add_option("--validate-every", options.validate_every, "Steps between validations")
     ->check(within(std::int64_t{1}, many, at_least_1));
   command

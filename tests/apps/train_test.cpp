@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/program.hpp"
+#include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::test;
@@ -25,32 +26,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto time_to_end = 2s;
-
-/// 24,000 characters that are easy to learn.
-std::string some_text() {
-  std::string text;
-  for (int line = 0; text.size() < 24'000; ++line)
-    text += "line " + std::to_string(line * 37 % 100) + " of a text that repeats itself\n";
-  return text;
-}
-
-/// A folder with a text, and runs of `troupe train` on it that take a second or two.
-struct small_run {
-  temporary_folder folder;
-  std::string data = folder.write("text.txt", some_text());
-  std::string out = folder.path() / "run";
-
-  std::vector<std::string> command(std::vector<std::string> more = {}) const {
-    std::vector<std::string> all{"train", "--data",    data, "--out",   out, "--blocks",        "2", "--width", "16", "--heads",
-                                 "2",     "--context", "16", "--batch", "8", "--micro-batches", "4"};
-    all.insert(all.end(), more.begin(), more.end());
-    for (const auto& [option, value] : {std::pair{"--single-process-seconds", "0"}, {"--sample", "20"}})
-      if (std::find(all.begin(), all.end(), option) == all.end()) all.insert(all.end(), {option, value});
-    return all;
-  }
-  std::filesystem::path file(const std::string& name) const { return std::filesystem::path(out) / name; }
-  nlohmann::json summary() const { return nlohmann::json::parse(content_of(file("summary.json"))); }
-};
 
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> found;
@@ -67,13 +42,6 @@ pid_t stage_of(pid_t parent, const std::string& name) {
   return -1;
 }
 
-/// Waits until the path exists or the program has ended. Returns whether the path exists.
-bool appears(const std::filesystem::path& path, program& of) {
-  while (!std::filesystem::exists(path))
-    if (of.how_it_ends(5ms) != "still runs") return std::filesystem::exists(path);
-  return true;
-}
-
 /// The time that a process has computed in user mode, in clock ticks.
 long ticks_of(pid_t pid) {
   const auto line = content_of("/proc/" + std::to_string(pid) + "/stat");
@@ -83,18 +51,6 @@ long ticks_of(pid_t pid) {
   long user = 0;
   fields >> user;
   return user;
-}
-
-/// Step, loss and gradient norm of each training step, as the file has them.
-std::vector<std::string> losses(const std::filesystem::path& metrics) {
-  std::vector<std::string> found;
-  std::istringstream in(content_of(metrics));
-  for (std::string line; std::getline(in, line);) {
-    const auto fields = nlohmann::json::parse(line);
-    if (fields.contains("loss"))
-      found.push_back(fields["step"].dump() + " " + fields["loss"].dump() + " " + fields["gradient_norm"].dump());
-  }
-  return found;
 }
 
 /// Checks that the folder has neither partial files nor a lock.

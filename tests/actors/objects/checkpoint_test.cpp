@@ -222,12 +222,39 @@ BOOST_AUTO_TEST_CASE(a_manifest_can_not_lead_out_of_its_folder) {
                       "is damaged: the part of node 'stage1' is called '../"));
 }
 
+BOOST_AUTO_TEST_CASE(a_manifest_names_the_folders_of_parts_that_lie_on_their_nodes) {
+  temporary_folder folder;
+  const auto name = objects::part_file_name("stage1", save_id);
+  objects::write_manifest(folder.path(), {save_id, {{"stage1", name, {1, 2}, "/parts"}}, {}});
+  BOOST_TEST(objects::read_manifest(folder.path()).part("stage1").path(folder.path()) == "/parts/" + name);
+  BOOST_TEST(contains(read_text(folder / "checkpoint.json"), "\"version\": 3"));
+  replace(folder / "checkpoint.json", "\"/parts\"", "\"../parts\"");
+  BOOST_TEST(contains(text_of<error>([&] { objects::read_manifest(folder.path()); }), "expected an absolute path"));
+
+  write_sample(folder);  // all in one folder: older programs read it
+  BOOST_TEST(contains(read_text(folder / "checkpoint.json"), "\"version\": 2"));
+  BOOST_TEST(!contains(read_text(folder / "checkpoint.json"), "folder"));
+  BOOST_TEST(objects::read_manifest(folder.path()).part("stage1").path("/run") == "/run/" + name);
+}
+
+BOOST_AUTO_TEST_CASE(a_part_has_the_same_bytes_in_memory_and_in_its_file) {  // CP-3
+  temporary_folder folder;
+  const auto part = sample_part();
+  const auto digest = objects::write_part(folder / "a.pt", part);
+  const auto bytes = objects::part_bytes(part);
+  BOOST_TEST((objects::digest_of(bytes) == digest));
+  BOOST_TEST(objects::estimated_bytes(part) >= digest.bytes);
+  BOOST_TEST(objects::parse_part(bytes, "a.pt", digest, save_id).parameters.size() == part.parameters.size());
+  bytes[100].bitwise_xor_(1);
+  BOOST_TEST(contains(text_of<error>([&] { objects::parse_part(bytes, "a.pt", digest, save_id); }), "'a.pt' is damaged"));
+}
+
 BOOST_AUTO_TEST_CASE(a_manifest_of_another_format_says_which) {
   temporary_folder folder;
   write_sample(folder);
   replace(folder / "checkpoint.json", "\"version\": 2", "\"version\": 9");
   BOOST_TEST(contains(text_of<error>([&] { objects::read_manifest(folder.path()); }),
-                      "has format 9; this program reads formats 1 and 2"));
+                      "has format 9; this program reads formats 1 to 3"));
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_says_of_which_kind_a_checksum_is) {

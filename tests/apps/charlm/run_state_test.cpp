@@ -14,6 +14,7 @@ BOOST_AUTO_TEST_SUITE(state_of_a_run)
 
 BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
   run_state state;
+  state.run = "0123456789abcdef";
   state.shape.vocabulary = 86;
   state.how.learning_rate = 1.0 / 3;
   state.characters = "\n\xE2\x82\xAC";
@@ -24,6 +25,9 @@ BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
   const auto again = run_state::from_attributes(state.to_attributes(), "here");
   BOOST_TEST((again.to_attributes() == state.to_attributes()));
   BOOST_TEST(again.fraction() == 0.25);
+  auto before_runs_had_names = state.to_attributes();
+  before_runs_had_names.erase("run");
+  BOOST_TEST(run_state::from_attributes(before_runs_had_names, "here").run.size() == 16u);
   BOOST_CHECK_EXCEPTION(run_state::from_attributes({}, "here"), std::runtime_error, says({"here", "another program"}));
 }
 

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/optimizer_checkpoints.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/objects/checkpoint_room.hpp>
+#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_transfers.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The checkpoint's part for this node, or null if the checkpoint has none. Throws if the checkpoint is of other nodes than the
+/// optimizer.
+///   If this node has no parameters and no buffers, its name may have changed since the save. This node then loads the random
+///   state of the one part that no other node of the optimizer owns. Old checkpoints without random state have no such part.
+const objects::part_entry* own_part(const optimizer_parts& parts, const std::string& folder,
+                                    const objects::checkpoint_manifest& manifest) {
+  const auto wanted = parts.names();
+  const auto& here = parts.here().name();
+  std::set<std::string> there;
+  const objects::part_entry* own = nullptr;
+  std::size_t others = 0;
+  for (const auto& part : manifest.parts) {
+    there.insert(part.node);
+    const bool of_another = part.node != here && wanted.contains(part.node);
+    others += of_another;
+    if (!of_another) own = &part;
+  }
+  const bool all_others = others + 1 == wanted.size();
+  const bool renamed = !there.contains(here) && !parts.has_local();
+  const bool fits = renamed ? there.size() - others <= 1 : wanted == there;
+  if (all_others && fits) return own;
+  const auto list = [](const std::set<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) support::add_quoted(text, name);
+    return text;
+  };
+  throw error(errc::function_failed,
+              "the checkpoint in '" + folder + "' is of nodes " + list(there) + ", and this optimizer is of " + list(wanted));
+}
+
+void nothing() {}
+
+/// Runs `what`, which tidies up after a failure or a success: what went wrong before, or nothing, is what the user is told.
+template <class F>
+void quietly(F&& what) noexcept {
+  try {
+    what();
+  } catch (const std::exception&) {
+    // What is left over is removed by the next save or load.
+  }
+}
+
+}  // namespace
+
+optimizer_checkpoints::optimizer_checkpoints(optimizer_parts& parts, const std::string& folder)
+    : parts_(parts), folder_(fs::absolute(folder).lexically_normal().string()) {}
+
+void optimizer_checkpoints::expect_room(const std::string& node_folder) {
+  std::uint64_t bytes = parts_.local().estimated_bytes();
+  const auto replies = parts_.everywhere(
+    "troupe.optimizer.expect_room",
+    [&](const auto&) {
+      return attributes{{"folder", node_folder}};
+    },
+    nothing);
+  if (node_folder.empty())
+    for (const auto& each : replies) bytes += calls::number_from(each.values, "bytes");
+  try {
+    objects::expect_room(folder_, 2 * bytes);  // while a checkpoint is saved, the one before it is there too
+  } catch (const error& failed) {
+    throw error(failed.code(), "node '" + parts_.here().name() + "': " + failed.what());
+  }
+}
+
+void optimizer_checkpoints::save(const attributes& about, const std::string& node_folder) {
+  std::error_code failed;
+  fs::create_directories(folder_, failed);
+  if (failed) throw error(errc::function_failed, "can't make the folder '" + folder_ + "': " + failed.message());
+  objects::checkpoint_manifest before;
+  quietly([&] { before = objects::read_manifest(folder_); });
+  objects::checkpoint_manifest manifest{objects::new_save_id(), {}, about};
+  try {
+    node_folder.empty() ? fetch_parts(manifest) : write_on_nodes(manifest, node_folder);
+    objects::write_manifest(folder_, manifest);
+  } catch (...) {
+    take_back(manifest.save, node_folder);
+    throw;
+  }
+  remove_earlier(manifest, before);
+}
+
+void optimizer_checkpoints::fetch_parts(objects::checkpoint_manifest& manifest) {
+  const auto entry_for = [&](const std::string& node) {
+    return objects::part_entry{node, objects::part_file_name(node, manifest.save), {}};
+  };
+  auto own = entry_for(parts_.here().name());
+  const auto replies = parts_.everywhere(
+    "troupe.optimizer.snapshot",
+    [&](const auto&) {
+      return attributes{{"save", manifest.save}};
+    },
+    [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
+  const auto& groups = parts_.groups();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    manifest.parts.push_back(entry_for(groups[g].where.name()));
+    manifest.parts.back().digest = calls::digest_from(replies[g].values);
+  }
+  receive_parts(parts_, folder_, manifest);
+  manifest.parts.push_back(std::move(own));
+  discard();
+}
+
+void optimizer_checkpoints::write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder) {
+  const auto& here = parts_.here().name();
+  objects::part_entry own{here, objects::part_file_name(here, manifest.save), {}};
+  const auto replies = parts_.everywhere(
+    "troupe.optimizer.save",
+    [&](const auto&) {
+      return attributes{{"folder", node_folder}, {"save", manifest.save}};
+    },
+    [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
+  for (std::size_t g = 0; g < replies.size(); ++g) {
+    const auto& name = parts_.groups()[g].where.name();
+    manifest.parts.push_back({name, objects::part_file_name(name, manifest.save), calls::digest_from(replies[g].values),
+                              get<std::string>(replies[g].values, "folder")});
+  }
+  manifest.parts.push_back(std::move(own));
+}
+
+void optimizer_checkpoints::take_back(const std::string& save, const std::string& node_folder) noexcept {
+  objects::remove_parts(folder_, save);
+  discard();
+  if (node_folder.empty()) return;
+  quietly([&] {
+    parts_.everywhere(
+      "troupe.optimizer.remove",
+      [&](const auto&) {
+        return attributes{{"folder", node_folder}, {"save", save}, {"others", false}};
+      },
+      nothing);
+  });
+}
+
+void optimizer_checkpoints::remove_earlier(const objects::checkpoint_manifest& now,
+                                           const objects::checkpoint_manifest& before) noexcept {
+  const auto remove = [&](const objects::checkpoint_manifest& named, bool others) {
+    const auto folder_on = [&](const std::string& node) {
+      for (const auto& part : named.parts)
+        if (part.node == node) return part.folder;
+      return std::string{};
+    };
+    const auto lies_there = [](const objects::part_entry& part) { return !part.folder.empty(); };
+    if (std::none_of(named.parts.begin(), named.parts.end(), lies_there)) return;
+    parts_.everywhere(
+      "troupe.optimizer.remove",
+      [&](const optimizer_parts::group& one) {
+        return attributes{{"folder", folder_on(one.where.name())}, {"save", named.save}, {"others", others}};
+      },
+      nothing);
+  };
+  quietly([&] { remove(now, true); });
+  quietly([&] { remove(before, false); });  // parts in other folders: an earlier save may have named other folders
+}
+
+attributes optimizer_checkpoints::load() {
+  auto manifest = objects::read_manifest(folder_);
+  const auto* own = own_part(parts_, folder_, manifest);
+  // First all nodes read and check their parts. Then all nodes apply them.
+  try {
+    send_parts(parts_, folder_, manifest);
+    parts_.everywhere(
+      "troupe.optimizer.load",
+      [&](const optimizer_parts::group& one) {
+        const auto& part = manifest.part(one.where.name());
+        auto values = calls::to_attributes(part.digest);
+        values.emplace("path", part.path(folder_));
+        values.emplace("save", manifest.save);
+        values.emplace("received", part.folder.empty());
+        return values;
+      },
+      [&] {
+        if (own != nullptr) parts_.local().stage(own->path(folder_), own->digest, manifest.save);
+      });
+  } catch (...) {
+    discard();
+    throw;
+  }
+  parts_.everywhere(
+    "troupe.optimizer.apply",
+    [&](const auto&) {
+      return attributes{{"save", manifest.save}};
+    },
+    [&] {
+      if (own != nullptr) parts_.local().apply(manifest.save);
+    });
+  return std::move(manifest.about);
+}
+
+void optimizer_checkpoints::discard() noexcept {
+  parts_.local().discard();
+  quietly([&] {
+    parts_.everywhere(
+      "troupe.optimizer.discard", [](const auto&) { return attributes{}; }, nothing);
+  });
+}
+
+}  // namespace troupe

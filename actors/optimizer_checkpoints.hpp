@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <troupe/messages/attributes.hpp>
+
+namespace troupe::objects {
+
+struct checkpoint_manifest;
+
+}  // namespace troupe::objects
+
+namespace troupe {
+
+class optimizer_parts;
+
+/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One thread at a time may use
+/// the parts meanwhile.
+///   OK-1  a save that fails leaves no part of it on any node that can be reached, and no snapshot.
+///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
+class optimizer_checkpoints {
+ public:
+  optimizer_checkpoints(optimizer_parts& parts, const std::string& folder);
+
+  void expect_room(const std::string& node_folder);
+  void save(const attributes& about, const std::string& node_folder);
+  attributes load();
+
+ private:
+  /// Each of the two writes all parts, and adds them to the manifest.
+  void fetch_parts(objects::checkpoint_manifest& manifest);
+  void write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder);
+  void take_back(const std::string& save, const std::string& node_folder) noexcept;
+  void remove_earlier(const objects::checkpoint_manifest& now, const objects::checkpoint_manifest& before) noexcept;
+  void discard() noexcept;
+
+  optimizer_parts& parts_;
+  std::string folder_;  // absolute
+};
+
+}  // namespace troupe

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/optimizer_checkpoints.hpp>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <actors/linear_cluster.hpp>
+#include <actors/temporary_folder.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/optimizer.hpp>
+#include <troupe/messages/messages.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// A layer of 5 MiB, which is more than one piece, on stage1, and a small one on stage2.
+struct large_model {
+  linear_cluster cluster;
+  std::vector<remote_module> modules{cluster.driver.peer("stage1").create("linear", layer(6, 200'000, 1)),
+                                     cluster.driver.peer("stage2").create("linear", layer(4, 3, 2))};
+  optimizer steps{cluster.driver, {"sgd", {{"lr", 0.1}}}, modules};
+
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> all;
+    for (const auto& one : modules)
+      for (const auto& [name, parameter] : one.parameters()) all.push_back(parameter);
+    return all;
+  }
+  void change() const {
+    modules[0].set_parameters({{"bias", at::zeros({200'000})}});
+    modules[1].set_parameters({{"bias", at::zeros({3})}});
+  }
+};
+
+/// The folders of a driver and of its nodes.
+struct two_folders {
+  temporary_folder all;
+  std::string driver = all / "driver";
+  std::string nodes = all / "nodes";
+
+  std::set<std::string> files_in(const std::string& folder) const {
+    std::set<std::string> nodes_with_files;
+    if (std::filesystem::exists(folder))
+      for (const auto& one : std::filesystem::directory_iterator(folder)) {
+        const auto name = one.path().filename().string();
+        nodes_with_files.insert(name.substr(0, name.find('.')));
+      }
+    return nodes_with_files;
+  }
+  std::size_t count(const std::string& folder) const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+  }
+};
+
+using file_names = std::set<std::string>;
+
+void require_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  BOOST_REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoints_of_optimizers)
+
+BOOST_AUTO_TEST_CASE(parts_travel_to_the_folder_of_the_driver_and_back) {  // OM-6
+  const two_folders folders;
+  std::vector<at::Tensor> saved;
+  {
+    large_model model;
+    const auto came = [&] {
+      const auto stage1 = model.cluster.driver.status().peers.at(0);
+      return stage1.bytes_received + stage1.bytes_read;
+    };
+    const auto before = came();
+    model.steps.save(folders.driver, {{"step", 1}});
+    BOOST_TEST(came() - before > 5u << 20);  // no node wrote the part itself
+    saved = model.parameters();
+  }
+  BOOST_TEST((folders.files_in(folders.driver) == file_names{"checkpoint", "driver", "stage1", "stage2"}));
+  large_model again;
+  again.change();
+  BOOST_TEST((again.steps.load(folders.driver) == attributes{{"step", 1}}));
+  require_equal(again.parameters(), saved);
+}
+
+BOOST_AUTO_TEST_CASE(the_bytes_of_a_part_are_those_that_a_node_would_write) {
+  const two_folders folders;
+  large_model model;
+  model.steps.save(folders.driver, {});
+  const auto manifest = objects::read_manifest(folders.driver);
+  const auto& entry = manifest.part("stage1");
+  const auto part = objects::read_part(entry.path(folders.driver), entry.digest, manifest.save);
+  BOOST_TEST((objects::write_part(folders.all / "same.pt", part) == entry.digest));
+}
+
+BOOST_AUTO_TEST_CASE(each_node_can_keep_its_part_in_a_folder_of_its_own) {  // OM-6
+  const two_folders folders;
+  std::vector<at::Tensor> saved;
+  {
+    large_model model;
+    model.steps.save(folders.driver, {{"step", 1}}, folders.nodes);
+    saved = model.parameters();
+  }
+  BOOST_TEST((folders.files_in(folders.driver) == file_names{"checkpoint", "driver"}));
+  BOOST_TEST((folders.files_in(folders.nodes) == file_names{"stage1", "stage2"}));
+  large_model again;
+  again.change();
+  BOOST_TEST((again.steps.load(folders.driver) == attributes{{"step", 1}}));
+  require_equal(again.parameters(), saved);
+  std::filesystem::remove_all(folders.nodes);
+  const auto text = text_of<error>([&] { again.steps.load(folders.driver); });
+  BOOST_TEST(contains(text, "can't read '" + folders.nodes + "/stage1."));
+  BOOST_TEST(contains(text, "node 'stage1'"));
+}
+
+BOOST_AUTO_TEST_CASE(a_save_takes_the_place_of_the_one_before_it_wherever_its_parts_lie) {  // OK-2
+  const two_folders folders;
+  large_model model;
+  for (const auto* folder : {"nodes", "nodes", "others"}) model.steps.save(folders.driver, {}, folders.all / folder);
+  BOOST_TEST(folders.count(folders.nodes) == 0u);
+  BOOST_TEST(folders.count(folders.all / "others") == 2u);
+  write_text(folders.nodes + "/stage1.0123456789abcdef.pt.part", "left by a save that was killed");
+  model.steps.save(folders.driver, {}, folders.nodes);
+  BOOST_TEST(folders.count(folders.all / "others") == 0u);
+  BOOST_TEST(folders.count(folders.nodes) == 2u);
+  model.steps.save(folders.driver, {});
+  BOOST_TEST(folders.count(folders.nodes) == 0u);
+  BOOST_TEST(folders.count(folders.driver) == 4u);
+  model.steps.load(folders.driver);
+}
+
+BOOST_AUTO_TEST_CASE(a_save_that_fails_leaves_no_part_on_any_node) {  // OK-1
+  const two_folders folders;
+  large_model model;
+  model.steps.save(folders.driver, {{"step", 1}}, folders.nodes);
+  const auto saved = model.parameters();
+  for (const auto& node_folder : {folders.nodes, std::string{}}) {
+    std::filesystem::create_symlink("/dev/full", folders.driver + "/checkpoint.json.part");
+    BOOST_TEST(contains(text_of<error>([&] { model.steps.save(folders.driver, {}, node_folder); }), "No space left on device"));
+    BOOST_TEST(folders.count(folders.nodes) == 2u);
+    BOOST_TEST(folders.count(folders.driver) == 2u);
+  }
+  model.change();
+  BOOST_TEST((model.steps.load(folders.driver) == attributes{{"step", 1}}));
+  require_equal(model.parameters(), saved);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_written_is_told_before_the_first_save_with_the_node) {
+  const two_folders folders;
+  large_model model;
+  model.steps.expect_room(folders.driver);
+  model.steps.expect_room(folders.driver, folders.nodes);
+  write_text(folders.all / "file", "");
+  const auto on_nodes = text_of<error>([&] { model.steps.expect_room(folders.driver, folders.all / "file/parts"); });
+  for (const auto* words : {"stage1", "expected to write checkpoints to the folder '", "file/parts'", "name another folder"})
+    BOOST_TEST(contains(on_nodes, words));
+  const auto on_driver = text_of<error>([&] { model.steps.expect_room(folders.all / "file/run"); });
+  for (const auto* words : {"node 'driver'", "expected to write checkpoints to the folder '", "file/run'"})
+    BOOST_TEST(contains(on_driver, words));
+  BOOST_TEST((folders.all.files() == file_names{"file"}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// `troupe train` over separate hosts that share no folder.
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include "hosts/testbed.hpp"
+#include "support/contains.hpp"
+#include "support/small_run.hpp"
+
+namespace {
+
+using namespace troupe::apps::test;
+using troupe::hosts::address_of;
+using troupe::hosts::makes_hosts;
+using troupe::hosts::testbed;
+using troupe::test::contains;
+
+constexpr const char* all_steps = "400";
+
+/// A driver's host, and the hosts h1 and h2 for stage1 and stage2. The run's folder is on the driver's host alone: at its path
+/// each other host sees an empty file system of its own.
+struct training_hosts {
+  testbed all{{"driver", "h1", "h2"}};
+  small_run run;
+  std::optional<program> stage1;
+  std::optional<program> stage2;
+
+  training_hosts() { start_stages(); }
+
+  /// Starts both stages. `prepare`: shell commands that run first on their hosts, in the folders of these.
+  void start_stages(const std::string& prepare = "true") {
+    const auto start = [&](const std::string& on, const std::string& name, std::optional<program>& stage) {
+      const auto script = "cd \"$0\" && mount -t tmpfs none \"$1\" && shift && { " + prepare + "; } && exec \"$@\"";
+      const std::vector<std::string> node{program_under_test(), "node", "--name", name, "--host", "0.0.0.0", "--port", "4001"};
+      std::vector<std::string> all_words{"netns", "exec", all[on].net_namespace(), "sh",
+                                         "-c",    script, all[on].folder(),        run.folder.path()};
+      all_words.insert(all_words.end(), node.begin(), node.end());
+      stage.emplace(std::move(all_words), "ip");
+      address_of(*stage);
+    };
+    start("h1", "stage1", stage1);
+    start("h2", "stage2", stage2);
+  }
+  void kill_all_after_a_checkpoint(program&& training) {
+    BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+    training.signal(SIGKILL);
+    training.how_it_ends();
+    kill_stages();
+  }
+  void kill_stages() {
+    for (auto* each : {&stage1, &stage2}) {
+      (*each)->signal(SIGKILL);
+      (*each)->how_it_ends();
+    }
+  }
+
+  /// `troupe train` on the driver's host, over the two stages.
+  program train(std::vector<std::string> more) {
+    const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "stage1", "host": "h1", "port": 4001},)"
+                                                       R"( {"name": "stage2", "host": "h2", "port": 4001}]})");
+    more.insert(more.end(), {"--cluster", file, "--host", "0.0.0.0", "--steps", all_steps, "--checkpoint-every", "20"});
+    return all["driver"].troupe(run.command(more));
+  }
+
+  std::filesystem::path part_folder(const std::string& host) const { return all[host].folder() / "parts"; }
+};
+
+/// Checks that the run has the bits of a run that was not interrupted, on processes of one host.
+void check_bits(const small_run& of) {
+  const small_run straight;
+  program whole(straight.command({"--steps", all_steps}));
+  BOOST_TEST(whole.how_it_ends() == "exited with 0", whole.text());
+  BOOST_TEST(losses(of.file("metrics.jsonl")) == losses(straight.file("metrics.jsonl")), boost::test_tools::per_element());
+  BOOST_TEST(of.summary()["validation_loss"] == straight.summary()["validation_loss"]);
+}
+
+/// Whether the folder or a folder in it holds a part of this node.
+bool holds(const std::filesystem::path& folder, const std::string& node) {
+  const std::filesystem::recursive_directory_iterator files(folder);
+  return std::any_of(begin(files), end(files),
+                     [&](const auto& each) { return each.path().filename().string().starts_with(node); });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(hosts, *boost::unit_test::precondition(makes_hosts))
+
+BOOST_FIXTURE_TEST_SUITE(training, training_hosts)
+
+BOOST_AUTO_TEST_CASE(a_run_continues_on_hosts_that_never_saw_its_checkpoint) {  // OM-6
+  kill_all_after_a_checkpoint(train({}));
+  start_stages();
+  auto again = train({"--resume"});
+  BOOST_TEST(again.how_it_ends() == "exited with 0", again.text());
+  BOOST_TEST(!again.line_with("continuing the run").empty(), again.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(each_host_can_keep_the_part_of_its_stage) {  // OM-6
+  kill_all_after_a_checkpoint(train({"--node-checkpoints", "parts"}));
+  for (const auto* name : {"stage1", "stage2"})
+    BOOST_TEST(!holds(run.file("checkpoint"), name), "the part of " << name << " is with the driver");
+  BOOST_TEST(holds(part_folder("h1"), "stage1"));
+  BOOST_TEST(!holds(part_folder("h1"), "stage2"));
+  BOOST_TEST(holds(part_folder("h2"), "stage2"));
+  start_stages();
+  auto again = train({"--resume"});
+  BOOST_TEST(again.how_it_ends() == "exited with 0", again.text());
+  check_bits(run);
+  // Without the option the new checkpoint lies with the driver, and the old one is gone.
+  BOOST_TEST(holds(run.file("checkpoint"), "stage1"));
+  BOOST_TEST(!holds(part_folder("h1"), "stage1"));
+}
+
+BOOST_AUTO_TEST_CASE(a_host_without_room_is_named_before_the_first_step) {
+  kill_stages();
+  start_stages("mkdir -p parts && { [ $(basename \"$PWD\") != h2 ] || mount -t tmpfs -o size=64k none parts; }");
+  auto training = train({"--node-checkpoints", "parts"});
+  BOOST_TEST(training.how_it_ends() == "exited with 1", training.text());
+  const auto said = training.line_with("troupe: ");
+  for (const auto& word : {std::string("stage2"), std::string("expected room for"), (part_folder("h2")).string(),
+                           std::string("but there are only"), std::string("name another folder")})
+    BOOST_TEST(contains(said, word), training.text());
+  BOOST_TEST(!std::filesystem::exists(run.file("metrics.jsonl")));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE_END()

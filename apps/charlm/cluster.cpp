@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 #include "apps/cluster_file.hpp"
 #include "apps/ready_line.hpp"
@@ -15,6 +17,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr auto glance = std::chrono::milliseconds(20);
+constexpr auto time_to_answer = std::chrono::seconds(1);
 constexpr auto time_to_come_up = std::chrono::seconds(60);
 
 std::string describe(const process_group::exited& end) {
@@ -46,6 +49,7 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_option
     if (driver.options().trace) command.push_back("--trace");
     for (auto& argument : log.arguments()) command.push_back(argument);
     nodes.processes_->start(name, command);
+    nodes.commands_.emplace(name, std::move(command));
     nodes.names_.push_back(name);
   }
   const auto deadline = clock::now() + time_to_come_up;
@@ -75,6 +79,7 @@ stage_nodes stage_nodes::join(node& driver, const std::string& path) {
     }
     nodes.names_.push_back(each.name);
   }
+  nodes.addresses_ = file.nodes;
   return nodes;
 }
 
@@ -89,6 +94,26 @@ std::optional<std::string> stage_nodes::lost(std::chrono::milliseconds patience)
   const auto end = processes_->poll_for(patience);
   if (!end) return {};
   return describe(*end);
+}
+
+std::vector<std::string> stage_nodes::missing(const node& driver) const {
+  const auto up = driver.peers();
+  std::vector<std::string> names;
+  std::copy_if(names_.begin(), names_.end(), std::back_inserter(names), [&](const auto& name) { return !has(up, name); });
+  return names;
+}
+
+void stage_nodes::bring_back(node& driver) {
+  while (const auto end = processes_ ? processes_->poll() : std::nullopt) processes_->start(end->name, commands_.at(end->name));
+  const auto away = missing(driver);
+  for (const auto& each : addresses_) {
+    if (!has(away, each.name)) continue;
+    try {
+      driver.join(each.host, each.port, time_to_answer);
+    } catch (const error&) {
+      // The node is still away, or its cluster dials it already.
+    }
+  }
 }
 
 void stage_nodes::stop(std::chrono::milliseconds grace) {

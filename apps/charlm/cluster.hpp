@@ -2,12 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <troupe/actors/node.hpp>
 
+#include "apps/cluster_file.hpp"
 #include "apps/log_options.hpp"
 #include "apps/process_group.hpp"
 #include "apps/signals.hpp"
@@ -18,6 +21,8 @@ namespace troupe::apps::charlm {
 ///   SN-1  no process that was started outlives this object.
 ///   SN-2  a lost stage is reported with its name. If this program started its process, the report also has the process number
 ///         and how the process ended.
+///   SN-3  bring_back() makes up again what can be made up from here: processes that this program started and that have ended
+///         are started again, and nodes of the cluster file are dialled.
 class stage_nodes {
  public:
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
@@ -33,11 +38,18 @@ class stage_nodes {
   /// (Killed)".
   std::optional<std::string> lost(std::chrono::milliseconds patience);
 
+  /// The names of the stages that are not up now.
+  std::vector<std::string> missing(const node& driver) const;
+  /// Tries to bring back the stages that are not up. Blocks for a second or two for each of them at most.
+  void bring_back(node& driver);
+
   /// Ends the started processes. Processes that are left after the grace time are killed.
   void stop(std::chrono::milliseconds grace = std::chrono::milliseconds(700));
 
  private:
   std::vector<std::string> names_;
+  std::vector<cluster_node> addresses_;                       // of a cluster file
+  std::map<std::string, std::vector<std::string>> commands_;  // of the started processes, by name
   std::unique_ptr<process_group> processes_;
 };
 

@@ -33,6 +33,8 @@ struct train_options {
   std::string advertise;           // host of the driver for nodes of other hosts; empty: as in troupe::settings
   std::uint16_t port = 0;          // port of the driver
   double deadline = 60;            // deadline of calls and passes, in seconds
+  std::int64_t retry = 0;          // how often the run goes on from its last checkpoint after a stage was lost
+  std::int64_t retry_wait = 600;   // how long the run waits each time for the stages to be up again, in seconds
   bool trace = true;
   log_options log{severity::warn};  // log of the driver, and of the processes that it starts
   std::int64_t profile_steps = 1;   // steps after the verified ones whose operators on all nodes are in the trace

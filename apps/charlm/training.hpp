@@ -15,6 +15,8 @@ namespace troupe::apps::charlm {
 ///   TN-5  every process has ended 2 s after a stop was asked for, whatever the run is doing. Work that takes longer is given
 ///         up, and the last checkpoint stays.
 ///   TN-6  an earlier run in the folder is set aside only when the new run is about to take its first step.
+///   TN-7  a run with --retry waits for a stage that was lost, and goes on from the last checkpoint (from the start if there is
+///         none) when all stages are up. It gives the same bits as a run that lost none.
 int train(const train_options& options, const stop_signal& stop);
 
 }  // namespace troupe::apps::charlm

@@ -104,6 +104,15 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
     ->check(between(1.0, 86'400.0))
     ->group("Cluster");
+  command
+    .add_option(
+      "--retry", options.retry,
+      "How often the run waits for a stage that was lost, and goes on from the last checkpoint once all stages are up")
+    ->check(within(std::int64_t{0}, many, "0 or more"))
+    ->group("Cluster");
+  command.add_option("--retry-wait", options.retry_wait, "Seconds that the run waits each time")
+    ->check(between(std::int64_t{1}, static_cast<std::int64_t>(a_year)))
+    ->group("Cluster");
   command.add_flag("--trace,!--no-trace", options.trace, "Record what every node does, for trace.json")->group("Cluster");
   command
     .add_option("--profile-steps", options.profile_steps,

@@ -144,8 +144,8 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_
   kill(victim, SIGKILL);
   BOOST_TEST(training.how_it_ends(time_to_end) == "exited with 1");
   const auto said = training.lines().back();
-  for (const auto& word :
-       {std::string("lost node stage2"), std::to_string(victim), std::string("killed by signal 9"), std::string("--resume")})
+  for (const auto& word : {std::string("lost node stage2"), std::to_string(victim), std::string("killed by signal 9"),
+                           std::string("--retry N"), std::string("--resume")})
     BOOST_TEST(said.find(word) != std::string::npos, training.text());
   for (const auto pid : children) BOOST_TEST(is_gone(pid));
   check_no_litter(broken.out);
@@ -159,6 +159,44 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_
   BOOST_TEST(whole.how_it_ends() == "exited with 0", whole.text());
   BOOST_TEST(losses(broken.file("metrics.jsonl")) == losses(straight.file("metrics.jsonl")), boost::test_tools::per_element());
   BOOST_TEST(broken.summary()["validation_loss"] == straight.summary()["validation_loss"]);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_may_retry_starts_lost_stages_again_and_ends_with_the_same_bits) {  // TN-7
+  const small_run straight;
+  const std::vector<std::string> steps{"--steps", "400", "--checkpoint-every", "20", "--retry", "2"};
+  program whole(straight.command(steps));
+
+  const small_run broken;
+  program training(broken.command(steps));
+  const auto kill_stage = [&](const std::string& name) {
+    const auto victim = stage_of(training.pid(), name);
+    BOOST_TEST_REQUIRE(victim > 0);
+    kill(victim, SIGKILL);
+  };
+  BOOST_TEST_REQUIRE(appears(broken.file("metrics.jsonl"), training), training.text());
+  kill_stage("stage1");  // perhaps before the first checkpoint
+  BOOST_TEST(!training.line_with("(retry 1 of 2)").empty(), training.text());
+  BOOST_TEST_REQUIRE(appears(broken.file("checkpoint/checkpoint.json"), training), training.text());
+  kill_stage("stage2");
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+  BOOST_TEST(!training.line_with("(retry 2 of 2)").empty(), training.text());
+  BOOST_TEST(whole.how_it_ends() == "exited with 0", whole.text());
+  BOOST_TEST(losses(broken.file("metrics.jsonl")) == losses(straight.file("metrics.jsonl")), boost::test_tools::per_element());
+  BOOST_TEST(broken.summary()["validation_loss"] == straight.summary()["validation_loss"]);
+  check_no_litter(broken.out);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_lost_more_stages_than_it_may_retry_ends_and_continues) {  // TN-3, TN-7
+  const small_run run;
+  program training(run.command({"--steps", "1000000", "--checkpoint-every", "20", "--retry", "1"}));
+  for (int i = 0; i < 2; ++i) {
+    if (i == 1) BOOST_TEST_REQUIRE(!training.line_with("(retry 1 of 1)").empty(), training.text());
+    std::filesystem::remove(run.file("checkpoint/checkpoint.json"));
+    BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+    kill(stage_of(training.pid(), "stage2"), SIGKILL);
+  }
+  BOOST_TEST(training.how_it_ends(10s) == "exited with 1", training.text());
+  BOOST_TEST(training.line_with("troupe: ").find("continue with: ") != std::string::npos, training.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time) {  // TC-1

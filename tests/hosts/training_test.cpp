@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 
 namespace {
 
+using namespace std::chrono_literals;
 using namespace troupe::apps::test;
 using troupe::hosts::address_of;
 using troupe::hosts::makes_hosts;
@@ -34,19 +36,21 @@ struct training_hosts {
 
   training_hosts() { start_stages(); }
 
-  /// Starts both stages. `prepare`: shell commands that run first on their hosts, in the folders of these.
+  /// Starts a stage. `prepare`: shell commands that run first on its host, in the folder of the host.
+  void start(const std::string& on, const std::string& name, std::optional<program>& stage,
+             const std::string& prepare = "true") {
+    const auto script = "cd \"$0\" && mount -t tmpfs none \"$1\" && shift && { " + prepare + "; } && exec \"$@\"";
+    const auto& where = all[on];
+    stage.reset();
+    stage.emplace(
+      std::vector<std::string>{"netns", "exec", where.net_namespace(), "sh", "-c", script, where.folder(), run.folder.path(),
+                               program_under_test(), "node", "--name", name, "--host", "0.0.0.0", "--port", "4001"},
+      "ip");
+    address_of(*stage);
+  }
   void start_stages(const std::string& prepare = "true") {
-    const auto start = [&](const std::string& on, const std::string& name, std::optional<program>& stage) {
-      const auto script = "cd \"$0\" && mount -t tmpfs none \"$1\" && shift && { " + prepare + "; } && exec \"$@\"";
-      const std::vector<std::string> node{program_under_test(), "node", "--name", name, "--host", "0.0.0.0", "--port", "4001"};
-      std::vector<std::string> all_words{"netns", "exec", all[on].net_namespace(), "sh",
-                                         "-c",    script, all[on].folder(),        run.folder.path()};
-      all_words.insert(all_words.end(), node.begin(), node.end());
-      stage.emplace(std::move(all_words), "ip");
-      address_of(*stage);
-    };
-    start("h1", "stage1", stage1);
-    start("h2", "stage2", stage2);
+    start("h1", "stage1", stage1, prepare);
+    start("h2", "stage2", stage2, prepare);
   }
   void kill_all_after_a_checkpoint(program&& training) {
     BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
@@ -117,6 +121,39 @@ BOOST_AUTO_TEST_CASE(each_host_can_keep_the_part_of_its_stage) {  // OM-6
   // Without the option the new checkpoint lies with the driver, and the old one is gone.
   BOOST_TEST(holds(run.file("checkpoint"), "stage1"));
   BOOST_TEST(!holds(part_folder("h1"), "stage1"));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_outlives_a_link_that_was_cut) {  // TN-7
+  auto training = train({"--retry", "3"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  all.cut("driver", "h2");
+  const auto waiting = training.line_with("waiting for ");
+  BOOST_TEST(contains(waiting, "waiting for stage2, away since "), training.text());
+  all.mend("driver", "h2");
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  BOOST_TEST(!training.line_with("(retry 1 of 3)").empty(), training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_goes_on_with_the_process_that_replaces_a_stage) {  // TN-7
+  auto training = train({"--retry", "1"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  stage2->signal(SIGKILL);
+  stage2->how_it_ends();
+  BOOST_TEST(!training.line_with("waiting for stage2, away since ").empty(), training.text());
+  start("h2", "stage2", stage2);
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_without_retry_says_that_there_is_one) {  // TN-3
+  auto training = train({});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  stage2->signal(SIGKILL);
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 1", training.text());
+  const auto said = training.line_with("troupe: ");
+  for (const auto* word : {"stage2", "with --retry N the run waits", "is whole", "--resume"})
+    BOOST_TEST(contains(said, word), said);
 }
 
 BOOST_AUTO_TEST_CASE(a_host_without_room_is_named_before_the_first_step) {

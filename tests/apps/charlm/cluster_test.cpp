@@ -9,15 +9,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "actors/loopback_nodes.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps;
 using namespace troupe::apps::charlm;
 using troupe::apps::test::says;
+using troupe::test::becomes_true;
 using namespace std::chrono_literals;
 
 BOOST_AUTO_TEST_SUITE(stage_processes)
@@ -83,6 +86,36 @@ BOOST_AUTO_TEST_CASE(a_lost_one_is_reported_with_its_name_its_number_and_how_it_
   BOOST_REQUIRE(all.size() == 1u);
   kill(all[0], SIGKILL);
   BOOST_TEST(nodes.lost(20s).value_or("") == "stage1 (pid " + std::to_string(all[0]) + ") killed by signal 9 (Killed)");
+}
+
+BOOST_AUTO_TEST_CASE(one_that_has_ended_is_started_again) {  // SN-3
+  troupe::node driver{named("driver")};
+  const stopped_at_once returns_early;
+  auto nodes = stage_nodes::start(driver, 2, quiet, returns_early.stop);
+  BOOST_TEST(nodes.missing(driver) == (std::vector<std::string>{"stage1", "stage2"}), boost::test_tools::per_element());
+  const auto before = children();
+  kill(before.at(0), SIGKILL);
+  BOOST_TEST(becomes_true([&] {
+    nodes.bring_back(driver);
+    const auto now = children();
+    return now != before && now.size() == 2;
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(those_of_a_cluster_file_that_are_gone_are_dialled) {  // SN-3
+  troupe::node driver{named("driver")};
+  auto options = named("stage");
+  options.port = troupe::node{named("finds_a_port")}.port();
+  auto stage = std::make_unique<troupe::node>(options);
+  const troupe::apps::test::temporary_folder folder;
+  auto nodes = stage_nodes::join(
+    driver, folder.write("cluster.json", R"({"nodes": [{"name": "stage", "port": )" + std::to_string(options.port) + "}]}"));
+  BOOST_TEST(nodes.missing(driver).empty());
+  stage.reset();  // says farewell: nobody dials it any more
+  BOOST_TEST(becomes_true([&] { return !nodes.missing(driver).empty(); }));
+  stage = std::make_unique<troupe::node>(options);
+  nodes.bring_back(driver);
+  BOOST_TEST(nodes.missing(driver).empty());
 }
 
 BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) {  // SN-1, SN-2

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/charlm/stage_wait.hpp"
+
+#include <array>
+#include <ctime>
+#include <stdexcept>
+
+#include "apps/charlm/figures.hpp"
+
+namespace troupe::apps::charlm {
+
+namespace {
+
+constexpr std::chrono::milliseconds between_looks{100};
+constexpr std::chrono::seconds between_lines{30};
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string text_of(std::chrono::steady_clock::duration time) {
+  return clock_text(std::chrono::duration<double>(time).count());
+}
+
+}  // namespace
+
+std::string stage_wait::time_of_day() {
+  const auto now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%H:%M:%S", &local);
+  return text.data();
+}
+
+void stage_wait::tell(const std::vector<std::string>& away) {
+  const auto now = clock::now();
+  if (away == told_ && now - told_at_ < between_lines) return;
+  told_ = away;
+  told_at_ = now;
+  parts_.tell("waiting for " + listed(away) + ", away since " + since_ + "; for " + text_of(left()) +
+              " at most (--retry-wait)");
+}
+
+bool stage_wait::until_all_are_up(const stop_signal& stop) {
+  while (!stop.requested()) {
+    const auto away = parts_.away();
+    if (away.empty()) return true;
+    if (is_over())
+      throw std::runtime_error("expected all stages to be up again within " + text_of(patience_) + " (--retry-wait), but " +
+                               listed(away) + " did not come back");
+    tell(away);
+    parts_.bring_back();
+    stop.wait_for(between_looks);
+  }
+  return false;
+}
+
+}  // namespace troupe::apps::charlm

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/signals.hpp"
+
+namespace troupe::apps::charlm {
+
+/// Waits for stages that were lost, until all of them are up.
+///   SW-1  a person is told which stages are away, since when, and how long the wait may last: at the beginning, when other
+///         stages are away than before, and every 30 s.
+///   SW-2  the wait ends when no stage is away, when a stop is asked for, and when the patience is over. The patience counts
+///         from the construction, over all waits.
+class stage_wait {
+ public:
+  struct parts {
+    std::function<std::vector<std::string>()> away;  // the names of the stages that are not up
+    std::function<void()> bring_back;                // tries to bring them back
+    std::function<void(const std::string&)> tell;    // gets lines for a person
+  };
+
+  stage_wait(parts of, std::chrono::milliseconds patience) : parts_(std::move(of)), patience_(patience) {}
+
+  /// Returns false if a stop was asked for. Throws std::runtime_error with the names of the stages when the patience is over.
+  bool until_all_are_up(const stop_signal& stop);
+  /// Whether the patience is over.
+  bool is_over() const { return left() <= clock::duration::zero(); }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  clock::duration left() const { return patience_ - (clock::now() - begun_); }
+  void tell(const std::vector<std::string>& away);
+  static std::string time_of_day();
+
+  parts parts_;
+  std::chrono::milliseconds patience_;
+  clock::time_point begun_ = clock::now();
+  std::string since_ = time_of_day();
+  std::vector<std::string> told_;
+  clock::time_point told_at_;
+};
+
+}  // namespace troupe::apps::charlm

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/charlm/training_test.cpp, tests/apps/train_test.cpp, tests/hosts/training_test.cpp
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <troupe/actors/node.hpp>
+#include <troupe/messages/errors.hpp>
+
+#include "apps/charlm/cluster.hpp"
+#include "apps/charlm/corpus.hpp"
+#include "apps/charlm/metrics.hpp"
+#include "apps/charlm/pipeline.hpp"
+#include "apps/charlm/progress.hpp"
+#include "apps/charlm/run_end.hpp"
+#include "apps/charlm/run_folder.hpp"
+#include "apps/charlm/run_state.hpp"
+#include "apps/charlm/single_process_turns.hpp"
+#include "apps/charlm/training_clock.hpp"
+#include "apps/charlm/trigram.hpp"
+#include "apps/charlm/verification.hpp"
+
+namespace troupe::apps::charlm {
+
+/// The text of a run: its characters, the windows for training and for validation, and the loss of a trigram model on the
+/// validation blocks, for comparison.
+struct training_data {
+  training_data(const text& source, vocabulary of_text, std::int64_t context)
+      : words(std::move(of_text)),
+        windows(source, words, context),
+        validation(windows.validation_windows()),
+        trigram(trigram_loss(windows, words.size())) {}
+
+  vocabulary words;
+  corpus windows;
+  batch validation;
+  double trigram;  // loss of the trigram model, nats per character
+};
+
+/// Whether the error may be one of a stage that was lost and may come back.
+inline bool is_lost_stage(const error& failure) {
+  return failure.code() == errc::peer_down || failure.code() == errc::unknown_peer;
+}
+
+/// One run of `troupe train`. Its sources: training_start.cpp, training.cpp (the steps), training_retry.cpp, training_end.cpp.
+class training_run {
+ public:
+  training_run(const train_options& options, const stop_signal& stop)
+      : options_(options), stop_(stop), progress_(progress::on_stdout()), folder_(options.out), end_(options, stop, folder_) {}
+
+  /// As train() in training.hpp.
+  int run();
+
+ private:
+  void prepare();
+  void start_nodes();
+  void make_stages();
+  void make_model();
+  void open_folder();
+  void measure_one_process();
+  void verified_steps();
+  void steps();
+  bool train_to_end();
+  bool go_back(const std::string& failure, std::int64_t retry);
+  void go_on_from_saved();
+  void one_step(bool verified = false);
+  void report(double loss, double step_seconds);
+  void validate();
+  void save();
+  bool finish();
+  std::optional<std::string> sample();
+  void write_files(double validation_loss, const std::string& sample);
+  /// The folder of this run on each node; empty if the driver writes all parts of checkpoints.
+  std::string node_folder() const {
+    return options_.node_checkpoints.empty() ? "" : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();
+  }
+  bool stopped() const { return stop_.requested(); }
+  bool ended() const { return stop_.requested() || state_.finished(); }
+  double tokens_per_step() const { return static_cast<double>(state_.how.batch * state_.shape.context); }
+  int interrupted();
+  [[noreturn]] void rethrow_with_node(const std::exception& failure);
+
+  const train_options& options_;
+  const stop_signal& stop_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  progress progress_;
+  run_folder folder_;
+  run_state state_;
+  run_state saved_;  // of the last checkpoint; before the first one, of the start
+  std::unique_ptr<training_data> data_;
+  std::unique_ptr<metrics> metrics_;
+  std::unique_ptr<whole_model> replica_;
+  std::unique_ptr<node> driver_;
+  std::unique_ptr<stage_nodes> nodes_;
+  std::unique_ptr<pipeline> pipeline_;
+  single_process_turns single_process_{options_.single_process_seconds, [this] { return stopped(); }};
+  verification verification_;
+  training_clock<> clock_;
+  double recent_loss_ = 0;
+  run_end end_;  // the last member: its thread uses the others
+};
+
+}  // namespace troupe::apps::charlm

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/train_test.cpp, tests/hosts/training_test.cpp
+#include "apps/charlm/training_run.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/Parallel.h>
+
+#include "apps/charlm/figures.hpp"
+#include "apps/charlm/modules.hpp"
+#include "apps/charlm/training_plan.hpp"
+#include "apps/charlm/trigram.hpp"
+
+namespace troupe::apps::charlm {
+
+void training_run::prepare() {
+  if (options_.resume && !folder_.has_checkpoint())
+    throw std::runtime_error("expected a checkpoint to continue from in " + folder_.checkpoint() +
+                             ", but there is none; leave --resume out to start a run, or name its folder with --out");
+  state_ = options_.resume ? continued_state(options_, folder_.checkpoint()) : planned_state(options_);
+  const auto source = text::read(state_.text_origin);
+  if (options_.resume) {
+    if (source.fingerprint() != state_.text_fingerprint)
+      throw std::runtime_error("the checkpoint in " + folder_.checkpoint() + " is of another text (fingerprint " +
+                               state_.text_fingerprint + ") than " + state_.text_origin + " (" + source.fingerprint() +
+                               "); name the text it was trained on with --data, or start anew in another folder with --out");
+    if (state_.finished())
+      throw std::runtime_error("the run in " + folder_.path().string() + " has trained " + std::to_string(state_.step) +
+                               " steps in " + fixed(state_.seconds, 1) + " s, which is all that was asked for; --steps or" +
+                               " --seconds count from the beginning of the run: give more to train on");
+  }
+  state_.text_fingerprint = source.fingerprint();
+  auto words = vocabulary::of(source.characters);
+  state_.characters = to_utf8(words.characters());
+  state_.shape.vocabulary = words.size();
+  state_.shape.check();
+  state_.how.check();
+  if (state_.stages < 1 || state_.stages > state_.shape.blocks)
+    throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
+                             " (the blocks), but is " + std::to_string(state_.stages));
+  data_ = std::make_unique<training_data>(source, std::move(words), state_.shape.context);
+  replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed);
+  progress_.message("text: " + grouped(static_cast<double>(source.characters.size())) + " characters, " +
+                    std::to_string(data_->words.size()) + " different, from " + source.origin + "; a trigram model scores " +
+                    fixed(data_->trigram, 3) + " nats per character");
+  std::int64_t parameters = 0;
+  for (const auto& each : replica_->parameters()) parameters += each.numel();
+  progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
+  // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, there are two of them.
+  const auto parts = options_.node_checkpoints.empty() ? static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 : 0;
+  folder_.expect_room(parts + 16'000'000);
+}
+
+/// From here on the folder belongs to this run.
+void training_run::open_folder() {
+  if (options_.resume) {
+    progress_.message("continuing the run in " + folder_.path().string() + " from step " + std::to_string(state_.step));
+  } else if (const auto earlier = folder_.set_aside()) {
+    progress_.message("the run that was in " + folder_.path().string() + " is now in " + earlier->where +
+                      (earlier->replaced ? ", in place of the one before it" : ""));
+  }
+  metrics_ = std::make_unique<metrics>(folder_.metrics(), options_.resume ? state_.step : -1);
+}
+
+void training_run::start_nodes() {
+  settings mine;
+  mine.name = "driver";
+  mine.host = options_.host;
+  mine.advertise = options_.advertise;
+  mine.port = options_.port;
+  mine.trace = options_.trace;
+  options_.log.apply_to(mine);
+  mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
+  driver_ = std::make_unique<node>(mine);
+  add_charlm_modules(*driver_);
+  const auto own = options_.cluster.empty();
+  nodes_ = std::make_unique<stage_nodes>(
+    own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_)
+        : stage_nodes::join(*driver_, options_.cluster));
+  end_.owns(*nodes_);
+  if (stop_.requested()) return;
+  if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
+    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " + options_.cluster +
+                             ", one for each stage, but " + std::to_string(nodes_->names().size()) +
+                             " are there; set --stages");
+  state_.nodes.clear();
+  for (const auto& name : nodes_->names()) state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
+  progress_.message("cluster: driver," + state_.nodes + (own ? " (processes on loopback)" : ""));
+}
+
+void training_run::make_stages() {
+  pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how);
+  pipeline_->optimiser().expect_room(folder_.checkpoint(), node_folder());
+  if (options_.verify_steps > 0) pipeline_->expect_one_thread();
+}
+
+void training_run::make_model() {
+  make_stages();
+  if (!options_.resume) return;
+  pipeline_->optimiser().load(folder_.checkpoint());
+  end_.saved(state_.step);
+}
+
+void training_run::measure_one_process() {
+  progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
+                    " s, half of them now, the rest in turns with the cluster ...");
+  const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
+  single_process_.begin(state_, data_->windows, threads);
+  if (stopped()) return;
+  const auto speed = single_process_.speed();
+  progress_.message("one process: " + grouped(speed.with_one_thread) + " tokens/s with one thread, " +
+                    grouped(speed.with_all_threads) + " with " + std::to_string(threads));
+}
+
+}  // namespace troupe::apps::charlm

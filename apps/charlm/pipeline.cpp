@@ -22,32 +22,10 @@ std::vector<remote_module> make_stages(const std::vector<peer>& where, const mod
   const auto count = static_cast<std::int64_t>(where.size());
   for (std::int64_t i = 0; i < count; ++i)
     stages.push_back(where[static_cast<std::size_t>(i)].create(stage_type, stage_attributes(shape, {i, count}, seed)));
+  for (std::size_t i = 0; i + 1 < stages.size(); ++i)
+    stages[i].call("follow", {}, {{"next", stages[i + 1].lend(stages[i].where())}}).get();
   return stages;
 }
-
-/// Wakes the thread that waits for any of several results.
-class doorbell {
- public:
-  void ring() {
-    {
-      const std::lock_guard lock(mutex_);
-      rung_ = true;
-    }
-    heard_.notify_one();
-  }
-
-  /// Waits until ring() was called since the last wait().
-  void wait() {
-    std::unique_lock lock(mutex_);
-    heard_.wait(lock, [this] { return rung_; });
-    rung_ = false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable heard_;
-  bool rung_ = false;
-};
 
 /// Lets threads take turns in the order of their numbers.
 class turns {
@@ -113,29 +91,9 @@ pipeline::pipeline(node& here, const std::vector<peer>& where, const model_shape
       stages_(make_stages(where, shape, how.seed)),
       optimizer_(here, {"adamw", how.optimizer_options()}, stages_) {}
 
-std::vector<at::Tensor> pipeline::forward(const std::string& method, const std::vector<at::Tensor>& inputs) const {
-  const auto last = stages_.size() - 1;
-  const auto ring = std::make_shared<doorbell>();
-  std::vector<at::Tensor> outputs;
-  std::vector<std::vector<future<call_reply>>> called(stages_.size());  // [s][m]: input m in stage s
-  std::vector<std::size_t> taken(stages_.size(), 0);                    // by stage: the number of its results so far
-  const auto call = [&](std::size_t s, const at::Tensor& input) {
-    called[s].push_back(stages_[s].call(method, {input}));
-    called[s].back().then([ring](const future<call_reply>&) { ring->ring(); });
-  };
-  for (const auto& input : inputs) call(0, input);
-  while (outputs.size() < inputs.size()) {
-    ring->wait();
-    for (std::size_t s = 0; s <= last; ++s)
-      for (; taken[s] < called[s].size() && called[s][taken[s]].ready(); ++taken[s]) {
-        const auto result = called[s][taken[s]].get().tensor(0);
-        if (s == last)
-          outputs.push_back(result);
-        else
-          call(s + 1, result);
-      }
-  }
-  return outputs;
+/// The loss of the windows times `share`, from the last stage. Each stage calls the next one.
+future<call_reply> pipeline::call_stages(const char* method, const batch& windows, double share) const {
+  return stages_.front().call(method, {windows.inputs, windows.targets}, {{"share", share}});
 }
 
 step_result pipeline::train_step(const batch& windows, double learning_rate, bool keep_gradients) {
@@ -144,12 +102,10 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
   at_once(shares.size(), [&](std::size_t share, auto&& in_turn) {
     const auto& parts = shares[share];
     context pass{*here_};
-    std::vector<at::Tensor> inputs;
-    for (const auto& part : parts) inputs.push_back(part.windows.inputs);
-    const auto logits = forward("forward", inputs);
+    std::vector<future<call_reply>> called;
+    for (const auto& part : parts) called.push_back(call_stages("forward", part.windows, part.share));
     std::vector<at::Tensor> losses;
-    for (std::size_t m = 0; m < parts.size(); ++m)
-      losses.push_back(character_loss(logits[m], parts[m].windows.targets, parts[m].share));
+    for (const auto& each : called) losses.push_back(each.get().tensor(0));
     pass.backward(losses).get();
     in_turn([&] {
       optimizer_.gather(pass);
@@ -184,11 +140,12 @@ double pipeline::evaluate(const batch& windows) {
   double characters = 0;
   for (std::size_t begin = 0; begin < inputs.size(); begin += calls_at_once) {
     const auto end = std::min(begin + calls_at_once, inputs.size());
-    const auto logits = forward(
-      "evaluate", {inputs.begin() + static_cast<std::ptrdiff_t>(begin), inputs.begin() + static_cast<std::ptrdiff_t>(end)});
+    std::vector<future<call_reply>> called;
+    for (auto i = begin; i < end; ++i) called.push_back(call_stages("evaluate", {inputs[i], targets[i]}, 1));
     for (auto i = begin; i < end; ++i) {
+      const auto loss = called[i - begin].get().tensor(0).item<double>();
       const auto count = targets[i].ge(0).sum().item<double>();
-      sum += count == 0 ? 0 : character_loss(logits[i - begin], targets[i]).item<double>() * count;
+      sum += count == 0 ? 0 : loss * count;
       characters += count;
     }
   }

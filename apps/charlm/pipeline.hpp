@@ -27,9 +27,10 @@ struct step_result {
 ///   PI-1  the micro-batches of a context move through the stages one behind the other, so all stages work at once. At the
 ///         beginning and the end of one context's passes, stages that would wait work for another context.
 ///   PI-2  gradients are summed in the order of the micro-batches, so they have the bits of a single process.
+///   PI-3  activations and gradients go from stage to stage. This node sends tokens and gets losses.
 class pipeline {
  public:
-  /// Creates one stage on each of the peers, in order. Blocks. Throws troupe::error.
+  /// Creates one stage on each of the peers, in order. Each peer has to reach the next one. Blocks. Throws troupe::error.
   pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how);
 
   /// One step of training.
@@ -49,9 +50,7 @@ class pipeline {
   const batch_cuts& cuts() const noexcept { return cuts_; }
 
  private:
-  /// The outputs of the last stage, one per input. While the last stage works on one input, the stages before it work on the
-  /// next ones.
-  std::vector<at::Tensor> forward(const std::string& method, const std::vector<at::Tensor>& inputs) const;
+  future<call_reply> call_stages(const char* method, const batch& windows, double share) const;
   void add_gradients(std::vector<named_tensors>& to, const context& pass) const;
 
   node* here_;

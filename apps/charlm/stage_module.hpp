@@ -2,6 +2,9 @@
 // Tests: tests/apps/charlm/pipeline_test.cpp, tests/apps/charlm/gradient_check_test.cpp, tests/apps/train_test.cpp
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/remote_module.hpp>
 
@@ -15,8 +18,16 @@ inline constexpr const char* stage_type = "charlm.stage";
 /// parameters.
 attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed);
 
-/// Registers stage_type on a node. The methods of a stage are: `forward`; `evaluate`, which is `forward` without a graph; and
-/// `threads`, which returns how many threads libtorch uses inside one operation on the stage's node.
+/// The module of a stage. Its methods are:
+///   `follow`    tells a stage that is not the last one which stage is next: the value `next` is a reference (remote_module::lend)
+///   `forward`   takes the input of the stage and the targets, and the value `share`; returns character_loss(logits, targets,
+///               share). A stage that is not the last one calls the next stage, so the input of a stage never passes through
+///               the node that calls the first stage.
+///   `evaluate`  is `forward` without a graph
+///   `threads`   returns how many threads libtorch uses inside one operation on the stage's node
+std::shared_ptr<module> make_stage_module(std::shared_ptr<stage> of, stage_position position);
+
+/// Registers stage_type on a node.
 void add_stage_type(node& here);
 
 /// The parameters of a stage by the names that the stage gives them, and its buffers. The model has no buffers so far.

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "apps/charlm/stage_wait.hpp"
 
@@ -32,13 +34,15 @@ bool training_run::go_back(const std::string& failure, std::int64_t retry) {
   stage_wait wait({[this] { return nodes_->missing(*driver_); }, [this] { nodes_->bring_back(*driver_); },
                    [this](const std::string& line) { progress_.message(line); }},
                   std::chrono::seconds(options_.retry_wait));
+  std::string told;
   while (!pipeline_) {
     if (!wait.until_all_are_up(stop_)) return false;
     try {
       go_on_from_saved();
-    } catch (const error& again) {  // a stage was lost meanwhile, or the news of its loss comes only now
+    } catch (const error& again) {  // a stage was lost meanwhile, or does not reach the next stage yet
       pipeline_.reset();
-      if (!is_lost_stage(again) || wait.is_over()) throw;
+      if (!(is_lost_stage(again) || again.code() == errc::deadline_passed) || wait.is_over()) throw;
+      if (std::exchange(told, again.what()) != again.what()) progress_.message(std::string("trying again: ") + again.what());
       stop_.wait_for(std::chrono::milliseconds(100));
     }
   }

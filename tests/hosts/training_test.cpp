@@ -24,7 +24,7 @@ using troupe::hosts::makes_hosts;
 using troupe::hosts::testbed;
 using troupe::test::contains;
 
-constexpr const char* all_steps = "400";
+constexpr const char* all_steps = "200";
 
 /// A driver's host, and the hosts h1 and h2 for stage1 and stage2. The run's folder is on the driver's host alone: at its path
 /// each other host sees an empty file system of its own.
@@ -132,6 +132,16 @@ BOOST_AUTO_TEST_CASE(a_run_outlives_a_link_that_was_cut) {  // TN-7
   all.mend("driver", "h2");
   BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
   BOOST_TEST(!training.line_with("(retry 1 of 3)").empty(), training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_outlives_a_cut_between_two_stages) {  // TN-7
+  auto training = train({"--retry", "3"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  all.cut("h1", "h2");
+  BOOST_TEST(!training.line_with("lost a stage at step ").empty(), training.text());
+  all.mend("h1", "h2");
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
   check_bits(run);
 }
 

@@ -75,18 +75,19 @@ class noting_stage : public troupe::module {
   noting_stage(const troupe::attributes& values, std::function<void(int)> before)
       : index_(static_cast<int>(troupe::get<std::int64_t>(values, "stage"))),
         before_(std::move(before)),
-        stage_(model_shape::from_attributes(values), {index_, 2}, 1) {}
+        module_(make_stage_module(std::make_shared<stage>(model_shape::from_attributes(values), stage_position{index_, 2}, 1),
+                                  {index_, 2})) {}
 
-  troupe::call_reply call(const std::string&, troupe::call_arguments& arguments) override {
-    before_(index_);
-    return {{stage_.forward(arguments.tensors.at(0))}};
+  troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
+    if (method == "forward") before_(index_);
+    return module_->call(method, arguments);
   }
-  troupe::named_tensors parameters() override { return parameters_of(stage_); }
+  troupe::named_tensors parameters() override { return module_->parameters(); }
 
  private:
   int index_;
   std::function<void(int)> before_;
-  stage stage_;
+  std::shared_ptr<troupe::module> module_;
 };
 
 struct cluster {
@@ -140,6 +141,42 @@ BOOST_AUTO_TEST_CASE(gradients_have_the_bits_of_a_single_process) {
     verified.check(alone, windows, trained.cuts(), step, {"one", "two"}, trained.train_step(windows, 0, true).gradients);
   }
   BOOST_TEST(verified.steps() == 3);
+}
+
+// PI-3
+BOOST_AUTO_TEST_CASE(the_driver_sends_tokens_and_gets_losses) {
+  cluster nodes([](int) {});
+  auto shape = small;
+  shape.width = 64;
+  constexpr std::int64_t count = 256;
+  auto how = parts(3, 3);
+  how.batch = count;
+  pipeline trained(nodes.driver, nodes.stages(), shape, how);
+  const auto bytes_of = [&](const auto& of) {
+    std::uint64_t bytes = 0;
+    for (const auto& each : of) bytes += each.bytes_sent + each.bytes_received + each.bytes_read;
+    return bytes;
+  };
+  const auto traffic = [&] { return bytes_of(nodes.driver.status().peers); };
+  const auto before = traffic();
+  trained.train_step(some_windows(count), 1e-3);
+  const auto hidden = static_cast<std::uint64_t>(count * shape.context * shape.width) * sizeof(float);
+  const auto logits = static_cast<std::uint64_t>(count * shape.context * shape.vocabulary) * sizeof(float);
+  const auto through_the_driver = 2 * (2 * hidden + logits);  // values and their gradients
+  BOOST_TEST(traffic() - before < through_the_driver / 10);
+  BOOST_TEST(bytes_of(nodes.one.status().peers) > 2 * hidden);
+}
+
+BOOST_AUTO_TEST_CASE(a_stage_that_does_not_know_the_next_one_says_so) {
+  cluster nodes([](int) {});
+  const auto first = nodes.driver.peer("one").create(stage_type, stage_attributes(small, {0, 2}, 1));
+  const auto windows = some_windows(1);
+  const auto says = [](const std::string& words) {
+    return [words](const std::exception& failure) { return std::string(failure.what()).find(words) != std::string::npos; };
+  };
+  BOOST_CHECK_EXCEPTION(first.call("forward", {windows.inputs, windows.targets}, {{"share", 1.0}}).get(), troupe::error,
+                        says("stage 1 of 2 does not know the next stage; call follow first"));
+  BOOST_CHECK_EXCEPTION(first.call("forward", {windows.inputs}).get(), troupe::error, says("expected two tensors"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

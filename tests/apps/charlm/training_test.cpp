@@ -28,22 +28,24 @@ constexpr const char* spoilt = "block1.down_weight";
 class spoilt_stage : public troupe::module {
  public:
   explicit spoilt_stage(const troupe::attributes& values)
-      : stage_(model_shape::from_attributes(values),
-               {troupe::get<std::int64_t>(values, "stage"), troupe::get<std::int64_t>(values, "stages")},
-               static_cast<std::uint64_t>(troupe::get<std::int64_t>(values, "seed"))) {
-    for (auto& each : stage_.named_parameters())
+      : position_{troupe::get<std::int64_t>(values, "stage"), troupe::get<std::int64_t>(values, "stages")},
+        stage_(std::make_shared<stage>(model_shape::from_attributes(values), position_,
+                                       static_cast<std::uint64_t>(troupe::get<std::int64_t>(values, "seed")))),
+        module_(make_stage_module(stage_, position_)) {
+    for (auto& each : stage_->named_parameters())
       if (each.key() == spoilt) each.value().register_hook([](const at::Tensor& gradient) { return gradient * (1 + 0x1p-23); });
   }
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
-    if (method == "threads") return {{}, {{"threads", std::int64_t{1}}}};
-    return {{stage_.forward(arguments.tensors.at(0))}};
+    return module_->call(method, arguments);
   }
 
-  troupe::named_tensors parameters() override { return parameters_of(stage_); }
+  troupe::named_tensors parameters() override { return module_->parameters(); }
 
  private:
-  stage stage_;
+  stage_position position_;
+  std::shared_ptr<stage> stage_;
+  std::shared_ptr<troupe::module> module_;
 };
 
 troupe::settings named(const std::string& name) {

@@ -126,8 +126,8 @@ auto members(is<farewell> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<call_request> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i);
+  auto& [a, b, c, d, e, f, g, h, i, j] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
 auto members(is<call_result> auto& x) {
   auto& [a, b, c, d] = x;

@@ -13,6 +13,7 @@
 #include <troupe/actors/nodes/builtin_functions.hpp>
 #include <troupe/actors/nodes/checkpoint_functions.hpp>
 #include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/node_pages.hpp>
 #include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
@@ -26,6 +27,7 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
+constexpr std::chrono::milliseconds longest_join{10'000};  // a starting node is up sooner, and a wrong address should fail soon
 
 /// The deadline of a call: a call that runs on behalf of another call ends when that call does.
 std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
@@ -53,22 +55,33 @@ std::string add_call(const std::string& before, const std::string& label, const 
 }  // namespace
 
 node::node(settings options) : company_(std::make_unique<nodes::company>(*this, std::move(options))) {
-  nodes::add_checkpoint_functions(company_->parts());
-  nodes::add_trace_functions(company_->parts());
-  nodes::add_builtin_functions(company_->parts());
-  company_->parts().objects.open(*this);
-  for (const auto& where : company_->services().options().join) {
+  start();
+  for (const auto& where : this->options().join) {
     const auto [host, port] = parse_address(where);
-    join(host, port);
+    join(host, port, std::min(this->options().deadline, longest_join));
   }
+  if (pages_) pages_->serves();
 }
 
 node::node(settings options, caf::actor_system& host)
     : company_(std::make_unique<nodes::company>(*this, std::move(options), &host)) {
-  nodes::add_checkpoint_functions(company_->parts());
-  nodes::add_trace_functions(company_->parts());
-  nodes::add_builtin_functions(company_->parts());
-  company_->parts().objects.open(*this);
+  start();
+  if (pages_) pages_->serves();
+}
+
+void node::start() {
+  auto& parts = company_->parts();
+  nodes::add_checkpoint_functions(parts);
+  nodes::add_trace_functions(parts);
+  nodes::add_builtin_functions(parts);
+  parts.objects.open(*this);
+  const auto& with = options();
+  if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*company_);
+  if (!with.until_left.empty())
+    parts.on_left.set([&parts, name = with.until_left](const std::string& who, const std::string&) {
+      if (who == name) parts.end.ask();
+    });
+  if (with.prepare) with.prepare(*this);
 }
 
 node::~node() { stop(); }
@@ -80,6 +93,10 @@ node_id node::id() const noexcept { return company_->services().id(); }
 const settings& node::options() const noexcept { return company_->services().options(); }
 
 std::uint16_t node::port() const noexcept { return company_->services().port(); }
+
+std::uint16_t node::metrics_port() const noexcept { return pages_ ? pages_->port() : 0; }
+
+std::string node::data_path(const std::string& path) const { return company_->parts().data.path_of(path); }
 
 function_table& node::functions() noexcept { return company_->parts().functions; }
 
@@ -192,7 +209,22 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
 
 void node::introduce(node& other) { company_->introduce(*other.company_); }
 
-void node::stop() { company_->stop(); }
+void node::serve() {
+  company_->parts().end.wait();
+  stop();
+}
+
+void node::stop() {
+  if (pages_) pages_->stops();
+  try {
+    company_->stop();
+  } catch (...) {
+    if (pages_) pages_->serves();
+    throw;
+  }
+  if (pages_) pages_->end();
+  company_->parts().end.ask();
+}
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   here_->company_->check_running();

@@ -26,6 +26,7 @@ class actor_system;
 namespace troupe::nodes {
 
 class company;
+class node_pages;
 
 }  // namespace troupe::nodes
 
@@ -90,6 +91,13 @@ class node {
   /// The port that the node listens on.
   std::uint16_t port() const noexcept;
 
+  /// The port of the pages /healthz and /metrics (settings::metrics); 0 without them.
+  std::uint16_t metrics_port() const noexcept;
+
+  /// The path that `path` means for this node (settings::data_dir): functions that take a path of another node use this one. Throws
+  /// troupe::error (misuse) if the path leads out of the node's data folder.
+  std::string data_path(const std::string& path) const;
+
   /// The functions of this node that other nodes may call.
   function_table& functions() noexcept;
 
@@ -151,6 +159,11 @@ class node {
   /// Tells this node that `other` is up. Both nodes must be on the same actor system, without a network.
   void introduce(node& other);
 
+  /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop(). Then
+  /// stops the node. A second signal ends the process at once. For the main thread of a program that only serves. Throws
+  /// troupe::error (misuse) where stop() would.
+  void serve();
+
   /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail.
   /// Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a continuation: stop()
   /// would wait for its own thread.
@@ -160,7 +173,10 @@ class node {
   friend class troupe::peer;
   friend struct node_access;
 
+  void start();
+
   std::unique_ptr<nodes::company> company_;
+  std::unique_ptr<nodes::node_pages> pages_;  // null without settings::metrics
 };
 
 }  // namespace troupe

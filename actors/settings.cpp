@@ -112,6 +112,11 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& text) {
                   parse_number("port of '" + text + "'", std::string_view(text).substr(colon + 1), 1, 65535))};
 }
 
+std::pair<std::string, std::uint16_t> parse_page_address(const std::string& text) {
+  if (text.find(':') != std::string::npos) return parse_address(text);
+  return {"127.0.0.1", static_cast<std::uint16_t>(parse_number("port or host:port of the pages", text, 0, 65535))};
+}
+
 bool is_loopback(const std::string& host) {
   in_addr v4;
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
@@ -159,6 +164,9 @@ void check(const settings& options) {
     refuse("settings: advertise is '" + options.advertise +
            "', expected an address or a host name by which others reach this node, without a port");
   for (const auto& address : options.join) parse_address(address);
+  if (!options.metrics.empty()) parse_page_address(options.metrics);
+  if (!options.until_left.empty() && !valid_node_name(options.until_left))
+    refuse("settings: until_left is '" + options.until_left + "', expected the name of a node");
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
@@ -195,6 +203,9 @@ settings::settings(int argc, char** argv) {
   add(app, "--network", [this](const std::string& text) { network = network_named(text); });
   add(app, "--log-level", [this](const std::string& text) { log_level = severity_named(text); });
   add(app, "--log-file", [this](const std::string& text) { log_file = text; });
+  add(app, "--data-dir", [this](const std::string& text) { data_dir = text; });
+  add(app, "--metrics", [this](const std::string& text) { metrics = text; });
+  add(app, "--until-left", [this](const std::string& text) { until_left = text; });
   app.add_flag("--trace", trace);
   app.add_flag("--profile", profile);
 

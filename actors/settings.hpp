@@ -14,6 +14,8 @@ class actor_system_config;
 
 namespace troupe {
 
+class node;
+
 /// What carries a node's messages. `troupe`: troupe's own network threads, connections and scheduler. `caf`: CAF's own, which
 /// are slower. Nodes of both kinds work together.
 enum class network_kind { troupe, caf };
@@ -26,7 +28,7 @@ struct settings {
   std::string name = "node";
   std::string host = "127.0.0.1";                  // address or host name to listen on
   std::uint16_t port = 0;                          // 0: any free port
-  std::vector<std::string> join;                   // "host:port" of nodes to join at start
+  std::vector<std::string> join;                   // "host:port" of nodes to join at start; each is tried for 10 s at most
   std::size_t workers = 1;                         // remote calls that compute at once; calls that wait for calls do not count
   std::chrono::milliseconds deadline{60'000};      // default deadline of calls, passes and lookups
   std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered
@@ -43,15 +45,26 @@ struct settings {
   /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
   /// the connection to the other node has here.
   std::string advertise;
+  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. Their relative
+  /// paths are below this folder, and paths outside of it are refused. Empty: any path; relative paths are below the working folder
+  /// of the process.
+  std::string data_dir;
+  /// "port" (on loopback; 0: any free one) or "host:port" where the node serves the pages /healthz and /metrics (for Prometheus) by
+  /// HTTP. Empty: nowhere.
+  std::string metrics;
+  /// The peer whose end also ends node::serve(). Empty: none.
+  std::string until_left;
+  /// Called with the node before it joins other nodes. Adds functions and module types: the first peer may call them at once.
+  std::function<void(node&)> prepare;
   /// Called with the configuration of the node's actor system before that system starts. Adds the message types of your own
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
-  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=` (troupe or caf), `--log-level=` (debug, info,
-  /// warn, error or off), `--log-file=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error
-  /// (misuse) for anything else.
+  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
+  /// (troupe or caf), `--log-level=` (debug, info, warn, error or off), `--log-file=`, `--data-dir=`, `--metrics=`, `--until-left=`,
+  /// `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };
 
@@ -71,6 +84,10 @@ void check(const settings& options);
 
 /// Splits "host:port" ("[::1]:4000" for IPv6) into host and port; throws troupe::error (misuse) for any other text.
 std::pair<std::string, std::uint16_t> parse_address(const std::string& text);
+
+/// Splits "port" (of 127.0.0.1; 0 is any free one) or "host:port" into host and port; throws troupe::error (misuse) for any other
+/// text.
+std::pair<std::string, std::uint16_t> parse_page_address(const std::string& text);
 
 /// Whether the host is in 127.0.0.0/8, ::1 or "localhost".
 bool is_loopback(const std::string& host);

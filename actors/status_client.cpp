@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/status_client.hpp>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -65,6 +66,29 @@ node_status status_client::ask(std::chrono::milliseconds deadline) {
   self->request(connection_->gateway, deadline, support::status_atom::value)
     .receive([&](node_status& all) { result = std::move(all); },
              [&](const caf::error& reason) { throw explain(reason, where_, deadline); });
+  return result;
+}
+
+cluster_status status_client::ask_cluster(std::chrono::milliseconds deadline) {
+  const auto until = std::chrono::steady_clock::now() + deadline;
+  cluster_status result{ask(deadline), {}};
+  // The node that is asked gets less time than is left, so that its answer, which names the peer, comes in time.
+  const auto left = std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::milliseconds(1));
+  const auto for_peers = std::int64_t{left.count() / 10 * 8};
+  caf::scoped_actor self{connection_->system};
+  using question = decltype(self->request(connection_->gateway, left, support::status_atom::value, std::uint64_t{}, for_peers));
+  std::vector<std::pair<std::size_t, question>> questions;
+  for (const auto& each : result.asked.peers) {
+    result.others.push_back({each, {}, each.up ? std::string{} : each.reason});
+    if (each.up)
+      questions.emplace_back(result.others.size() - 1, self->request(connection_->gateway, left, support::status_atom::value,
+                                                                     std::uint64_t{each.who.id.value}, for_peers));
+  }
+  for (auto& [index, asked] : questions) {
+    auto& member = result.others[index];
+    asked.receive([&](node_status& all) { member.status = std::move(all); },
+                  [&](const caf::error& reason) { member.problem = explain(reason, where_, deadline).what(); });
+  }
   return result;
 }
 

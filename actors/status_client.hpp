@@ -5,11 +5,26 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <troupe/messages/messages.hpp>
 
 namespace troupe {
+
+/// A peer of the node that was asked for its cluster.
+struct cluster_member {
+  peer_status seen;                   // how the asked node sees the peer
+  std::optional<node_status> status;  // what the peer itself says; empty if the peer is not up or did not answer
+  std::string problem;                // why `status` is empty
+};
+
+/// What a node knows of its cluster.
+struct cluster_status {
+  node_status asked;
+  std::vector<cluster_member> others;
+};
 
 /// Asks a node for its status from outside the cluster. The client is no peer: other nodes do not hear of the client.
 ///   SL-1  every request ends by its deadline, whatever program listens at the address.
@@ -25,6 +40,10 @@ class status_client {
   /// The status of the node. Throws troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not
   /// know this request.
   node_status ask(std::chrono::milliseconds deadline);
+
+  /// The status of the node and of all its peers. The node asks its peers, at the same time: so only this one node has to be in
+  /// reach, and the answer comes by the deadline even if no peer answers. Throws troupe::error as ask() does.
+  cluster_status ask_cluster(std::chrono::milliseconds deadline);
 
  private:
   struct connection;

@@ -164,6 +164,8 @@ int status_with_output(int status) noexcept {
 
 CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "", "host_and_port"); }
 
+CLI::Validator page_address() { return CLI::Validator(refusal(parse_page_address), "", "page_address"); }
+
 CLI::Validator advertised_host() {
   return CLI::Validator(
     [](const std::string& text) {

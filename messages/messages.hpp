@@ -260,6 +260,10 @@ struct peer_status {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_read = 0;  // bytes that the node read directly out of the peer's memory
+  bool gone = false;             // of a peer that is not up: whether it is gone; otherwise it is unreachable
+  std::int64_t since_ns = 0;     // for how long the peer has been up, or has not been up
+  std::string transport;         // of a peer that is up: "TCP" or "shared memory"
+  std::string reason;            // of a peer that is not up: why
 };
 
 /// What a node does now, and what it has done since it started.
@@ -277,10 +281,12 @@ struct node_status {
   std::uint64_t calls_failed = 0;   // calls made that ended with an error, a deadline or a peer that is down
   std::uint64_t calls_run = 0;      // calls run, for other nodes or for itself
   std::uint64_t calls_running = 0;
-  std::uint64_t calls_queued = 0;   // calls that wait for a worker
-  std::uint64_t functions_run = 0;  // autograd functions run in distributed passes
-  std::uint64_t objects = 0;        // modules and optimizers that live on the node
-  std::vector<peer_status> peers;   // sorted by name; of the peers that are down, only the last ones
+  std::uint64_t calls_queued = 0;    // calls that wait for a worker
+  std::uint64_t functions_run = 0;   // autograd functions run in distributed passes
+  std::uint64_t objects = 0;         // modules and optimizers that live on the node
+  std::vector<peer_status> peers;    // sorted by name; of the peers that are down, only the last ones
+  std::string version;               // of troupe
+  std::uint64_t resident_bytes = 0;  // memory of the node's process that is in RAM
 };
 
 }  // namespace troupe

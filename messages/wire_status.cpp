@@ -21,13 +21,22 @@ void put_peer(wire::NodeStatus& to, const peer_status& x) {
   to.add_bytes_sent(x.bytes_sent);
   to.add_bytes_received(x.bytes_received);
   to.add_bytes_read(x.bytes_read);
+  to.add_peer_gone(x.gone);
+  to.add_peer_since_ns(x.since_ns);
+  to.add_peer_transports(x.transport);
+  to.add_peer_reasons(x.reason);
 }
+
+/// Whether a list that older nodes do not send has an entry for each peer, or none at all.
+bool all_or_none(int size, int peers) { return size == peers || size == 0; }
 
 bool has_all_of(const wire::NodeStatus& from, int peers) {
   return from.peer_ids_size() == peers && from.peer_hosts_size() == peers && from.peer_ports_size() == peers &&
          from.peer_up_size() == peers && from.peer_contexts_size() == peers && from.messages_sent_size() == peers &&
          from.messages_received_size() == peers && from.bytes_sent_size() == peers && from.bytes_received_size() == peers &&
-         (from.bytes_read_size() == peers || from.bytes_read_size() == 0);
+         all_or_none(from.bytes_read_size(), peers) && all_or_none(from.peer_gone_size(), peers) &&
+         all_or_none(from.peer_since_ns_size(), peers) && all_or_none(from.peer_transports_size(), peers) &&
+         all_or_none(from.peer_reasons_size(), peers);
 }
 
 complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
@@ -40,6 +49,10 @@ complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
   x.bytes_sent = from.bytes_sent(i);
   x.bytes_received = from.bytes_received(i);
   x.bytes_read = from.bytes_read_size() == 0 ? 0 : from.bytes_read(i);
+  if (from.peer_gone_size() != 0) x.gone = from.peer_gone(i);
+  if (from.peer_since_ns_size() != 0) x.since_ns = from.peer_since_ns(i);
+  if (from.peer_transports_size() != 0) x.transport = from.peer_transports(i);
+  if (from.peer_reasons_size() != 0) x.reason = from.peer_reasons(i);
   return nullptr;
 }
 
@@ -63,6 +76,8 @@ void to_wire(const node_status& x, wire::NodeStatus& to) {
   to.set_functions_run(x.functions_run);
   to.set_objects(x.objects);
   for (const peer_status& each : x.peers) put_peer(to, each);
+  to.set_version(x.version);
+  to.set_resident_bytes(x.resident_bytes);
 }
 
 complaint from_wire(const wire::NodeStatus& from, node_status& x) {
@@ -82,6 +97,8 @@ complaint from_wire(const wire::NodeStatus& from, node_status& x) {
   x.calls_queued = from.calls_queued();
   x.functions_run = from.functions_run();
   x.objects = from.objects();
+  x.version = from.version();
+  x.resident_bytes = from.resident_bytes();
   const int peers = from.peer_names_size();
   if (!has_all_of(from, peers)) return "a list of peers has not as many of all entries";
   x.peers.clear();

@@ -7,6 +7,7 @@
 
 #include <caf/actor_cast.hpp>
 
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {
@@ -32,13 +33,24 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
   }
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
-  up_[who.id] = entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))};
-  traffic_[who.id].who = who;
+  const auto [place, is_new] =
+    up_.insert_or_assign(who.id, entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))});
+  auto& known = traffic_[who.id];
+  known.who = who;
+  if (!is_new) return;
+  known.since_ns = support::steady_ns();
+  known.gone = false;
+  known.reason.clear();
 }
 
-void peer_directory::remove(node_id id, std::uint64_t period) {
+void peer_directory::remove(node_id id, std::uint64_t period, const std::string& reason, bool is_gone) {
   std::lock_guard lock(mutex_);
   auto found = up_.find(id);
+  if (auto known = traffic_.find(id); known != traffic_.end()) {
+    known->second.gone = is_gone;
+    known->second.reason = reason;
+    if (found != up_.end()) known->second.since_ns = support::steady_ns();
+  }
   if (found == up_.end()) return;
   if (auto named = ids_.find(found->second.who.name); named != ids_.end() && named->second == id) ids_.erase(named);
   up_.erase(found);
@@ -134,8 +146,13 @@ std::vector<peer_status> peer_directory::traffic(node_id self) const {
   std::vector<peer_status> result;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [id, each] : traffic_)
-      if (id != self) result.emplace_back(each).up = up_.contains(id);
+    const auto now_ns = support::steady_ns();
+    for (const auto& [id, each] : traffic_) {
+      if (id == self) continue;
+      auto& peer = result.emplace_back(each);
+      peer.up = up_.contains(id);
+      peer.since_ns = now_ns - each.since_ns;
+    }
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
     return a.up != b.up ? a.up : std::tie(a.who.name, a.who.id) < std::tie(b.who.name, b.who.id);

@@ -30,7 +30,8 @@ class peer_directory {
 
   /// `period`: see contracts::peer_up. Does nothing if the news is older than the last remove() of the node.
   void add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period = 0);
-  void remove(node_id id, std::uint64_t period = 0);
+  /// The peer is not up any more. `is_gone`: it is gone, not only unreachable. A peer may become gone after it was unreachable.
+  void remove(node_id id, std::uint64_t period = 0, const std::string& reason = {}, bool is_gone = true);
   void clear();
 
   /// The gateway of the node; null if the node is not up.
@@ -54,8 +55,8 @@ class peer_directory {
   /// Counts elements that were read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
 
-  /// The traffic with each peer, without node `self`: first the nodes that are up, then those that went down, each sorted by
-  /// name.
+  /// State of and traffic with each peer, without node `self`: first the nodes that are up, then those that went down, each sorted
+  /// by name.
   std::vector<peer_status> traffic(node_id self) const;
 
  private:
@@ -63,9 +64,9 @@ class peer_directory {
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, std::string> names_;
-  mutable std::unordered_map<node_id, peer_status> traffic_;
-  std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
-  std::deque<node_id> last_down_;                    // the nodes that went down last: traffic_ still has them
+  mutable std::unordered_map<node_id, peer_status> traffic_;  // `since_ns`: when the peer went up or down, by the steady clock
+  std::unordered_map<node_id, std::uint64_t> down_;           // the periods that have ended, of nodes that are not up
+  std::deque<node_id> last_down_;                             // the nodes that went down last: traffic_ still has them
 };
 
 }  // namespace troupe::membership

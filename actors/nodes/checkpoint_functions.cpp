@@ -26,19 +26,22 @@ std::string text(const call_arguments& arguments, const char* name) { return get
 
 std::uint64_t number(const call_arguments& arguments, const char* name) { return calls::number_from(arguments.values, name); }
 
-fs::path folder_of(const call_arguments& arguments) { return fs::absolute(text(arguments, "folder")).lexically_normal(); }
+/// The folder that the caller names, on this node. Throws troupe::error (misuse) if it is outside of settings::data_dir.
+fs::path folder_of(const node_parts& here, const call_arguments& arguments) {
+  return fs::absolute(here.data.path_of(text(arguments, "folder"))).lexically_normal();
+}
 
 /// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
 call_reply expect_room(node_parts& here, call_arguments& arguments) {
   const auto bytes = optimizer_of(here, arguments)->estimated_bytes();
   // While a checkpoint is saved, the one before it is there too.
-  if (!text(arguments, "folder").empty()) objects::expect_room(folder_of(arguments), 2 * bytes);
+  if (!text(arguments, "folder").empty()) objects::expect_room(folder_of(here, arguments), 2 * bytes);
   return {{}, {{"bytes", calls::to_attribute(bytes)}}};
 }
 
 /// Writes this node's part to a folder of this node. Replies with the folder's absolute path and the digest of the part.
 call_reply save(node_parts& here, call_arguments& arguments) {
-  const auto folder = folder_of(arguments);
+  const auto folder = folder_of(here, arguments);
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) throw error(errc::function_failed, "can't make the folder '" + folder.string() + "': " + failed.message());
@@ -52,9 +55,9 @@ call_reply save(node_parts& here, call_arguments& arguments) {
 
 /// Removes parts from a folder of this node: those of all other saves if "others" is true, else those of this save. Does
 /// nothing without a folder.
-call_reply remove(node_parts&, call_arguments& arguments) {
+call_reply remove(node_parts& here, call_arguments& arguments) {
   if (text(arguments, "folder").empty()) return {};
-  const auto folder = folder_of(arguments).string();
+  const auto folder = folder_of(here, arguments).string();
   const auto save = text(arguments, "save");
   get<bool>(arguments.values, "others") ? objects::remove_other_parts(folder, save) : objects::remove_parts(folder, save);
   return {};
@@ -80,8 +83,9 @@ call_reply receive(node_parts& here, call_arguments& arguments) {
 call_reply load(node_parts& here, call_arguments& arguments) {
   const auto digest = calls::digest_from(arguments.values);
   const auto one = optimizer_of(here, arguments);
-  get<bool>(arguments.values, "received") ? one->stage_received(text(arguments, "path"), digest, text(arguments, "save"))
-                                          : one->stage(text(arguments, "path"), digest, text(arguments, "save"));
+  get<bool>(arguments.values, "received")
+    ? one->stage_received(text(arguments, "path"), digest, text(arguments, "save"))
+    : one->stage(here.data.path_of(text(arguments, "path")), digest, text(arguments, "save"));
   return {};
 }
 

@@ -168,6 +168,7 @@ void company::stop() {
   parts_.on_peer_down.set(nullptr);
   parts_.on_peer_gone.set(nullptr);
   parts_.on_peer_up.set(nullptr);
+  parts_.on_left.set(nullptr);
   const auto garbage = services().stop_discarding();  // destroyed last
   end_actors();
   services().actors_ended();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/nodes/gateway_actor.hpp>
 
-#include <unordered_map>
 #include <utility>
 
 #include <caf/io/middleman.hpp>
@@ -12,6 +11,7 @@
 #include <troupe/actors/nodes/calling_shell.hpp>
 #include <troupe/actors/nodes/routing_shell.hpp>
 #include <troupe/actors/nodes/serving_shell.hpp>
+#include <troupe/actors/nodes/status_shell.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/transfers/read_offers.hpp>
@@ -26,22 +26,6 @@ namespace {
 constexpr std::size_t most_idle_workers = 16;
 
 template <class Self>
-node_status status_of(Self self) {
-  const gateway_shell sh(self);
-  node_status result;
-  result.self = sh.here.self();
-  result.uptime_ns = sh.here.uptime_ns();
-  sh.here.counts().fill(result);
-  result.calls_queued = sh.state.pool.waiting();
-  result.objects = sh.parts.objects.size();
-  result.peers = sh.here.directory().traffic(sh.here.id());
-  std::unordered_map<node_id, std::uint64_t> opened;
-  for (const auto& context : sh.parts.contexts.all()) ++opened[context.record->id().node];
-  for (auto& each : result.peers) each.contexts = opened[each.who.id];
-  return result;
-}
-
-template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
   const gateway_shell sh(self);
   if (auto found = sh.parts.published.find(name)) return found;
@@ -53,7 +37,7 @@ void went_down(Self self, const contracts::peer_down& news) {
   const gateway_shell sh(self);
   const auto id = news.who.id;
   const bool was_up = sh.here.directory().gateway(id) != nullptr;
-  sh.here.directory().remove(id, news.period);
+  sh.here.directory().remove(id, news.period, news.reason, news.is_gone);
   sh.state.direct.forget(id);
   sh.state.leaving.erase(id);
   sh.state.windows.erase(id);
@@ -69,7 +53,9 @@ void went_down(Self self, const contracts::peer_down& news) {
   if (news.is_gone)
     self->send(sh.here.continuation(), contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
   if (was_up) sh.parts.on_peer_down.tell(news.who.name, news.reason);
-  if (news.is_gone) sh.parts.on_peer_gone.tell(news.who.name, news.reason);
+  if (!news.is_gone) return;
+  sh.parts.on_peer_gone.tell(news.who.name, news.reason);
+  sh.parts.on_left.tell(news.who.name, news.reason);
 }
 
 template <class Self>
@@ -129,7 +115,10 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](const context_joined& news) { routing_shell(self).joined(news); },
     [=](const held_objects& news) { settle(self, news); },
     [=](const release_context& message) { return routing_shell(self).release(message); },
-    [=](support::status_atom) { return status_of(self); },
+    [=](support::status_atom) { return status_shell(self).own(); },
+    [=](support::status_atom, std::uint64_t who, std::int64_t left_ns) {
+      return status_shell(self).of_peer(node_id{who}, left_ns);
+    },
     [=](support::find_atom, const std::string& name) { return find_published(self, name); },
     [=](const tensor_piece& piece) { transfers::piece_came(self, piece); },
     [=](const tensor_offer& offer) { return transfers::read_offer(self, offer); },

@@ -46,7 +46,8 @@ void peer_news_handler::tell(const std::string& peer, const std::string& reason)
 }
 
 node_parts::node_parts(node& handle, settings options, std::function<void()> tidy)
-    : services(std::move(options), std::move(tidy)),
+    : data(options.data_dir),
+      services(std::move(options), std::move(tidy)),
       objects(services.id(), services.name()),
       workers({handle, functions, services}) {}
 

@@ -16,6 +16,8 @@
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/data_folder.hpp>
+#include <troupe/actors/support/service_end.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
 
 namespace troupe {
@@ -65,6 +67,7 @@ class peer_news_handler {
 struct node_parts {
   node_parts(node& handle, settings options, std::function<void()> tidy);
 
+  support::data_folder data;
   services::node_services services;
   function_table functions;
   objects::object_store objects;
@@ -76,6 +79,8 @@ struct node_parts {
   peer_news_handler on_peer_down{services.log(), "on_peer_down"};
   peer_news_handler on_peer_gone{services.log(), "on_peer_gone"};
   peer_news_handler on_peer_up{services.log(), "on_peer_up"};
+  peer_news_handler on_left{services.log(), "until_left"};
+  support::service_end end;
 };
 
 }  // namespace troupe::nodes

@@ -3,6 +3,7 @@ add_room(nodes
   builtin_functions.cpp
   checkpoint_functions.cpp
   company.cpp
+  node_pages.cpp
   node_parts.cpp
   gateway_actor.cpp
   trace_functions.cpp)

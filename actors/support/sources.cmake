@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(support
   checksum.cpp
+  data_folder.cpp
   deadline_clock.cpp
   durable_file.cpp
   host_lookup.cpp
-  machine_address.cpp)
+  machine_address.cpp
+  process_memory.cpp
+  service_end.cpp)

@@ -3,13 +3,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -28,7 +28,6 @@ namespace troupe::apps {
 namespace {
 
 constexpr auto longest_leave = std::chrono::milliseconds(1200);
-constexpr int longest_join_ms = 10'000;  // a starting node is up sooner, and a wrong address should fail soon
 
 struct node_options {
   std::string name = "node";
@@ -43,6 +42,8 @@ struct node_options {
   int forget_after = 30;
   int send_limit = 256;
   std::string until_left;
+  std::string data_dir;
+  std::string metrics;
   bool print_port = false;
   bool no_direct_memory = false;
   bool no_shared_memory = false;
@@ -64,6 +65,9 @@ struct node_options {
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
+    s.join = join;
+    s.data_dir = data_dir;
+    s.metrics = metrics;
     s.trace = trace;
     log.apply_to(s);
     return s;
@@ -97,16 +101,14 @@ void run_node(const node_options& options) {
   stay here;
   stop_signal stop([&](int) { here.on_signal(); });
 
-  // The node joins after it has all its functions, because the first peer may call them at once.
-  node self(options.node_settings());
-  add_charlm_modules(self);
-  self.on_peer_gone([&](const std::string& name, const std::string&) {
-    if (name == options.until_left) stop.request();
-  });
-  for (auto& address : options.join) {
-    auto [host, port] = parse_address(address);
-    self.join(host, port, std::chrono::milliseconds(std::min(options.deadline_ms, longest_join_ms)));
-  }
+  auto with = options.node_settings();
+  with.prepare = [&](node& made) {
+    add_charlm_modules(made);
+    made.on_peer_gone([&](const std::string& name, const std::string&) {
+      if (name == options.until_left) stop.request();
+    });
+  };
+  node self(std::move(with));
   here.joined();
 
   ready_line ready{options.name, options.host, self.port()};
@@ -171,6 +173,17 @@ void add_node_command(CLI::App& app) {
                  "Stop when the peer with this name is gone: it has left, has ended, or was unreachable for long")
     ->check(node_name())
     ->type_name("NAME");
+  command
+    ->add_option("--data-dir", options->data_dir,
+                 "The only folder that other nodes may make this node write to and read from; it is made if it is not there")
+    ->type_name("DIR")
+    ->default_str("");
+  command
+    ->add_option("--metrics", options->metrics,
+                 "Serve /healthz and /metrics (Prometheus) by HTTP at this port of loopback (0: any free one), or at HOST:PORT")
+    ->check(page_address())
+    ->type_name("PORT")
+    ->default_str("");
   command->add_flag("--print-port", options->print_port, "Print only the port when ready");
   command->add_flag("--no-direct-memory", options->no_direct_memory,
                     "Send large tensors as messages: processes of this machine then do not read this process's memory");

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/status.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -13,36 +17,52 @@
 #include <troupe/actors/status_client.hpp>
 
 #include "apps/charlm/figures.hpp"
+#include "apps/cluster_view.hpp"
 #include "apps/command_line.hpp"
-#include "apps/ready_line.hpp"
+#include "apps/replaced_peers.hpp"
 #include "apps/signals.hpp"
+#include "apps/status_rates.hpp"
+#include "apps/status_texts.hpp"
+#include "apps/text_table.hpp"
 
 namespace troupe::apps {
 
 namespace {
 
+constexpr std::chrono::milliseconds time_for_rates{500};
+constexpr double usual_watch = 2;  // seconds
+
 struct status_options {
   std::string address;
+  bool cluster = false;
   bool json = false;
   double watch = 0;
   int deadline_ms = 3000;
 };
 
-std::string number(std::uint64_t value) { return charlm::grouped(std::to_string(value)); }
-
-std::string address_of(const member& who) { return ready_line{who.name, who.host, who.port}.address(); }
-
 nlohmann::ordered_json json_of(const peer_status& x) {
-  return {{"name", x.who.name},         {"address", address_of(x.who)},       {"up", x.up},
-          {"contexts", x.contexts},     {"messages_sent", x.messages_sent},   {"messages_received", x.messages_received},
-          {"bytes_sent", x.bytes_sent}, {"bytes_received", x.bytes_received}, {"bytes_read", x.bytes_read}};
+  return {{"name", x.who.name},
+          {"address", address_of(x.who)},
+          {"up", x.up},
+          {"contexts", x.contexts},
+          {"messages_sent", x.messages_sent},
+          {"messages_received", x.messages_received},
+          {"bytes_sent", x.bytes_sent},
+          {"bytes_received", x.bytes_received},
+          {"bytes_read", x.bytes_read},
+          {"state", state_of(x)},
+          {"for_s", static_cast<double>(x.since_ns) / 1e9},
+          {"transport", x.transport},
+          {"reason", x.reason}};
 }
 
 nlohmann::ordered_json json_of(const node_status& x) {
   nlohmann::ordered_json result = {
     {"name", x.self.name},
     {"address", address_of(x.self)},
+    {"version", x.version},
     {"uptime_s", static_cast<double>(x.uptime_ns) / 1e9},
+    {"memory_bytes", x.resident_bytes},
     {"contexts", {{"open", x.contexts}, {"opened", x.contexts_opened}}},
     {"passes",
      {{"running", x.passes_running}, {"completed", x.passes_completed}, {"failed", x.passes_failed}, {"parts", x.pass_parts}}},
@@ -55,87 +75,134 @@ nlohmann::ordered_json json_of(const node_status& x) {
   return result;
 }
 
-/// Prints rows of cells: the first column aligned to the left, numbers to the right.
-void print_columns(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto width = static_cast<int>(widths[i]);
-      std::printf(i < 3 ? "%s%-*s" : "%s%*s", i == 0 ? "" : "  ", width, row[i].c_str());
-    }
-    std::printf("\n");
-  }
+std::string rates_line(const status_rates& x) {
+  return "rates      " + charlm::grouped(x.calls_run) + " calls/s and " + charlm::grouped(x.functions_run) +
+         " functions/s run, " + bytes_text(x.bytes_sent) + "/s sent, " + bytes_text(x.bytes_received) + "/s received\n";
 }
 
-void print_table(const node_status& x) {
-  std::printf("%s at %s, up for %s\n\n", x.self.name.c_str(), address_of(x.self).c_str(),
-              charlm::clock_text(static_cast<double>(x.uptime_ns) / 1e9).c_str());
-  std::printf("contexts   %s open, %s so far\n", number(x.contexts).c_str(), number(x.contexts_opened).c_str());
-  std::printf("passes     %s running, %s completed, %s failed of those begun here; parts held in any: %s\n",
-              number(x.passes_running).c_str(), number(x.passes_completed).c_str(), number(x.passes_failed).c_str(),
-              number(x.pass_parts).c_str());
-  std::printf("calls      %s made: %s waiting, %s failed; %s run here: %s running, %s queued\n", number(x.calls_made).c_str(),
-              number(x.calls_waiting).c_str(), number(x.calls_failed).c_str(), number(x.calls_run).c_str(),
-              number(x.calls_running).c_str(), number(x.calls_queued).c_str());
-  std::printf("functions  %s run in backward\n", number(x.functions_run).c_str());
-  std::printf("objects    %s\n", number(x.objects).c_str());
-  if (x.peers.empty()) return;
-  std::vector<std::vector<std::string>> rows{
-    {"peer", "address", "state", "contexts", "messages sent", "messages received", "bytes sent", "bytes received"}};
-  for (const auto& each : x.peers)
-    rows.push_back({each.who.name, address_of(each.who), each.up ? "up" : "down", number(each.contexts),
+std::string table_of(const node_status& x, const std::optional<status_rates>& rates) {
+  auto text = x.self.name + " at " + address_of(x.self) + ", up for " +
+              charlm::clock_text(static_cast<double>(x.uptime_ns) / 1e9) + ", " +
+              bytes_text(static_cast<double>(x.resident_bytes)) + " of memory, troupe " +
+              (x.version.empty() ? "of an older version" : x.version) + "\n\n";
+  text += "contexts   " + number(x.contexts) + " open, " + number(x.contexts_opened) + " so far\n";
+  text += "passes     " + number(x.passes_running) + " running, " + number(x.passes_completed) + " completed, " +
+          number(x.passes_failed) + " failed of those begun here; parts held in any: " + number(x.pass_parts) + "\n";
+  text += "calls      " + number(x.calls_made) + " made: " + number(x.calls_waiting) + " waiting, " + number(x.calls_failed) +
+          " failed; " + number(x.calls_run) + " run here: " + number(x.calls_running) + " running, " + number(x.calls_queued) +
+          " queued\n";
+  text += "functions  " + number(x.functions_run) + " run in backward\n";
+  text += "objects    " + number(x.objects) + "\n";
+  if (rates) text += rates_line(*rates);
+  auto peers = x.peers;
+  remove_replaced(peers, x.self, [](const peer_status& each) -> const peer_status& { return each; });
+  if (peers.empty()) return text;
+  std::vector<std::vector<std::string>> rows{{"peer", "address", "state", "transport", "contexts", "messages sent",
+                                              "messages received", "bytes sent", "bytes received"}};
+  for (const auto& each : peers)
+    rows.push_back({each.who.name, address_of(each.who), state_of(each), or_dash(each.transport), number(each.contexts),
                     number(each.messages_sent), number(each.messages_received), number(each.bytes_sent),
                     number(each.bytes_received)});
-  std::printf("\n");
-  print_columns(rows);
+  return text + "\n" + text_table(rows, 4);
 }
 
-void show_status(const status_options& options) {
-  const auto deadline = std::chrono::milliseconds(options.deadline_ms);
-  const auto [host, port] = parse_address(options.address);
-  stop_signal stop;
-  status_client client(host, port, deadline);
-  for (;;) {
-    const auto status = client.ask(deadline);
-    if (options.json)
-      std::printf(
-        "%s\n", json_of(status).dump(options.watch > 0 ? -1 : 2, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
-    else
-      print_table(status);
-    std::fflush(stdout);
-    if (options.watch <= 0) return;
-    if (stop.wait_for(std::chrono::milliseconds(static_cast<int>(options.watch * 1000)))) return;
-    if (!options.json) std::printf("\n");
+/// Asks a node again and again, and shows each answer beside the one before.
+class watch_of_a_node {
+ public:
+  explicit watch_of_a_node(const status_options& options)
+      : options_(options),
+        client_(connect(options)),
+        in_place_(options.watch > 0 && !options.json && ::isatty(STDOUT_FILENO) == 1) {}
+
+  void run(const stop_signal& stop) {
+    if (options_.cluster && options_.watch <= 0) {  // rates need two answers
+      answer();
+      if (stop.wait_for(time_for_rates)) return;
+    }
+    for (bool first = true;; first = false) {
+      show(answer(), first);
+      if (options_.watch <= 0 || stop.wait_for(std::chrono::milliseconds(static_cast<int>(options_.watch * 1000)))) return;
+    }
   }
+
+ private:
+  static std::unique_ptr<status_client> connect(const status_options& options) {
+    const auto [host, port] = parse_address(options.address);
+    return std::make_unique<status_client>(host, port, std::chrono::milliseconds(options.deadline_ms));
+  }
+
+  std::string text(const nlohmann::ordered_json& of) const {
+    return of.dump(options_.watch > 0 ? -1 : 2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+
+  std::string answer() {
+    const std::chrono::milliseconds deadline(options_.deadline_ms);
+    if (options_.cluster) {
+      auto now = client_->ask_cluster(deadline);
+      const cluster_view view(now, cluster_ ? &*cluster_ : nullptr);
+      cluster_ = std::move(now);
+      return options_.json ? text(view.json()) : view.table();
+    }
+    auto now = client_->ask(deadline);
+    const auto rates = node_ ? status_rates::between(*node_, now) : std::nullopt;
+    node_ = std::move(now);
+    return options_.json ? text(json_of(*node_)) : table_of(*node_, rates);
+  }
+
+  /// In a terminal each answer takes the place of the one before.
+  void show(const std::string& what, bool first) const {
+    constexpr const char* home_and_clear = "\033[H\033[2J";
+    std::printf("%s%s", in_place_ ? home_and_clear : first || options_.json ? "" : "\n", what.c_str());
+    std::fflush(stdout);
+  }
+
+  const status_options& options_;
+  std::unique_ptr<status_client> client_;
+  bool in_place_;
+  std::optional<node_status> node_;
+  std::optional<cluster_status> cluster_;
+};
+
+void show_status(const status_options& options) {
+  stop_signal stop;
+  watch_of_a_node(options).run(stop);
 }
 
 constexpr const char* status_examples =
   R"(Messages are calls, results and what passes send; bytes are those of their tensors. Contexts of a peer are
-those that it opened. The node answers also while all its workers compute.
+those that it opened. The node answers also while all its workers compute. With --cluster the node asks its
+peers: memory is what each process has in RAM, "waiting" are calls made that have no answer yet.
 
 Example: what the node at port 4001 does, every two seconds
-  troupe status 127.0.0.1:4001 --watch 2)";
+  troupe status 127.0.0.1:4001 --watch
+
+Example: every node of the cluster that the node at port 4001 belongs to, every five seconds
+  troupe status 127.0.0.1:4001 --cluster --watch 5)";
 
 }  // namespace
 
 void add_status_command(CLI::App& app) {
   auto options = std::make_shared<status_options>();
-  auto* command = app.add_subcommand("status", "Show what a node does: contexts, passes, calls, traffic by peer");
+  auto* command = app.add_subcommand("status", "Show what a node or its whole cluster does: passes, calls, traffic, memory");
   command->option_defaults()->always_capture_default();
   command->add_option("HOST:PORT", options->address, "Address of the node")
     ->check(host_and_port())
     ->type_name("")
     ->default_str("")
     ->required();
+  command->add_flag("--cluster", options->cluster,
+                    "Show every node that this node knows: state, transport, memory, queues, rates");
   command->add_flag("--json", options->json, "Print JSON; with --watch one object a line");
-  command->add_option("--watch", options->watch, "Seconds from one print to the next, until Ctrl-C; 0: print once")
-    ->check(between(0.0, 86'400.0));
+  auto* watch = command->add_option("--watch", options->watch,
+                                    "Seconds from one print to the next, until Ctrl-C (2 if no number follows); 0: print once");
+  watch->check(between(0.0, 86'400.0))->expected(0, 1)->default_str("");
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds to wait for an answer")
     ->check(between(1, 86'400'000));
   command->footer(status_examples);
-  command->callback([options] { show_status(*options); });
+  command->callback([options, watch] {
+    if (watch->count() > 0 && watch->reduced_results() == std::vector<std::string>{""}) options->watch = usual_watch;
+    show_status(*options);
+  });
 }
 
 }  // namespace troupe::apps

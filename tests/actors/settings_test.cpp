@@ -173,6 +173,23 @@ BOOST_AUTO_TEST_CASE(an_address_is_taken_apart) {
     BOOST_TEST(contains(refusal([&] { troupe::parse_address(address); }), "'" + std::string(address) + "'"));
 }
 
+BOOST_AUTO_TEST_CASE(the_folder_of_data_the_pages_and_the_peer_to_serve_are_read) {
+  const auto with = read({"--data-dir=/var/lib/troupe", "--metrics", "0.0.0.0:9100", "--until-left=driver"});
+  BOOST_TEST(with.data_dir == "/var/lib/troupe");
+  BOOST_TEST(with.metrics == "0.0.0.0:9100");
+  BOOST_TEST(with.until_left == "driver");
+  BOOST_TEST(contains(refusal([] { read({"--metrics=70000"}); }), "expected a whole number from 0 to 65535, got '70000'"));
+  BOOST_TEST(contains(refusal([] { read({"--metrics=:80"}); }), "expected an address 'host:port'"));
+  BOOST_TEST(contains(refusal([] { read({"--until-left=../x"}); }), "until_left is '../x'"));
+}
+
+BOOST_AUTO_TEST_CASE(the_address_of_pages_is_a_port_of_loopback_or_a_host_and_a_port) {
+  BOOST_TEST((troupe::parse_page_address("0") == std::pair<std::string, std::uint16_t>("127.0.0.1", 0)));
+  BOOST_TEST((troupe::parse_page_address("[::]:9100") == std::pair<std::string, std::uint16_t>("::", 9100)));
+  for (const std::string bad : {"", "x", "-1", "host:0", "9100 "})
+    BOOST_TEST(!refusal([&] { troupe::parse_page_address(bad); }).empty(), bad);
+}
+
 BOOST_AUTO_TEST_CASE(settings_filled_by_hand_are_checked_too) {
   settings options;
   options.heartbeat = std::chrono::milliseconds(-1);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 
 #include <troupe/actors/status_client.hpp>
 #include <troupe/troupe.hpp>
@@ -140,6 +141,35 @@ BOOST_AUTO_TEST_CASE(a_client_outside_the_cluster_asks_without_being_a_peer) {  
   BOOST_TEST(client.ask(5s).self.name == "b");
   BOOST_TEST(client.ask(5s).peers.size() == 1u);
   BOOST_TEST(b.peers().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_tells_its_version_its_memory_and_how_it_reaches_its_peers) {
+  const auto status = a.status();
+  BOOST_TEST(status.version == troupe::version);
+  BOOST_TEST(status.resident_bytes > 1u << 20);
+  BOOST_TEST(!of_peer(status, "b").transport.empty());
+  BOOST_TEST(of_peer(status, "b").transport != "no network");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_asks_its_peers_for_a_client) {  // SH-1
+  auto c = std::make_unique<troupe::node>(loopback_settings("c"));
+  c->join("127.0.0.1", a.port());
+  a.peer("c");
+  troupe::status_client client("127.0.0.1", a.port(), 5s);
+  auto all = client.ask_cluster(5s);
+  BOOST_TEST(all.asked.self.name == "a");
+  BOOST_TEST_REQUIRE(all.others.size() == 2u);
+  for (const auto& each : all.others) {
+    BOOST_TEST_REQUIRE(each.status.has_value(), each.problem);
+    BOOST_TEST(each.status->self.name == each.seen.who.name);
+  }
+  c->stop();
+  while (all.others.back().seen.up) all = client.ask_cluster(5s);
+  BOOST_TEST(all.others.back().seen.who.name == "c");
+  BOOST_TEST(all.others.back().seen.gone);
+  BOOST_TEST(!all.others.back().status.has_value());
+  BOOST_TEST(all.others.back().problem == "left: its node stopped");
+  BOOST_TEST(all.others.front().status.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(who_listens_and_is_no_node_is_told_from_nobody) {  // SL-1

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "apps/ready_line.hpp"
 #include "support/loopback_socket.hpp"
+#include "support/metrics_rules.hpp"
 #include "support/program.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -143,6 +145,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named_before_anything_starts) {
   check_fails({"--name", "a", "--join", "nowhere"}, "2", {"--join", "nowhere"});
   check_fails({"--name", "a", "--advertise", "0.0.0.0"}, "2", {"--advertise", "0.0.0.0", "by which others reach this node"});
   check_fails({"--name", "a", "--advertise", "h1:4001"}, "2", {"--advertise", "h1:4001", "without a port"});
+  check_fails({"--name", "a", "--metrics", "65536"}, "2", {"--metrics", "65536"});
 }
 
 BOOST_AUTO_TEST_CASE(a_node_logs_to_stderr_what_happens_to_it) {
@@ -179,6 +182,48 @@ BOOST_AUTO_TEST_CASE(a_log_that_cannot_be_is_named) {
   const std::string file = folder.path() / "missing" / "log";
   check_fails({"--name", "a", "--log-file", file}, "1", {"the log file '" + file + "' can't be written: No such file"});
   check_fails({"--name", "a", "--log-file", folder.path()}, "1", {folder.path(), "Is a directory"});
+}
+
+BOOST_AUTO_TEST_CASE(a_node_tells_by_http_whether_it_serves_and_what_it_does) {  // NP-1
+  const auto port_of = [](program& node) {
+    const std::string before = "serves /healthz and /metrics at 127.0.0.1:";
+    const auto line = node.line_with(before);
+    BOOST_REQUIRE_MESSAGE(!line.empty(), node.text());
+    return line.substr(line.find(before) + before.size());
+  };
+  const auto ask = [](const std::string& port, const std::string& path) {
+    program client({"-c",
+                    "import sys, urllib.request, urllib.error\n"
+                    "try: answer = urllib.request.urlopen(sys.argv[1], timeout=20)\n"
+                    "except urllib.error.HTTPError as problem: answer = problem\n"
+                    "print(answer.status, answer.headers['Content-Type'])\n"
+                    "print(answer.read().decode(), end='')",
+                    "http://127.0.0.1:" + port + path},
+                   "python3");
+    BOOST_TEST(client.how_it_ends() == "exited with 0", client.text());
+    return client.text();
+  };
+  loopback_socket mute;
+  program joining({"node", "--name", "a", "--metrics", "0", "--join", "127.0.0.1:" + mute.port()});
+  BOOST_TEST(ask(port_of(joining), "/healthz") ==
+             "503 text/plain; charset=utf-8\nnode 'a' starts: it has not joined the nodes that it was told to join\n");
+  program node({"node", "--name", "stage1", "--metrics", "0"});
+  const auto port = port_of(node);
+  address_of(node);
+  BOOST_TEST(ask(port, "/healthz") == "200 text/plain; charset=utf-8\nnode 'stage1' serves\n");
+  const auto metrics = ask(port, "/metrics");
+  BOOST_TEST(metrics.starts_with("200 text/plain; version=0.0.4; charset=utf-8\n# HELP troupe_build_info"), metrics);
+  for (const auto& problem : troupe::test::problems_of_metrics(metrics.substr(metrics.find('\n') + 1))) BOOST_ERROR(problem);
+  check_fails({"--name", "b", "--metrics", port}, "1", {"127.0.0.1:" + port, "--metrics"});
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_of_data_is_made_or_refused_at_the_start) {  // DA-3
+  temporary_folder folder;
+  const std::string data = folder.path() / "new" / "data";
+  program node({"node", "--name", "a", "--data-dir", data});
+  address_of(node);
+  BOOST_TEST(std::filesystem::is_directory(data));
+  check_fails({"--name", "a", "--data-dir", "/proc/self"}, "1", {"'/proc/self'", "can't be written to", "--data-dir"});
 }
 
 BOOST_AUTO_TEST_CASE(a_level_that_is_none_is_refused_with_those_that_are) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,86 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SD-1
   BOOST_TEST(watch.line_that([seen = 0](const std::string&) mutable { return ++seen == 3; }) != "");
   watch.signal(SIGINT);
   BOOST_TEST(watch.how_it_ends() == "exited with 0");
+}
+
+BOOST_AUTO_TEST_CASE(the_whole_cluster_is_shown_with_those_that_are_not_up) {  // CV-1, CV-2
+  const auto start = [](const std::string& name, const std::string& join) {
+    std::vector<std::string> arguments{"node", "--name", name, "--heartbeat-ms", "100"};
+    if (!join.empty()) arguments.insert(arguments.end(), {"--join", join, "--no-shared-memory"});
+    return arguments;
+  };
+  program first(start("stage1", ""));
+  const auto address = address_printed_by(first);
+  program second(start("stage2", address));
+  address_printed_by(second);
+  program third(start("stage3", address));
+  address_printed_by(third);
+  const auto cluster = [&] {
+    program json({"status", address, "--cluster", "--json"});
+    BOOST_TEST(json.how_it_ends() == "exited with 0");
+    return nlohmann::json::parse(json.text()).at("nodes");
+  };
+  const auto state_of = [&](const nlohmann::json& nodes, const std::string& name) {
+    std::string states;
+    for (const auto& each : nodes)
+      if (each.at("name") == name) states += each.at("state").get<std::string>() + " ";
+    return states;
+  };
+  auto nodes = cluster();
+  BOOST_TEST(nodes.size() == 3u);
+  for (const auto& each : nodes) {
+    BOOST_TEST(each.at("state") == "up");
+    BOOST_TEST(each.at("memory_bytes") > 1'000'000);
+    BOOST_TEST(each.contains("rates"));
+  }
+  BOOST_TEST(nodes[1].at("transport") == "TCP");
+
+  third.signal(SIGSTOP);
+  second.signal(SIGKILL);
+  BOOST_TEST(second.how_it_ends() == "killed by signal 9 (Killed)");
+  while (state_of(nodes = cluster(), "stage3") != "unreachable " || state_of(nodes, "stage2") == "up ") {
+  }
+  program again(start("stage2", address));
+  address_printed_by(again);
+  while (state_of(nodes = cluster(), "stage2") != "up ") {
+  }
+  BOOST_TEST(state_of(nodes, "stage3") == "unreachable ");
+  BOOST_TEST(nodes.back().at("problem").get<std::string>().starts_with("no sign of life"));
+  program table({"status", address, "--cluster"});
+  BOOST_TEST(table.how_it_ends() == "exited with 0");
+  BOOST_TEST(table.line_with("cluster as stage1 sees it: 2 up, 1 unreachable, 0 gone") != "", table.text());
+  BOOST_TEST(table.line_with("stage3: no sign of life") != "", table.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_frozen_node_that_still_counts_as_up_is_listed_by_the_deadline) {  // SH-1, CV-2
+  program first({"node", "--name", "stage1", "--heartbeat-ms", "3600000"});
+  const auto address = address_printed_by(first);
+  program second({"node", "--name", "stage2", "--join", address, "--heartbeat-ms", "3600000"});
+  address_printed_by(second);
+  second.signal(SIGSTOP);
+  program table({"status", address, "--cluster", "--deadline-ms", "500"});
+  BOOST_TEST(table.how_it_ends(5s) == "exited with 0");
+  BOOST_TEST(table.line_with("stage2: node 'stage2' did not answer within 0.") != "", table.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_watch_shows_rates_and_takes_the_place_of_what_it_showed_in_a_terminal) {
+  program first({"node", "--name", "stage1"});
+  const auto address = address_printed_by(first);
+  program appended({"status", address, "--watch", "0.05"});
+  BOOST_TEST(appended.line_with("rates      0 calls/s") != "");
+  BOOST_TEST(appended.text().find("\033") == std::string::npos);
+  appended.signal(SIGINT);
+  BOOST_TEST(appended.how_it_ends() == "exited with 0");
+  program in_place({"-qec", "'" + program_under_test() + "' status " + address + " --cluster --watch 0.05", "/dev/null"},
+                   "script");
+  const auto clears = [seen = 0](const std::string& line) mutable {
+    return line.find("\033[H\033[2Jcluster") != line.npos && ++seen == 3;
+  };
+  BOOST_TEST(in_place.line_that(clears) != "", in_place.text());
+  program two_seconds({"status", address, "--watch", "--json"});
+  BOOST_TEST(two_seconds.line_with("\"name\":\"stage1\"") != "", two_seconds.text());
+  two_seconds.signal(SIGINT);
+  BOOST_TEST(two_seconds.how_it_ends() == "exited with 0");
 }
 
 BOOST_AUTO_TEST_CASE(an_address_without_a_node_is_named_in_one_line) {  // SD-2

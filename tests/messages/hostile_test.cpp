@@ -330,6 +330,10 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!read<node_status>(framed(status.SerializeAsString())));  // as an older node sends it
   status.add_bytes_read(0), status.add_bytes_read(0);
   BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
+  status.mutable_bytes_read()->RemoveLast();
+  BOOST_TEST(!read<node_status>(framed(status.SerializeAsString())));
+  status.add_peer_reasons("frozen"), status.add_peer_reasons("of nobody");
+  BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
   wire::MemoryMark mark;
   for (int words = 0; words < 6; ++words) {
     BOOST_TEST(static_cast<bool>(read<memory_mark>(framed(mark.SerializeAsString()))) == (words != 4));

@@ -44,6 +44,24 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_up_again_comes_back_by_newer_news_alone) {  
   BOOST_TEST(known.traffic({0}).front().bytes_received == 8u);  // was not taken for one of the nodes that went down first
 }
 
+BOOST_AUTO_TEST_CASE(a_peer_that_is_not_up_says_why_and_since_when) {
+  peer_directory known;
+  known.add(numbered(1, "a"), nullptr, 1);
+  auto peer = known.traffic({0}).front();
+  BOOST_TEST(peer.up);
+  BOOST_TEST((peer.since_ns >= 0 && peer.since_ns < 60'000'000'000));
+  known.remove({1}, 1, "connection lost", false);
+  peer = known.traffic({0}).front();
+  BOOST_TEST((!peer.up && !peer.gone && peer.reason == "connection lost"));
+  known.remove({1}, 1, "its process has ended");  // after it was unreachable
+  const auto later = known.traffic({0}).front();
+  BOOST_TEST((later.gone && later.reason == "its process has ended"));
+  BOOST_TEST(later.since_ns >= peer.since_ns);
+  known.add(numbered(1, "a"), nullptr, 2);
+  peer = known.traffic({0}).front();
+  BOOST_TEST((peer.up && !peer.gone && peer.reason.empty()));
+}
+
 BOOST_AUTO_TEST_CASE(messages_are_counted_by_node_and_by_name) {
   peer_directory known;
   known.add(numbered(1, "self"), nullptr);

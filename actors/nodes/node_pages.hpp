@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <troupe/actors/metrics/page_server.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::nodes {
+
+class company;
+
+/// The pages of a node at settings::metrics: /healthz for whoever starts and restarts nodes, /metrics for Prometheus.
+///   NP-1  /healthz has status 200 while the node serves and its gateway answers, and otherwise 503 with the reason: the node still
+///         joins, it stops, or it does not answer.
+///   NP-2  however many requests come, the gateway is asked at most once in `memory`.
+class node_pages {
+ public:
+  static constexpr std::chrono::milliseconds memory{250};
+  static constexpr std::chrono::milliseconds patience{1000};
+
+  /// Throws troupe::error (misuse) if nothing can listen there. The node starts: it does not serve yet.
+  explicit node_pages(company& of);
+  ~node_pages();
+
+  std::uint16_t port() const noexcept { return port_; }
+
+  void serves() noexcept { state_ = state::serves; }
+  void stops() noexcept { state_ = state::stops; }
+  /// Serves no page any more. Idempotent.
+  void end();
+
+ private:
+  enum class state { starts, serves, stops };
+
+  metrics::page make(const std::string& path);
+  metrics::page health();
+  /// Throws troupe::error if the node does not answer.
+  const node_status& status();
+  std::string why_not() const;
+
+  company& of_;
+  std::atomic<state> state_{state::starts};
+  // Used by the thread of the server alone.
+  node_status last_;
+  error problem_{errc::none, {}};
+  std::chrono::steady_clock::time_point asked_{};
+  std::uint16_t port_ = 0;
+  std::mutex mutex_;  // guards server_
+  std::unique_ptr<metrics::page_server> server_;
+};
+
+}  // namespace troupe::nodes

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <mutex>
+
+namespace troupe::support {
+
+/// Lets a thread wait until its program is asked to end: by SIGTERM or SIGINT, or by ask().
+///   SE-1  wait() returns at the first signal that comes while it waits, or that was blocked and pending, and once ask() was called,
+///         even before wait().
+///   SE-2  after wait() signals do what they did before: a second signal ends the process.
+///   SE-3  several threads may wait at once; a signal wakes all of them.
+class service_end {
+ public:
+  /// Any thread may call it.
+  void ask() noexcept;
+  /// Throws std::system_error if the system gives no descriptor.
+  void wait();
+
+ private:
+  std::mutex mutex_;  // guards the next two
+  bool asked_ = false;
+  int waiter_ = -1;  // the descriptor that wakes the thread that waits
+};
+
+}  // namespace troupe::support

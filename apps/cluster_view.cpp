@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/cluster_view.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/charlm/figures.hpp"
+#include "apps/replaced_peers.hpp"
+#include "apps/status_texts.hpp"
+#include "apps/text_table.hpp"
+
+namespace troupe::apps {
+
+namespace {
+
+int rank(const std::string& state) { return state == "up" ? 0 : state == "unreachable" ? 1 : 2; }
+
+cluster_view::row row_of(cluster_member from) {
+  const auto& seen = from.seen;
+  return {seen.who,
+          state_of(seen),
+          static_cast<double>(seen.since_ns) / 1e9,
+          seen.up ? seen.transport : "",
+          std::move(from.problem),
+          std::move(from.status),
+          {}};
+}
+
+const node_status* find(const cluster_status& in, node_id who) {
+  if (in.asked.self.id == who) return &in.asked;
+  for (const auto& each : in.others)
+    if (each.seen.who.id == who && each.status) return &*each.status;
+  return nullptr;
+}
+
+std::vector<std::string> cells_of(const cluster_view::row& x) {
+  std::vector<std::string> cells{x.who.name, address_of(x.who), x.state, or_dash(x.transport), charlm::clock_text(x.for_s)};
+  if (x.status) {
+    const auto& s = *x.status;
+    for (auto& each : {bytes_text(static_cast<double>(s.resident_bytes)), number(s.calls_running), number(s.calls_queued),
+                       number(s.calls_waiting), number(s.contexts)})
+      cells.push_back(each);
+  } else {
+    cells.insert(cells.end(), 5, or_dash({}));
+  }
+  if (x.rates)
+    for (auto& each :
+         {charlm::grouped(x.rates->calls_run), bytes_text(x.rates->bytes_sent), bytes_text(x.rates->bytes_received)})
+      cells.push_back(each);
+  else
+    cells.insert(cells.end(), 3, or_dash({}));
+  cells.push_back(or_dash(x.status ? x.status->version : ""));
+  return cells;
+}
+
+nlohmann::ordered_json json_of(const cluster_view::row& x) {
+  nlohmann::ordered_json result{{"name", x.who.name}, {"address", address_of(x.who)}, {"state", x.state}, {"for_s", x.for_s}};
+  if (!x.transport.empty()) result["transport"] = x.transport;
+  if (!x.problem.empty()) result["problem"] = x.problem;
+  if (x.status) {
+    const auto& s = *x.status;
+    result.update({{"version", s.version},
+                   {"uptime_s", static_cast<double>(s.uptime_ns) / 1e9},
+                   {"memory_bytes", s.resident_bytes},
+                   {"calls_running", s.calls_running},
+                   {"calls_queued", s.calls_queued},
+                   {"calls_waiting", s.calls_waiting},
+                   {"contexts", s.contexts},
+                   {"passes_running", s.passes_running},
+                   {"objects", s.objects}});
+  }
+  if (x.rates)
+    result["rates"] = {{"calls_run", x.rates->calls_run},
+                       {"functions_run", x.rates->functions_run},
+                       {"bytes_sent", x.rates->bytes_sent},
+                       {"bytes_received", x.rates->bytes_received}};
+  return result;
+}
+
+}  // namespace
+
+cluster_view::cluster_view(cluster_status now, const cluster_status* before) {
+  const auto add_rates = [&](row& to) {
+    const auto* old = before == nullptr ? nullptr : find(*before, to.who.id);
+    if (old != nullptr && to.status) to.rates = status_rates::between(*old, *to.status);
+  };
+  remove_replaced(now.others, now.asked.self, [](const cluster_member& each) -> const peer_status& { return each.seen; });
+  rows_.push_back({now.asked.self, "up", static_cast<double>(now.asked.uptime_ns) / 1e9, {}, {}, std::move(now.asked), {}});
+  for (auto& each : now.others) rows_.push_back(row_of(std::move(each)));
+  for (auto& each : rows_) add_rates(each);
+  std::stable_sort(rows_.begin() + 1, rows_.end(), [](const row& a, const row& b) {
+    return std::tuple(rank(a.state), a.who.name) < std::tuple(rank(b.state), b.who.name);
+  });
+}
+
+std::string cluster_view::table() const {
+  std::vector<std::vector<std::string>> cells{{"node", "address", "state", "transport", "for", "memory", "running", "queued",
+                                               "waiting", "contexts", "calls/s", "sent/s", "received/s", "version"}};
+  std::string problems;
+  int counts[3] = {};
+  for (const auto& each : rows_) {
+    cells.push_back(cells_of(each));
+    ++counts[rank(each.state)];
+    if (!each.problem.empty()) problems += each.who.name + ": " + each.problem + "\n";
+  }
+  auto text = "cluster as " + rows_.front().who.name + " sees it: " + std::to_string(counts[0]) + " up, " +
+              std::to_string(counts[1]) + " unreachable, " + std::to_string(counts[2]) + " gone\n\n" + text_table(cells, 4);
+  return problems.empty() ? text : text + "\n" + problems;
+}
+
+nlohmann::ordered_json cluster_view::json() const {
+  nlohmann::ordered_json result{{"asked", rows_.front().who.name}, {"nodes", nlohmann::ordered_json::array()}};
+  for (const auto& each : rows_) result["nodes"].push_back(json_of(each));
+  return result;
+}
+
+}  // namespace troupe::apps

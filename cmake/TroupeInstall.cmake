@@ -6,10 +6,11 @@ include(CMakePackageConfigHelpers)
 # The headers that programs include. These headers, and the headers that they include, are installed; no other header
 # is. tests/structure checks that no installed header is private to a room.
 set(troupe_public_headers
-  actors/troupe.hpp engine/backward.hpp engine/drop_in/install.hpp messages/caf_error.hpp)
+  actors/troupe.hpp actors/library.hpp engine/backward.hpp engine/drop_in/install.hpp messages/caf_error.hpp)
 
 set(headers ${troupe_public_headers})
 set(installed)
+set(sums)
 while(headers)
   list(POP_FRONT headers header)
   if(header STREQUAL "troupe.hpp" OR header IN_LIST installed)
@@ -22,6 +23,8 @@ while(headers)
   endif()
   # Runs CMake again when the header changes: a new include may make another header public.
   set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  file(SHA256 "${path}" sum)
+  list(APPEND sums ${sum})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES "${path}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${folder})
   file(STRINGS "${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]troupe/")
@@ -29,6 +32,23 @@ while(headers)
   list(APPEND headers ${includes})
 endwhile()
 install(FILES "${PROJECT_SOURCE_DIR}/actors/troupe.hpp" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe)
+
+# What a library that `troupe node --load` loads has to share with the program: the public headers, libtorch and CAF.
+string(SHA256 sum "${sums}")
+string(SUBSTRING ${sum} 0 12 sum)
+set(troupe_interface
+  "troupe ${PROJECT_VERSION} with headers ${sum}, libtorch ${LibTorch_VERSION}, CAF ${CAF_VERSION}")
+target_compile_definitions(troupe_program PRIVATE "TROUPE_INTERFACE=\"${troupe_interface}\"")
+# Such a library has no troupe of its own: it uses that of the program.
+add_library(troupe_loadable INTERFACE)
+add_library(troupe::loadable ALIAS troupe_loadable)
+set_target_properties(troupe_loadable PROPERTIES EXPORT_NAME loadable)
+target_compile_features(troupe_loadable INTERFACE cxx_std_20)
+target_compile_definitions(troupe_loadable INTERFACE "TROUPE_INTERFACE=\"${troupe_interface}\"")
+target_include_directories(troupe_loadable INTERFACE
+  $<BUILD_INTERFACE:${troupe_include_root}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(troupe_loadable INTERFACE LibTorch::torch_cpu CAF::io)
+install(TARGETS troupe_loadable EXPORT troupeTargets)
 
 set(troupe_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/troupeConfig.cmake.in"

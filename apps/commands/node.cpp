@@ -19,6 +19,7 @@
 #include "apps/charlm/modules.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
+#include "apps/load_library.hpp"
 #include "apps/log_options.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
@@ -42,6 +43,7 @@ struct node_options {
   int forget_after = 30;
   int send_limit = 256;
   std::string until_left;
+  std::vector<std::string> load;
   std::string data_dir;
   std::string metrics;
   bool print_port = false;
@@ -104,6 +106,7 @@ void run_node(const node_options& options) {
   auto with = options.node_settings();
   with.prepare = [&](node& made) {
     add_charlm_modules(made);
+    for (const auto& file : options.load) load_library(made, file);
     made.on_peer_gone([&](const std::string& name, const std::string&) {
       if (name == options.until_left) stop.request();
     });
@@ -173,6 +176,11 @@ void add_node_command(CLI::App& app) {
                  "Stop when the peer with this name is gone: it has left, has ended, or was unreachable for long")
     ->check(node_name())
     ->type_name("NAME");
+  command
+    ->add_option("--load", options->load,
+                 "Shared library with functions and modules for this node (see troupe/actors/library.hpp); may repeat")
+    ->allow_extra_args(false)
+    ->type_name("FILE");
   command
     ->add_option("--data-dir", options->data_dir,
                  "The only folder that other nodes may make this node write to and read from; it is made if it is not there")

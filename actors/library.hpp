@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/load_library_test.cpp
+#pragma once
+
+#include <cstring>
+
+#include <troupe/actors/node.hpp>
+#include <troupe/actors/remote_module.hpp>
+
+/// Libraries of functions and modules that `troupe node --load libmine.so` adds to its node. Such a library links the CMake target
+/// `troupe::loadable` and has one source with
+///
+///   TROUPE_LIBRARY(here) { troupe::add_module_type(here, "encoder", ...); }
+///
+/// The library does not contain troupe: it uses that of the program. So the library has to be built with the headers of the same
+/// troupe, the same libtorch and the same CAF, which TROUPE_INTERFACE names (the target troupe::loadable defines it).
+namespace troupe {
+
+/// The function that a library exports. `program` is the TROUPE_INTERFACE of the program. Returns the TROUPE_INTERFACE of the
+/// library. If the two differ, the function has done nothing else; otherwise it has added its functions and modules to the node. Its
+/// exceptions reach the user of the program.
+using library_entry = const char*(const char* program, node* here);
+
+/// The name by which the program looks the function up.
+inline constexpr const char* library_entry_name = "troupe_library";
+
+}  // namespace troupe
+
+/// Defines the function that a library exports, and begins its body. `here` names the node (troupe::node&).
+#define TROUPE_LIBRARY(here)                                                                                              \
+  static void troupe_add_to_node(troupe::node& here);                                                                     \
+  extern "C" __attribute__((visibility("default"))) const char* troupe_library(const char* program, troupe::node* node) { \
+    if (std::strcmp(program, TROUPE_INTERFACE) == 0) troupe_add_to_node(*node);                                           \
+    return TROUPE_INTERFACE;                                                                                              \
+  }                                                                                                                       \
+  static void troupe_add_to_node(troupe::node& here)

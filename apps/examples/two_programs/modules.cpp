@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// The encoder as a library, for `troupe node --name stage --load libexample_modules.so`.
+#include <troupe/actors/library.hpp>
+
+#include "encoder.hpp"
+
+TROUPE_LIBRARY(here) { add_encoder(here); }

@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 ARGS ?=
 CMAKE_FLAGS ?=
 build := build/$(PRESET)
-examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)))
+examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
 .PHONY: deps build run examples test bench bench-engine bench-distributed test-python mutate lint format install clean help configure
@@ -32,15 +32,16 @@ run: build ## Train the example on a cluster of three processes: make run ARGS=-
 	@$(build)/apps/troupe train $(ARGS)
 
 example-%: configure ## Build and run an example, as in make example-two_nodes; make examples lists them
-	@if [ ! -e apps/examples/$*.cpp ]; then \
+	@if [ ! -e apps/examples/$*.cpp ] && [ ! -e apps/examples/$*/run.sh ]; then \
 	  echo "make: there is no example '$*'; expected one of: $(examples)" >&2; exit 2; fi
 	@ninja -C $(build) -j $(JOBS) example_$*
-	@$(build)/tests/apps/example_$* $(ARGS)
+	@if [ -e apps/examples/$*/run.sh ]; then sh apps/examples/$*/run.sh $(build)/tests/apps $(build)/apps/troupe; \
+	  else $(build)/tests/apps/example_$* $(ARGS); fi
 
 examples: ## List the examples and what each one shows
 	@for name in $(examples); do \
 	  printf 'make example-%-18s %s\n' $$name \
-	    "$$(sed -n 's|^/// *||p' apps/examples/$$name.cpp | tr '\n' ' ' | sed 's|\. .*||')"; done
+	    "$$(cat apps/examples/$$name.cpp apps/examples/$$name/driver.cpp 2>/dev/null | sed -n 's|^/// *||p' | tr '\n' ' ' | sed 's|\. .*||')"; done
 
 test: configure ## Build and run every test
 	@ninja -C $(build) -j $(JOBS) all tests

@@ -88,13 +88,41 @@ std::string read_text(const json& object, const std::string& where, const char* 
   return found->get<std::string>();
 }
 
+/// A text that is no option of a program; empty if the field is not there.
+std::string read_word(const json& object, const std::string& where, const char* field) {
+  auto text = read_text(object, where, field, "");
+  if (text.starts_with('-') || text.find_first_of(" \t\n") != std::string::npos)
+    fail(where + "." + field, "expected a text without blanks that does not begin with '-', got " + shown(json(text)));
+  return text;
+}
+
+std::vector<std::string> read_texts(const json& object, const std::string& where, const char* field) {
+  std::vector<std::string> result;
+  const auto found = object.find(field);
+  if (found == object.end()) return result;
+  if (!found->is_array()) fail(where + "." + field, "expected a list of texts in quotes, got " + shown(*found));
+  for (const auto& each : *found) {
+    if (!each.is_string()) fail(where + "." + field, "expected a list of texts in quotes, got " + shown(*found));
+    result.push_back(each.get<std::string>());
+  }
+  return result;
+}
+
 cluster_node read_node(const json& object, const std::string& where) {
   if (!object.is_object()) fail(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
-  check_fields(object, where, {"name", "host", "port", "workers", "threads"});
+  check_fields(object, where,
+               {"name", "host", "port", "workers", "threads", "advertise", "ssh", "program", "folder", "options"});
   cluster_node node;
   node.name = read_text(object, where, "name", nullptr);
   check_node_name(node.name, where + ".name");
-  node.host = read_text(object, where, "host", "127.0.0.1");
+  node.ssh = read_word(object, where, "ssh");
+  node.program = read_word(object, where, "program");
+  node.folder = read_text(object, where, "folder", "");
+  node.advertise = read_text(object, where, "advertise", "");
+  if (!node.advertise.empty() && !may_be_advertised(node.advertise))
+    fail(where + ".advertise", "expected an address or a host name without a port, got " + shown(json(node.advertise)));
+  node.options = read_texts(object, where, "options");
+  node.host = read_text(object, where, "host", node.ssh.empty() ? "127.0.0.1" : "0.0.0.0");
   node.port = static_cast<std::uint16_t>(read_number(object, where, "port", 0, 65535, 0));
   node.workers = static_cast<std::size_t>(read_number(object, where, "workers", 1, most_lanes, 1));
   node.threads = static_cast<std::size_t>(read_number(object, where, "threads", 1, most_lanes, 1));
@@ -122,7 +150,7 @@ cluster_file cluster_file::parse(const std::string& text, const std::string& ori
     if (!new_name)
       fail(where + ".name", "\"" + node.name + "\" is the name of nodes[" + std::to_string(same_name->second) +
                               "] already; expected one that no other node has");
-    auto address = node.host + ":" + std::to_string(node.port);
+    auto address = node.host + ":" + std::to_string(node.port) + (node.ssh.empty() ? "" : " on " + node.ssh);
     auto [same_address, new_address] = addresses.emplace(address, i);
     if (!new_address && node.port != 0)
       fail(where + ".port", address + " is the address of nodes[" + std::to_string(same_address->second) +

@@ -11,16 +11,22 @@ namespace troupe::apps {
 /// One node of a cluster file.
 struct cluster_node {
   std::string name;
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 0;   // 0: any free port
-  std::size_t workers = 1;  // remote calls that run at once
-  std::size_t threads = 1;  // threads of libtorch inside one operation
+  std::string host = "127.0.0.1";  // address to listen on; with `ssh` all of them (0.0.0.0) unless the file says another
+  std::uint16_t port = 0;          // 0: any free port
+  std::size_t workers = 1;         // remote calls that run at once
+  std::size_t threads = 1;         // threads of libtorch inside one operation
+  std::string advertise;           // address or host name by which others reach the node; empty: `host`, or where `ssh` leads
+  std::string ssh;                 // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
+  std::string program;  // path of the program troupe there; empty: `troupe` in PATH, on this host the running program
+  std::string folder;   // working folder there; empty: where ssh or this process starts
+  std::vector<std::string> options;  // more options of `troupe node`
 };
 
 /// The nodes of a small cluster, in the order in which they start. All other nodes join the first one.
 ///   {"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2", "workers": 2, "threads": 2}]}
 ///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what the file has.
 ///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with the same name or address are a mistake too.
+///   CF-3  a destination of ssh and a program are no options ("-oProxyCommand=...").
 struct cluster_file {
   std::vector<cluster_node> nodes;
 

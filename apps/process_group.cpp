@@ -85,8 +85,8 @@ class process_group::loop {
     thread_.join();
   }
 
-  pid_t start(std::string name, std::vector<std::string> arguments) {
-    std::packaged_task<pid_t()> task([&] { return start_here(std::move(name), arguments); });
+  pid_t start(std::string name, std::vector<std::string> arguments, int input) {
+    std::packaged_task<pid_t()> task([&] { return start_here(std::move(name), arguments, input); });
     auto pid = task.get_future();
     {
       std::lock_guard lock(mutex_);
@@ -154,14 +154,14 @@ class process_group::loop {
     [[maybe_unused]] auto got = read(wake_.get(), &count, sizeof count);
   }
 
-  pid_t start_here(std::string name, const std::vector<std::string>& arguments) {
+  pid_t start_here(std::string name, const std::vector<std::string>& arguments, int input) {
     support::pipe_ends output;
     if (sink_) {
       output = support::make_pipe();
       if (!output.read) fail("cannot read the output of '" + name + "'");
       fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
     }
-    pid_t pid = spawn_process(arguments, output.write.get());
+    pid_t pid = spawn_process(arguments, output.write.get(), input);
     support::owned_descriptor life(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!life) {
       int reason = errno;
@@ -236,8 +236,8 @@ class process_group::loop {
 process_group::process_group(line_sink sink) : loop_(std::make_unique<loop>(std::move(sink))) {}
 process_group::~process_group() = default;
 
-pid_t process_group::start(std::string name, std::vector<std::string> arguments) {
-  return loop_->start(std::move(name), std::move(arguments));
+pid_t process_group::start(std::string name, std::vector<std::string> arguments, int input) {
+  return loop_->start(std::move(name), std::move(arguments), input);
 }
 
 std::optional<process_group::exited> process_group::poll() { return loop_->poll_for(std::chrono::milliseconds(0)); }

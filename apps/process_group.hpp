@@ -21,7 +21,8 @@ std::string describe_exit(int status);
 /// Child processes that live no longer than this object, and no longer than the process that started them.
 ///   PG-1  the kernel kills a child when the parent dies, however the parent dies (also by `kill -9`).
 ///   PG-2  a child runs in a process group of its own, so Ctrl-C in a terminal reaches the parent only.
-///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin and with none of the parent's open files.
+///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin unless start() names another, and with none of the
+///         parent's other open files.
 ///   PG-4  `poll` reports the end of each child once, after the last line that the child wrote. Children that `stop_all` ended
 ///         are not reported.
 ///   PG-5  after `stop_all` no child is left, not even one that ignores SIGTERM or is stopped.
@@ -49,7 +50,8 @@ class process_group {
 
   /// Starts the program arguments[0] (a path, or a name in PATH). Returns once the program runs. Throws std::system_error with
   /// the program's name if it cannot be started.
-  pid_t start(std::string name, std::vector<std::string> arguments);
+  /// `input`: a descriptor of this process that becomes the child's stdin; -1: an empty stdin.
+  pid_t start(std::string name, std::vector<std::string> arguments, int input = -1);
 
   /// The next child that ended, if any.
   std::optional<exited> poll();

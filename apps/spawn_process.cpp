@@ -23,7 +23,8 @@ namespace {
 /// signal handler are allowed.
 class newborn {
  public:
-  newborn(char* const* arguments, int output, int report) : arguments_(arguments), output_(output), report_(report) {}
+  newborn(char* const* arguments, int output, int input, int report)
+      : arguments_(arguments), output_(output), input_(input), report_(report) {}
 
   [[noreturn]] void run(pid_t parent) const noexcept {
     check(prctl(PR_SET_PDEATHSIG, SIGKILL));
@@ -44,9 +45,9 @@ class newborn {
 
  private:
   void redirect() const noexcept {
-    int empty = open("/dev/null", O_RDONLY);
-    check(empty);
-    check(dup2(empty, STDIN_FILENO));
+    int input = input_ >= 0 ? input_ : open("/dev/null", O_RDONLY);
+    check(input);
+    check(dup2(input, STDIN_FILENO));
     if (output_ >= 0) {
       check(dup2(output_, STDOUT_FILENO));
       check(dup2(output_, STDERR_FILENO));
@@ -62,6 +63,7 @@ class newborn {
 
   char* const* arguments_;
   int output_;
+  int input_;
   int report_;
 };
 
@@ -81,7 +83,7 @@ pid_t fork_without_signals(const newborn& child) {
 
 }  // namespace
 
-pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
+pid_t spawn_process(const std::vector<std::string>& arguments, int output, int input) {
   if (arguments.empty()) throw std::invalid_argument("cannot start a process: expected a program and its arguments, got none");
   std::vector<char*> pointers;
   for (auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
@@ -89,7 +91,7 @@ pid_t spawn_process(const std::vector<std::string>& arguments, int output) {
 
   auto report = support::make_pipe();
   if (!report.read) throw std::system_error(errno, std::generic_category(), "cannot start '" + arguments[0] + "'");
-  pid_t pid = fork_without_signals(newborn(pointers.data(), output, report.write.get()));
+  pid_t pid = fork_without_signals(newborn(pointers.data(), output, input, report.write.get()));
   int reason = pid < 0 ? errno : 0;
   report.write = {};
   if (pid > 0) {

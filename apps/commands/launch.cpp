@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/launch.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/log_options.hpp"
+#include "apps/node_starter.hpp"
 #include "apps/process_group.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
@@ -28,8 +39,12 @@ using clock = std::chrono::steady_clock;
 constexpr auto glance = std::chrono::milliseconds(50);           // interval between two checks of nodes and signals
 constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // longer than the longest time that a node needs
 
+constexpr auto pause_between_signs = std::chrono::seconds(1);  // of life, for nodes on other hosts
+
 struct launch_options {
   std::string file;
+  std::string ssh = "ssh";
+  bool slurm = false;
   int deadline_ms = 30'000;
   log_options log{severity::warn};
 };
@@ -37,62 +52,85 @@ struct launch_options {
 /// The nodes of a cluster file as processes.
 class cluster {
  public:
-  cluster(cluster_file file, const stop_signal& stop, const log_options& log)
-      : file_(std::move(file)), stop_(stop), log_(log), processes_([this](auto& name, auto& line) { heard(name, line); }) {}
+  cluster(node_starter starter, const stop_signal& stop)
+      : starter_(std::move(starter)), stop_(stop), processes_([this](auto& name, auto& line) { heard(name, line); }) {}
 
   /// Returns when all nodes are up, or a stop was asked for. Throws std::runtime_error with the node's name if a node ends or
   /// is late.
   void start(clock::time_point deadline) {
-    auto& first = file_.nodes.front();
+    auto& first = starter_.nodes().front();
     start(first, {});
     wait_until_up(1, deadline);
-    for (std::size_t i = 1; i < file_.nodes.size() && !stop_.requested(); ++i) start(file_.nodes[i], address_of(first.name));
-    wait_until_up(file_.nodes.size(), deadline);
+    for (std::size_t i = 1; i < starter_.nodes().size() && !stop_.requested(); ++i)
+      start(starter_.nodes()[i], address_of(first.name));
+    wait_until_up(starter_.nodes().size(), deadline);
   }
 
   void print_table() {
     std::size_t width = 4;
-    for (auto& node : file_.nodes) width = std::max(width, node.name.size());
+    for (auto& node : starter_.nodes()) width = std::max(width, node.name.size());
     auto columns = static_cast<int>(width);
     std::printf("%-*s  %-21s  %8s  %7s  %7s\n", columns, "node", "address", "pid", "workers", "threads");
-    for (auto& node : file_.nodes)
+    for (auto& node : starter_.nodes())
       std::printf("%-*s  %-21s  %8d  %7zu  %7zu\n", columns, node.name.c_str(), address_of(node.name).c_str(),
                   pids_.at(node.name), node.workers, node.threads);
-    std::printf("%zu %s up; Ctrl-C stops %s\n", file_.nodes.size(), file_.nodes.size() == 1 ? "node is" : "nodes are",
-                file_.nodes.size() == 1 ? "it" : "them");
+    std::printf("%zu %s up; Ctrl-C stops %s\n", starter_.nodes().size(), starter_.nodes().size() == 1 ? "node is" : "nodes are",
+                starter_.nodes().size() == 1 ? "it" : "them");
     std::fflush(stdout);
   }
 
   /// Returns when a stop was asked for. Throws if a node ends.
   void watch() {
-    while (!stop_.requested()) throw_if_one_ended(processes_.poll_for(glance));
+    while (!stop_.requested()) throw_if_one_ended(wait_a_glance());
   }
 
-  void stop() { processes_.stop_all(time_to_leave); }
+  /// Ends all nodes. A node on another host ends when its stdin does, and with it the command that started it.
+  void stop() {
+    signs_of_life_.clear();
+    const auto until = clock::now() + time_to_leave;
+    while (clock::now() < until && any_remote_runs()) processes_.poll_for(glance);
+    processes_.stop_all(time_to_leave);
+  }
 
  private:
   void start(const cluster_node& node, const std::string& join) {
-    std::vector<std::string> arguments{own_program(), "node",
-                                       "--name",      node.name,
-                                       "--host",      node.host,
-                                       "--port",      std::to_string(node.port),
-                                       "--workers",   std::to_string(node.workers),
-                                       "--threads",   std::to_string(node.threads)};
-    for (auto& argument : log_.arguments()) arguments.push_back(argument);
-    if (!join.empty()) arguments.insert(arguments.end(), {"--join", join});
-    pids_[node.name] = processes_.start(node.name, std::move(arguments));
+    auto command = starter_.command(node, join);
+    if (!starter_.is_remote(node)) {
+      pids_[node.name] = processes_.start(node.name, std::move(command));
+      return;
+    }
+    auto input = support::make_pipe();
+    if (!input.read) throw std::system_error(errno, std::generic_category(), "cannot hold node " + node.name);
+    fcntl(input.write.get(), F_SETFL, O_NONBLOCK);  // a host that is cut off must not hold up the others
+    pids_[node.name] = processes_.start(node.name, std::move(command), input.read.get());
+    signs_of_life_.push_back(std::move(input.write));
+  }
+
+  /// To be called again and again: nodes on other hosts live as long as they hear of this process.
+  std::optional<process_group::exited> wait_a_glance() {
+    if (const auto now = clock::now(); now >= next_sign_) {
+      next_sign_ = now + pause_between_signs;
+      for (const auto& each : signs_of_life_) [[maybe_unused]] const auto written = ::write(each.get(), "\n", 1);
+    }
+    return processes_.poll_for(glance);
+  }
+
+  const cluster_node& node_named(const std::string& name) const {
+    const auto& nodes = starter_.nodes();
+    return *std::find_if(nodes.begin(), nodes.end(), [&](const auto& each) { return each.name == name; });
   }
 
   void heard(const std::string& name, const std::string& line) {
     auto ready = ready_line::parse(line);
     if (!ready || ready->name != name) return lines_(name, line);
+    if (auto host = starter_.reached_at(node_named(name)); !host.empty()) ready->host = std::move(host);
     std::lock_guard lock(mutex_);
     addresses_[name] = ready->address();
   }
 
   void wait_until_up(std::size_t count, clock::time_point deadline) {
     while (!stop_.requested() && up() < count) {
-      throw_if_one_ended(processes_.poll_for(glance));
+      throw_if_one_ended(wait_a_glance());
       if (clock::now() >= deadline)
         throw std::runtime_error("expected every node to be up by the deadline, but " + missing() +
                                  " is not; set a longer one with --deadline-ms");
@@ -103,6 +141,15 @@ class cluster {
     if (end && !stop_.requested())
       throw std::runtime_error("node " + end->name + " (pid " + std::to_string(end->pid) + ") " + end->how +
                                "; the others were stopped");
+  }
+
+  bool any_remote_runs() const {
+    const auto running = processes_.running();
+    return std::any_of(starter_.nodes().begin(), starter_.nodes().end(), [&](const auto& node) {
+      const auto pid = pids_.find(node.name);
+      return starter_.is_remote(node) && pid != pids_.end() &&
+             std::find(running.begin(), running.end(), pid->second) != running.end();
+    });
   }
 
   std::size_t up() {
@@ -117,25 +164,33 @@ class cluster {
   }
 
   std::string missing() {
-    for (auto& node : file_.nodes)
+    for (auto& node : starter_.nodes())
       if (address_of(node.name).empty()) return node.name;
     return "one";
   }
 
-  cluster_file file_;
+  const node_starter starter_;
   const stop_signal& stop_;
-  const log_options& log_;
   process_group::line_sink lines_ = lines_with_names();
   std::mutex mutex_;
   std::map<std::string, std::string> addresses_;
   std::map<std::string, pid_t> pids_;
+  std::vector<support::owned_descriptor> signs_of_life_;  // the other ends of the stdin of nodes on other hosts
+  clock::time_point next_sign_{};
   process_group processes_;
 };
 
 void run_launch(const launch_options& options) {
+  start_options how;
+  how.ssh.clear();
+  std::istringstream words(options.ssh);
+  for (std::string word; words >> word;) how.ssh.push_back(word);
+  if (how.ssh.empty()) throw std::runtime_error("--ssh: expected a command such as 'ssh -F FILE', got an empty text");
+  how.of_node = options.log.arguments();
   auto file = cluster_file::read(options.file);
   stop_signal stop;
-  cluster nodes(std::move(file), stop, options.log);
+  if (options.slurm) how.slurm_hosts = hosts_of_allocation();
+  cluster nodes(node_starter(std::move(file), std::move(how), options.file), stop);
   try {
     nodes.start(clock::now() + std::chrono::milliseconds(options.deadline_ms));
     if (!stop.requested()) {
@@ -153,18 +208,29 @@ constexpr const char* launch_examples = R"(The file lists the nodes; all but the
   {"nodes": [{"name": "stage1", "host": "127.0.0.1", "port": 4001, "workers": 1, "threads": 1},
              {"name": "stage2"}]}
 
+A node with "ssh" is started on another host, where troupe has to be installed and ssh has to log in without a
+password; it ends with this command, also if the connection is cut:
+  {"nodes": [{"name": "stage1", "ssh": "h1", "port": 4001, "options": ["--data-dir", "/var/lib/troupe"]},
+             {"name": "stage2", "ssh": "user@h2", "port": 4001, "program": "/opt/troupe/bin/troupe", "folder": "/tmp"}]}
+
 Example:
-  troupe launch cluster.json)";
+  troupe launch cluster.json
+
+Example: within an allocation of Slurm, on whose hosts the nodes are started in turn
+  troupe launch cluster.json --slurm)";
 
 }  // namespace
 
 void add_launch_command(CLI::App& app) {
   auto options = std::make_shared<launch_options>();
-  auto* command = app.add_subcommand("launch", "Start the nodes of a cluster file and watch them");
+  auto* command = app.add_subcommand("launch", "Start the nodes of a cluster file, here or on other hosts, and watch them");
   command->option_defaults()->always_capture_default();
   command->add_option("FILE", options->file, "The cluster file (JSON)")->required();
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds until every node has to be up")
     ->check(between(1, 86'400'000));
+  command->add_option("--ssh", options->ssh, "The command that reaches other hosts, with options: 'ssh -F FILE'")
+    ->type_name("COMMAND");
+  command->add_flag("--slurm", options->slurm, "Start the nodes by srun on the hosts of this allocation, in turn");
   options->log.add_to(*command);
   command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "apps/log_options.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
+#include "apps/stdin_watch.hpp"
 
 namespace troupe::apps {
 
@@ -43,6 +45,7 @@ struct node_options {
   int forget_after = 30;
   int send_limit = 256;
   std::string until_left;
+  int until_silent = 0;
   std::vector<std::string> load;
   std::string data_dir;
   std::string metrics;
@@ -113,6 +116,8 @@ void run_node(const node_options& options) {
   };
   node self(std::move(with));
   here.joined();
+  std::optional<stdin_watch> watch;
+  if (options.until_silent > 0) watch.emplace(std::chrono::seconds(options.until_silent), [&] { stop.request(); });
 
   ready_line ready{options.name, options.host, self.port()};
   std::printf("%s\n", options.print_port ? std::to_string(ready.port).c_str() : ready.text().c_str());
@@ -176,6 +181,13 @@ void add_node_command(CLI::App& app) {
                  "Stop when the peer with this name is gone: it has left, has ended, or was unreachable for long")
     ->check(node_name())
     ->type_name("NAME");
+  command
+    ->add_option(
+      "--until-silent", options->until_silent,
+      "Stop when stdin has ended or has brought nothing for this many seconds; for programs that start nodes on other "
+      "hosts")
+    ->check(between(1, 86'400))
+    ->default_str("");
   command
     ->add_option("--load", options->load,
                  "Shared library with functions and modules for this node (see troupe/actors/library.hpp); may repeat")

@@ -57,6 +57,13 @@ const mistake mistakes[] = {
    "f.json: nodes[2].name: \"a\" is the name of nodes[0] already"},
   {R"({"nodes": [{"name": "a", "port": 4001}, {"name": "b", "port": 4001}]})",
    "f.json: nodes[1].port: 127.0.0.1:4001 is the address of nodes[0] already"},
+  {R"({"nodes": [{"name": "a", "ssh": "-oProxyCommand=x"}]})",
+   "f.json: nodes[0].ssh: expected a text without blanks that does not begin with '-', got \"-oProxyCommand=x\""},
+  {R"({"nodes": [{"name": "a", "ssh": "h1 h2"}]})", "f.json: nodes[0].ssh: expected a text without blanks"},
+  {R"({"nodes": [{"name": "a", "program": "-c"}]})", "f.json: nodes[0].program: expected a text without blanks"},
+  {R"({"nodes": [{"name": "a", "advertise": "0.0.0.0"}]})", "f.json: nodes[0].advertise: expected an address or a host name"},
+  {R"({"nodes": [{"name": "a", "options": "--trace"}]})", "f.json: nodes[0].options: expected a list of texts in quotes"},
+  {R"({"nodes": [{"name": "a", "options": [1]}]})", "f.json: nodes[0].options: expected a list of texts in quotes"},
   {R"({"nodes": [{"name": "a", "name": "b"}]})", "f.json: the field \"name\" is written twice in one object"},
 };
 
@@ -85,7 +92,21 @@ BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
   BOOST_TEST(cluster.nodes[1].name == "a");
 }
 
-BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {  // CF-1, CF-2
+BOOST_AUTO_TEST_CASE(a_node_on_another_host_listens_on_all_addresses) {
+  auto cluster = cluster_file::parse(
+    R"({"nodes": [{"name": "a", "ssh": "me@h1", "port": 4001, "program": "/opt/troupe", "folder": "/my work", "advertise": "h1-fast",
+                   "options": ["--load", "libmine.so"]}, {"name": "b", "ssh": "h2", "port": 4001, "host": "10.0.0.2"}]})",
+    "f.json");
+  BOOST_TEST(cluster.nodes[0].host == "0.0.0.0");
+  BOOST_TEST(cluster.nodes[0].ssh == "me@h1");
+  BOOST_TEST(cluster.nodes[0].program == "/opt/troupe");
+  BOOST_TEST(cluster.nodes[0].folder == "/my work");
+  BOOST_TEST(cluster.nodes[0].advertise == "h1-fast");
+  BOOST_TEST(cluster.nodes[0].options.size() == 2u);
+  BOOST_TEST(cluster.nodes[1].host == "10.0.0.2");
+}
+
+BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {  // CF-1, CF-2, CF-3
   for (auto& m : mistakes) {
     auto text = error_of([&] { cluster_file::parse(m.text, "f.json"); });
     BOOST_TEST(text.find(m.error) != std::string::npos, m.text << " gives: " << text);

@@ -127,12 +127,44 @@ BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LN-
   BOOST_TEST(is_gone(first));
 }
 
+BOOST_FIXTURE_TEST_CASE(slurm_starts_the_nodes_on_the_hosts_of_the_allocation, fixture) {  // LN-1, LN-3
+  const auto write_program = [&](const std::string& name, const std::string& text) {
+    std::filesystem::permissions(folder.write(name, "#!/bin/sh\n" + text), std::filesystem::perms::owner_all);
+  };
+  write_program("scontrol", "[ \"$*\" = 'show hostnames n[1-2]' ] && printf '127.0.0.1\\n127.0.0.2\\n'\n");
+  // As srun does: reads its options, starts the program elsewhere, and passes stdin on.
+  write_program("srun",
+                "for each; do case $each in --nodelist=*) echo srun $*;; --*) ;; *) break;; esac; shift; done\nexec \"$@\"\n");
+  write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2"}, {"name": "stage3"}]})");
+  const auto launched = [&](const std::string& allocation) {
+    return std::vector<std::string>{
+      "-c", "export PATH=\"$1:$PATH\" SLURM_JOB_NODELIST='" + allocation + "'; exec \"$0\" launch \"$2\" --slurm",
+      program_under_test(), folder.path(), file};
+  };
+  program launch(launched("n[1-2]"), "sh");
+  BOOST_TEST(!launch.line_with("3 nodes are up").empty(), launch.text());
+  BOOST_TEST(!launch.line_with("[stage2] srun --nodelist=127.0.0.2 ").empty(), launch.text());
+  BOOST_TEST(!launch.line_with("stage2  127.0.0.2:").empty(), launch.text());
+  BOOST_TEST(!launch.line_with("stage3  127.0.0.1:").empty(), launch.text());
+  const auto pid = pid_of(launch, "stage2");
+  launch.signal(SIGTERM);
+  BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(is_gone(pid));
+  program outside(launched(""), "sh");
+  BOOST_TEST(outside.how_it_ends() == "exited with 1");
+  BOOST_TEST(outside.text().starts_with("troupe: --slurm: expected to run within an allocation"), outside.text());
+  program unknown(launched("m[1-2]"), "sh");
+  BOOST_TEST(unknown.how_it_ends() == "exited with 1");
+  BOOST_TEST(unknown.text().starts_with("troupe: --slurm: 'scontrol show hostnames m[1-2]' exited with 1"), unknown.text());
+}
+
 BOOST_FIXTURE_TEST_CASE(a_wrong_cluster_file_is_one_line, fixture) {
   write(R"({"nodes": [{"name": "stage1", "prot": 1}]})");
   program launch({"launch", file});
   BOOST_TEST(launch.how_it_ends() == "exited with 1");
-  BOOST_TEST(launch.text() ==
-             "troupe: " + file + ": nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, threads\n");
+  BOOST_TEST(launch.text() == "troupe: " + file +
+                                ": nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, threads, "
+                                "advertise, ssh, program, folder, options\n");
   program missing({"launch", file + "x"});
   BOOST_TEST(missing.how_it_ends() == "exited with 1");
   BOOST_TEST(missing.text().starts_with("troupe: " + file + "x: no such file"), missing.text());

@@ -217,6 +217,12 @@ BOOST_AUTO_TEST_CASE(a_node_tells_by_http_whether_it_serves_and_what_it_does) { 
   check_fails({"--name", "b", "--metrics", port}, "1", {"127.0.0.1:" + port, "--metrics"});
 }
 
+BOOST_AUTO_TEST_CASE(a_node_ends_when_its_stdin_ends) {
+  program node({"node", "--name", "a", "--until-silent", "60"});  // a program under test has an empty stdin
+  BOOST_TEST(node.how_it_ends() == "exited with 0");
+  BOOST_TEST(!node.line_with("a listens on ").empty(), node.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_of_data_is_made_or_refused_at_the_start) {  // DA-3
   temporary_folder folder;
   const std::string data = folder.path() / "new" / "data";

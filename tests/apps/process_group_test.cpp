@@ -235,6 +235,20 @@ BOOST_AUTO_TEST_CASE(a_child_has_its_own_process_group_and_no_signal_blocked_or_
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(a_child_reads_the_stdin_that_it_is_given) {  // PG-3
+  std::promise<std::string> heard;
+  auto input = support::make_pipe();
+  BOOST_TEST(::write(input.write.get(), "hello\n", 6) == 6);
+  process_group group([&](const std::string&, const std::string& line) { heard.set_value(line); });
+  group.start("cat", {"cat"}, input.read.get());
+  input.read = {};
+  BOOST_TEST(heard.get_future().get() == "hello");
+  BOOST_TEST(!group.poll_for(std::chrono::milliseconds(0)).has_value());  // the pipe is open
+  input.write = {};
+  const auto end = group.poll_for(std::chrono::seconds(20));
+  BOOST_TEST((end && end->how == "exited with 0"));
+}
+
 BOOST_AUTO_TEST_CASE(a_child_has_an_empty_stdin_and_none_of_the_parents_files) {  // PG-3
   const support::owned_descriptor leak(open("/dev/zero", O_RDONLY));
   const support::owned_descriptor own_stdin(dup(STDIN_FILENO));

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/node_starter.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <troupe/actors/settings.hpp>
+
+#include "apps/process_group.hpp"
+
+namespace troupe::apps {
+
+namespace {
+
+constexpr std::chrono::seconds scontrols_deadline{30};
+
+std::string host_of(const std::string& destination) {
+  const auto at = destination.rfind('@');
+  return at == std::string::npos ? destination : destination.substr(at + 1);
+}
+
+/// The words of a command for a shell.
+std::string shell_command(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
+  return text;
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& text) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@,+";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+node_starter::node_starter(cluster_file file, start_options options, const std::string& origin)
+    : nodes_(std::move(file.nodes)), options_(std::move(options)) {
+  const auto fail = [&](std::size_t node, const std::string& what) {
+    throw std::runtime_error(origin + ": nodes[" + std::to_string(node) + "]" + what);
+  };
+  const bool several_hosts = std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) { return is_remote(node); });
+  for (std::size_t i = 0; i < nodes_.size() && several_hosts; ++i) {
+    auto& node = nodes_[i];
+    if (is_slurm() && !node.ssh.empty()) fail(i, ".ssh: expected none, because --slurm chooses the hosts");
+    if (is_slurm() && is_loopback(node.host)) node.host = "0.0.0.0";
+    if (is_loopback(node.host))
+      fail(i, ".host: " + node.host +
+                " is loopback, which nodes of other hosts can't reach; write an address of the node's host, or 0.0.0.0");
+    if (i == 0 && reached_at(node).empty())
+      fail(
+        i,
+        ": the other nodes join this one, but the file does not say at which address; write \"advertise\": an address or host "
+        "name of this host");
+  }
+}
+
+const std::string& node_starter::slurm_host(const cluster_node& node) const {
+  const auto place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& each) { return each.name == node.name; });
+  return options_.slurm_hosts[static_cast<std::size_t>(place - nodes_.begin()) % options_.slurm_hosts.size()];
+}
+
+std::string node_starter::reached_at(const cluster_node& node) const {
+  if (!node.advertise.empty()) return node.advertise;
+  if (!is_wildcard(node.host)) return node.host;
+  return is_slurm() ? slurm_host(node) : host_of(node.ssh);
+}
+
+std::vector<std::string> node_starter::command(const cluster_node& node, const std::string& join) const {
+  std::vector<std::string> run;
+  if (!node.folder.empty()) run = {"env", "-C", node.folder};
+  run.push_back(!node.program.empty() ? node.program : is_remote(node) && !is_slurm() ? "troupe" : own_program());
+  for (const auto& word : {std::string("node"), std::string("--name"), node.name, std::string("--host"), node.host,
+                           std::string("--port"), std::to_string(node.port), std::string("--workers"),
+                           std::to_string(node.workers), std::string("--threads"), std::to_string(node.threads)})
+    run.push_back(word);
+  if (!node.advertise.empty()) run.insert(run.end(), {"--advertise", node.advertise});
+  run.insert(run.end(), options_.of_node.begin(), options_.of_node.end());
+  run.insert(run.end(), node.options.begin(), node.options.end());
+  if (!join.empty()) run.insert(run.end(), {"--join", join});
+  if (!is_remote(node)) return run;
+  run.insert(run.end(), {"--until-silent", std::to_string(silence_s)});
+  if (is_slurm()) {
+    std::vector<std::string> all{"srun",      "--nodes=1",    "--ntasks=1",
+                                 "--overlap", "--unbuffered", "--nodelist=" + slurm_host(node)};
+    all.insert(all.end(), run.begin(), run.end());
+    return all;
+  }
+  auto all = options_.ssh;
+  // Without a terminal and without questions; a connection over which nothing comes ends as soon as the node does.
+  for (const auto* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"})
+    all.insert(all.end(), {"-o", option});
+  all.insert(all.end(), {"-T", "--", node.ssh, "exec " + shell_command(run)});
+  return all;
+}
+
+std::vector<std::string> hosts_of_allocation() {
+  const char* list = std::getenv("SLURM_JOB_NODELIST");  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
+  if (list == nullptr || *list == '\0')
+    throw std::runtime_error(
+      "--slurm: expected to run within an allocation (sbatch, salloc), but SLURM_JOB_NODELIST is not set");
+  std::mutex mutex;
+  std::vector<std::string> hosts;
+  {
+    process_group scontrol([&](const std::string&, const std::string& line) {
+      const std::lock_guard lock(mutex);
+      hosts.push_back(line);
+    });
+    scontrol.start("scontrol", {"scontrol", "show", "hostnames", list});
+    const auto end = scontrol.poll_for(scontrols_deadline);
+    if (!end || end->status != 0)
+      throw std::runtime_error("--slurm: 'scontrol show hostnames " + std::string(list) + "' " +
+                               (end ? end->how : "does not end") + (hosts.empty() ? "" : ": " + hosts.front()));
+  }
+  if (hosts.empty()) throw std::runtime_error("--slurm: 'scontrol show hostnames " + std::string(list) + "' names no host");
+  return hosts;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::apps {
+
+/// Watches the other end of stdin, which another program holds as long as this process shall live. What comes is not used.
+///   SW-1  the callback runs once, on a thread of the object: when stdin has ended, or has brought no byte for `patience`.
+class stdin_watch {
+ public:
+  stdin_watch(std::chrono::milliseconds patience, std::function<void()> silent);
+  ~stdin_watch();
+  stdin_watch(const stdin_watch&) = delete;
+  stdin_watch& operator=(const stdin_watch&) = delete;
+
+ private:
+  void run(std::chrono::milliseconds patience) const;
+
+  std::function<void()> silent_;
+  support::pipe_ends leave_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::apps

@@ -49,6 +49,15 @@ foreach(program IN LISTS programs)
   run("${name}" ${program})
 endforeach()
 
+# A library that knows only the installed headers, in the installed program. The node ends with its stdin.
+execute_process(COMMAND ${bare} ${prefix}/bin/troupe node --name stage --load ${consumer}/libloaded_modules.so --until-silent 60
+  INPUT_FILE /dev/null RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output TIMEOUT 60)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "troupe node --load failed (${status}):\n${output}")
+endif()
+expect("the library adds to node 'stage'")
+expect("stage listens on 127.0.0.1")
+
 # The runtime of a sanitizer has to be the first library of a process. A preloaded library would come before the runtime.
 if(NOT SANITIZE)
   run("preloaded" ${bare} LD_PRELOAD=${prefix}/${LIBDIR}/libtroupe_preload.so TROUPE_REPORT=1 ${consumer}/plain_consumer)

@@ -2,6 +2,8 @@
 // A library of functions for tests: one computes, one writes a file where the node may write.
 #include <fstream>
 
+#include <ATen/ATen.h>
+
 #include <troupe/actors/library.hpp>
 
 TROUPE_LIBRARY(here) {

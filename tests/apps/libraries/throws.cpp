@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A library whose function throws: the name is taken.
+#include <ATen/ATen.h>
+
 #include <troupe/actors/library.hpp>
 
 TROUPE_LIBRARY(here) {

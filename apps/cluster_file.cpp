@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 
@@ -171,7 +171,7 @@ cluster_file cluster_file::read(const std::string& path) {
     fail(path, "expected a cluster file of at most " + std::to_string(largest_file) + " bytes, got " + std::to_string(size));
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) fail(path, std::string("cannot read it: ") + std::strerror(errno));
+  if (!file.is_open() || file.bad()) fail(path, "cannot read it: " + std::generic_category().message(errno));
   if (text.empty()) fail(path, "the file is empty; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
   return parse(text, path);
 }

@@ -33,7 +33,7 @@ std::string path_of(const std::string& file) {
 
 /// The text of the last error of dlopen or dlsym.
 std::string linker_error() {
-  const char* text = ::dlerror();  // the text of this thread
+  const char* text = ::dlerror();  // NOLINT(concurrency-mt-unsafe): glibc has a text for each thread
   return text == nullptr ? "no reason given" : text;
 }
 

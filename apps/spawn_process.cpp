@@ -37,7 +37,7 @@ class newborn {
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
     execvp(arguments_[0], arguments_);
     check(-1);
     _exit(127);

@@ -131,6 +131,11 @@ cluster_node read_node(const json& object, const std::string& where) {
 
 }  // namespace
 
+std::string cluster_node::reached_at() const {
+  if (!advertise.empty()) return advertise;
+  return is_wildcard(host) ? ssh.substr(ssh.rfind('@') + 1) : host;  // rfind gives npos without '@', and npos + 1 is 0
+}
+
 cluster_file cluster_file::parse(const std::string& text, const std::string& origin) {
   auto document = parse_strictly(text, origin);
   if (!document.is_object()) fail(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));

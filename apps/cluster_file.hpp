@@ -20,6 +20,10 @@ struct cluster_node {
   std::string program;  // path of the program troupe there; empty: `troupe` in PATH, on this host the running program
   std::string folder;   // working folder there; empty: where ssh or this process starts
   std::vector<std::string> options;  // more options of `troupe node`
+
+  /// The address or host name by which others reach the node: `advertise`, else `host`, else the host in `ssh`. Empty if the file
+  /// names none, because the node listens on all addresses of this host.
+  std::string reached_at() const;
 };
 
 /// The nodes of a small cluster, in the order in which they start. All other nodes join the first one.

@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::chrono::seconds scontrols_deadline{30};
 
-std::string host_of(const std::string& destination) {
-  const auto at = destination.rfind('@');
-  return at == std::string::npos ? destination : destination.substr(at + 1);
-}
-
 /// The words of a command for a shell.
 std::string shell_command(const std::vector<std::string>& words) {
   std::string text;
@@ -68,9 +63,8 @@ const std::string& node_starter::slurm_host(const cluster_node& node) const {
 }
 
 std::string node_starter::reached_at(const cluster_node& node) const {
-  if (!node.advertise.empty()) return node.advertise;
-  if (!is_wildcard(node.host)) return node.host;
-  return is_slurm() ? slurm_host(node) : host_of(node.ssh);
+  const auto by_file = node.reached_at();
+  return by_file.empty() && is_slurm() ? slurm_host(node) : by_file;
 }
 
 std::vector<std::string> node_starter::command(const cluster_node& node, const std::string& join) const {

@@ -104,6 +104,12 @@ BOOST_AUTO_TEST_CASE(a_node_on_another_host_listens_on_all_addresses) {
   BOOST_TEST(cluster.nodes[0].advertise == "h1-fast");
   BOOST_TEST(cluster.nodes[0].options.size() == 2u);
   BOOST_TEST(cluster.nodes[1].host == "10.0.0.2");
+  BOOST_TEST(cluster.nodes[0].reached_at() == "h1-fast");
+  BOOST_TEST(cluster.nodes[1].reached_at() == "10.0.0.2");
+  cluster.nodes[0].advertise.clear();
+  BOOST_TEST(cluster.nodes[0].reached_at() == "h1");
+  cluster.nodes[0].ssh.clear();
+  BOOST_TEST(cluster.nodes[0].reached_at() == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {  // CF-1, CF-2, CF-3

@@ -79,9 +79,24 @@ network_threads::network_threads()
       polled_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
   add_to(polled_.get(), bell_.get(), nullptr);
+  try {
+    start();
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
-network_threads::~network_threads() {
+network_threads::~network_threads() { end(); }
+
+void network_threads::start() {
+  for (int i = 0; i < 2; ++i) {
+    threads_.emplace_back([this] { lead_or_follow(); });
+    ::pthread_setname_np(threads_.back().native_handle(), "troupe.network");
+  }
+}
+
+void network_threads::end() {
   {
     std::lock_guard lock(turn_mutex_);
     over_ = true;
@@ -91,19 +106,11 @@ network_threads::~network_threads() {
   for (auto& thread : threads_) thread.join();
 }
 
-void network_threads::start() {
-  for (int i = 0; i < 2; ++i) {
-    threads_.emplace_back([this] { lead_or_follow(); });
-    ::pthread_setname_np(threads_.back().native_handle(), "troupe.network");
-  }
-}
-
 std::future<void> network_threads::serve(event_loop& loop) {
   auto gone = loop.gone_.get_future();
   {
     std::lock_guard lock(notes_mutex_);
     loops_.push_back(&loop);
-    if (threads_.empty()) start();
   }
   add_to(polled_.get(), loop.poll_handle(), &loop);
   note(loop);  // there may be posts from before serve()

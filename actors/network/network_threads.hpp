@@ -35,6 +35,7 @@ namespace troupe::network {
 ///         are sent elsewhere.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
 ///   NT-5  the network threads use no event loop once the future of its serve() is ready.
+///   NT-6  both threads start in the constructor. serve() runs on a thread of CAF, which could not report that the system gives no thread.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
@@ -58,6 +59,7 @@ class network_threads {
   /// The network threads of this process. The threads live as long as a pointer to them.
   static std::shared_ptr<network_threads> of_process();
 
+  /// Throws std::system_error if the system gives no thread.
   network_threads();
   ~network_threads();
   network_threads(const network_threads&) = delete;
@@ -98,6 +100,7 @@ class network_threads {
   };
 
   void start();
+  void end();
   void lead_or_follow();
   bool try_to_lead() noexcept;
   void release() noexcept;

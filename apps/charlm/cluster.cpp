@@ -65,6 +65,16 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_option
   return nodes;
 }
 
+namespace {
+
+/// The host by which the driver reaches the node. A node for which the file names none listens on all addresses of this host.
+std::string host_of(const cluster_node& of) {
+  const auto reached = of.reached_at();
+  return reached.empty() ? of.host : reached;
+}
+
+}  // namespace
+
 stage_nodes stage_nodes::join(node& driver, const std::string& path) {
   const auto file = cluster_file::read(path);
   stage_nodes nodes;
@@ -72,10 +82,10 @@ stage_nodes stage_nodes::join(node& driver, const std::string& path) {
     if (each.port == 0)
       throw std::runtime_error(path + ": node " + each.name + " has no port; write the port that it listens on into the file");
     if (!has(driver.peers(), each.name)) {
-      const auto came = driver.join(each.host, each.port);
+      const auto came = driver.join(host_of(each), each.port);
       if (came != each.name)
-        throw std::runtime_error(path + ": expected node " + each.name + " at " + each.host + ":" + std::to_string(each.port) +
-                                 ", but node " + came + " is there");
+        throw std::runtime_error(path + ": expected node " + each.name + " at " + host_of(each) + ":" +
+                                 std::to_string(each.port) + ", but node " + came + " is there");
     }
     nodes.names_.push_back(each.name);
   }
@@ -109,7 +119,7 @@ void stage_nodes::bring_back(node& driver) {
   for (const auto& each : addresses_) {
     if (!has(away, each.name)) continue;
     try {
-      driver.join(each.host, each.port, time_to_answer);
+      driver.join(host_of(each), each.port, time_to_answer);
     } catch (const error&) {
       // The node is still away, or its cluster dials it already.
     }

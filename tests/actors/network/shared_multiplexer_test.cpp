@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "actors/loopback_nodes.hpp"
 #include "actors/network/broker_connection.hpp"
 #include "actors/network/posted_work.hpp"
+#include "support/no_more_threads.hpp"
 
 namespace {
 
@@ -389,6 +391,16 @@ BOOST_AUTO_TEST_CASE(a_process_that_forked_from_one_with_nodes_has_threads_of_it
   BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
   BOOST_TEST(status == 0);
   thread_of(parent);
+}
+
+// NT-6
+BOOST_AUTO_TEST_CASE(who_makes_them_gets_the_error_if_there_is_no_thread) {
+  {
+    const troupe::test::no_more_threads none;
+    BOOST_CHECK_THROW(network_threads(), std::system_error);
+  }
+  a_network later;
+  thread_of(later);
 }
 
 // The test fails if a thread of an earlier system remains.

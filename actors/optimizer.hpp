@@ -53,7 +53,7 @@ class optimizer {
 
   /// Saves a checkpoint to `folder` of this node: parameters, optimizer state, buffers and random state of each node. The other
   /// nodes send their parts to this node in pieces of 4 MiB. If `node_folder` is not empty, each other node writes its part to
-  /// the folder `node_folder` on its own host instead (a relative path starts at the folder where the node was started). If
+  /// the folder `node_folder` on its own host instead (a relative path is below its settings::data_dir, or the folder where it was started). If
   /// save() fails, `folder` keeps the checkpoint that it had (see checkpoint.hpp). A folder holds the checkpoint of one
   /// optimizer. Blocks; throws troupe::error.
   void save(const std::string& folder, const attributes& about, const std::string& node_folder = {});

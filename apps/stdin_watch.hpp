@@ -10,7 +10,7 @@
 namespace troupe::apps {
 
 /// Watches the other end of stdin, which another program holds as long as this process shall live. What comes is not used.
-///   SW-1  the callback runs once, on a thread of the object: when stdin has ended, or has brought no byte for `patience`.
+///   QS-1  the callback runs once, on a thread of the object: when stdin has ended, or has brought no byte for `patience`.
 class stdin_watch {
  public:
   stdin_watch(std::chrono::milliseconds patience, std::function<void()> silent);

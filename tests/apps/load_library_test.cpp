@@ -119,14 +119,17 @@ BOOST_AUTO_TEST_CASE(checkpoints_of_a_driver_stay_below_the_data_folder) {  // D
   loaded_node all({"--load", library("example_modules"), "--data-dir", data.string()});
   auto encoder = all.stage().create("encoder", {{"inputs", 4}, {"width", 3}});
   troupe::optimizer optimizer{all.driver, {"sgd", {{"lr", 0.1}}}, {encoder}, {}};
-  optimizer.save((data / "run" / "checkpoint").string(), {});
-  optimizer.load((data / "run" / "checkpoint").string());
-  const auto elsewhere = outer.path() / "elsewhere";
-  BOOST_CHECK_EXCEPTION(optimizer.save(elsewhere.string(), {}), troupe::error,
-                        says("leads out of this node's data folder", "stage"));
-  std::filesystem::copy(data / "run" / "checkpoint", elsewhere, std::filesystem::copy_options::recursive);
-  BOOST_CHECK_EXCEPTION(optimizer.load(elsewhere.string()), troupe::error,
-                        says("leads out of this node's data folder", "stage"));
+  const auto checkpoint = (outer.path() / "checkpoint").string();
+  optimizer.save(checkpoint, {}, "run");
+  BOOST_TEST(!std::filesystem::is_empty(data / "run"));
+  optimizer.load(checkpoint);
+  for (const auto& outside : {(outer.path() / "elsewhere").string(), std::string("../elsewhere")}) {
+    const auto refusal = says("leads out of this node's data folder", "stage");
+    BOOST_CHECK_EXCEPTION(optimizer.save(checkpoint, {}, outside), troupe::error, refusal);
+    BOOST_CHECK_EXCEPTION(optimizer.expect_room(checkpoint, outside), troupe::error, refusal);
+  }
+  BOOST_TEST(!std::filesystem::exists(outer.path() / "elsewhere"));
+  optimizer.load(checkpoint);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -28,7 +28,7 @@ struct stdin_in_pipe {
 
 BOOST_FIXTURE_TEST_SUITE(watch_of_stdin, stdin_in_pipe)
 
-BOOST_AUTO_TEST_CASE(the_end_of_stdin_is_told_at_once) {  // SW-1
+BOOST_AUTO_TEST_CASE(the_end_of_stdin_is_told_at_once) {  // QS-1
   const stdin_watch watch(1h, [this] { told.set_value(); });
   BOOST_TEST(::write(pipe.write.get(), "\n", 1) == 1);
   BOOST_TEST((silent.wait_for(0s) == std::future_status::timeout));
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_stdin_is_told_at_once) {  // SW-1
   BOOST_TEST((silent.wait_for(20s) == std::future_status::ready));
 }
 
-BOOST_AUTO_TEST_CASE(silence_is_told_after_the_patience) {  // SW-1
+BOOST_AUTO_TEST_CASE(silence_is_told_after_the_patience) {  // QS-1
   const auto begin = std::chrono::steady_clock::now();
   const stdin_watch watch(200ms, [this] { told.set_value(); });
   BOOST_TEST((silent.wait_for(20s) == std::future_status::ready));

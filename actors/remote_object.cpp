@@ -21,7 +21,8 @@ remote_object::~remote_object() {
   try {
     tether_->with_node([this](node& here) {
       const support::call_scope outside({}, {}, {},
-                                        support::call_bounds{});  // a drop joins no context and has its own deadline
+                                        support::call_bounds{support::call_scope::current_bounds().depth,
+                                                             0});  // a drop joins no context and has its own deadline
       call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(here.id().value)}});
     });
   } catch (const std::exception&) {

@@ -32,7 +32,7 @@ namespace troupe::calls {
 ///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
 ///   OG-2  calls to one node of which send() has returned have at most settings::send_limit bytes under way at each depth, or there
 ///         is only one such call (see credit_accounts). send() waits before it would send more.
-///   OG-3  calls on one object arrive in the order in which they were sent. Other calls may overtake each other.
+///   OG-3  calls of one depth on one object arrive in the order in which they were sent. Other calls may overtake each other.
 class outgoing_calls {
  public:
   outgoing_calls(services::node_services& here, passes::open_contexts& contexts);

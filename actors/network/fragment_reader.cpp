@@ -39,7 +39,7 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   next_ = came.payload;
   if (came.operation == message_head::fragment) {
     const bool fits = next_ > 0 && next_ <= write_lanes::fragment_bytes && ahead_.size() + next_ < most_payload;
-    state_ = state::fragment;
+    if (fits) state_ = state::fragment;
     return fits ? outcome::kept : outcome::wrong;
   }
   if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;

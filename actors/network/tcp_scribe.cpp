@@ -205,6 +205,7 @@ bool tcp_scribe::stream::consume() {
     }
     if (collected_ < threshold_) return true;
     const bool goes_on = hand_on_part();
+    if (is_wrong_) return true;
     want_next();
     if (!goes_on) stop();
   }

@@ -27,7 +27,8 @@ void write_lanes::seal() {
 void write_lanes::sort_messages() {
   while (open().size() - sorted_ >= message_head::bytes) {
     const auto head = message_head::read(open().data() + sorted_);
-    const message next{{head.source, head.target}, message_head::bytes + head.payload};
+    const auto before = prompt_left_ + prompt_.waiting() - (open().size() - sorted_);
+    const message next{{head.source, head.target}, message_head::bytes + head.payload, before};
     if (next.bytes > open().size() - sorted_) return;
     if (belongs_in_bulk(head))
       move_to_bulk(sorted_, next);
@@ -67,10 +68,17 @@ std::span<const char> write_lanes::front() {
 
 void write_lanes::begin_unit() {
   const bool is_bulks_turn = prompt_.empty() || lane_ == lane::prompt;
-  if (!bulk_.empty() && is_bulks_turn) return begin_bulk_unit();
+  if (!bulk_.empty() && is_bulks_turn && !bulk_has_to_wait()) return begin_bulk_unit();
   lane_ = lane::prompt;
   unit_left_ = prompt_.front().size();
   sorted_ = open().size();  // front() may have taken the open block
+}
+
+/// A message of the bulk lane is complete only after all that was added before it: pieces of its tensors, or messages of its sender.
+bool write_lanes::bulk_has_to_wait() const {
+  const auto& next = in_bulk_.front();
+  const bool ends = split_left_ > 0 ? split_left_ <= fragment_bytes : next.bytes <= message_head::bytes + most_whole;
+  return ends && prompt_left_ < next.after;
 }
 
 void write_lanes::begin_bulk_unit() {
@@ -103,6 +111,7 @@ void write_lanes::pop(std::size_t bytes) {
   }
   unit_left_ -= bytes;
   if (lane_ == lane::prompt) {
+    prompt_left_ += bytes;
     prompt_.pop(bytes);
     if (prompt_.empty()) bulk_.rest();
     return;

@@ -24,6 +24,7 @@ namespace troupe::network {
 ///   LA-3  the messages of one sender to one receiver leave in the order in which they were added: CAF promises this order to
 ///         actors. A message to CAF's broker leaves after all earlier messages of its sender. The sender `unordered` is an exception:
 ///         its receivers take messages in any order.
+///   LA-4  a large message ends after all that was added before it has left by the prompt lane.
 class write_lanes {
  public:
   /// The most payload that one fragment has.
@@ -60,12 +61,14 @@ class write_lanes {
   struct message {
     sender_and_receiver between;
     std::size_t bytes;
+    std::uint64_t after;  // bytes that leave by the prompt lane before the end of this message
   };
 
   void sort_messages();
   bool belongs_in_bulk(const message_head& head) const;
   void move_to_bulk(std::size_t at, const message& which);
   void begin_unit();
+  bool bulk_has_to_wait() const;
   void begin_bulk_unit();
   void end_bulk_message();
 
@@ -75,8 +78,9 @@ class write_lanes {
   std::uint64_t unordered_ = 0;
 
   write_queue prompt_;
-  std::size_t sorted_ = 0;  // bytes of prompt_.open() whose lane is decided
-  write_queue bulk_;        // whole messages, header and payload
+  std::size_t sorted_ = 0;         // bytes of prompt_.open() whose lane is decided
+  std::uint64_t prompt_left_ = 0;  // bytes that have left by the prompt lane
+  write_queue bulk_;               // whole messages, header and payload
   std::deque<message> in_bulk_;
   std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // number of messages, without those of unordered_
 

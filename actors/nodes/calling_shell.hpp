@@ -74,7 +74,9 @@ struct calling_shell : gateway_shell<Self> {
  private:
   /// Sets an alarm that fails the call at its deadline if the call has not left by then.
   void limit(const contracts::outgoing_call_ptr& job) {
-    job->expiry = here.deadlines().set(job->deadline, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
+    const auto waited = std::chrono::nanoseconds(support::steady_ns() - job->begin_ns);
+    const auto left = std::max<std::chrono::nanoseconds>(job->deadline - waited, shortest_limit);
+    job->expiry = here.deadlines().set(left, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
       if (auto strong = weak.lock())
         caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
     });
@@ -110,6 +112,7 @@ struct calling_shell : gateway_shell<Self> {
     here.deadlines().call_off(job->expiry);
     limit -=
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(support::steady_ns() - job->begin_ns));
+    job->request.deadline_ns = std::chrono::nanoseconds(std::max(limit, shortest_limit)).count();
     state.bulky.leaves(job);
     const auto question =
       services::timed_request(self, here, gateway, std::max(limit, shortest_limit), job->expiry, job->request);
@@ -157,8 +160,7 @@ struct calling_shell : gateway_shell<Self> {
   }
 
   void request_all(const std::vector<contracts::outgoing_call_ptr>& calls) {
-    for (const auto& job : calls)
-      if (is_open(job)) request(job);
+    for (const auto& job : calls) is_open(job) ? request(job) : transfers::call_off(here, job->to, job->request.payload.ahead);
   }
 
   void fail_all(const std::unordered_set<contracts::outgoing_call_ptr>& calls, const error& reason) {

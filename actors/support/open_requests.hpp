@@ -26,11 +26,12 @@ class open_requests {
  public:
   void add(node_id to, caf::message_id which) { open_[to].insert(which); }
 
-  void answered(node_id by, caf::message_id which) {
+  /// False if the request is not open: take() has taken it.
+  bool answered(node_id by, caf::message_id which) {
     const auto found = open_.find(by);
-    if (found == open_.end()) return;
-    found->second.erase(which);
+    if (found == open_.end() || found->second.erase(which) == 0) return false;
     if (found->second.empty()) open_.erase(found);
+    return true;
   }
 
   /// Takes the requests to the node.

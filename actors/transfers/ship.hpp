@@ -40,7 +40,7 @@ void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, 
   const auto under_way = self->state.leaving.at(to).under_way();
   const auto measured = self->state.windows[to].leaves(under_way, support::steady_ns());
   auto taken = [self, to, measured, id = request.id()] {
-    self->state.asked.answered(to, id);
+    if (!self->state.asked.answered(to, id)) return;  // the node went down meanwhile
     if (const auto at = self->state.windows.find(to); at != self->state.windows.end())
       at->second.answered(measured, support::steady_ns());
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
@@ -57,12 +57,12 @@ void send_offer(Self self, node_id to, const contracts::gateway_actor& gateway, 
   const auto id = request.id();
   self->state.asked.add(to, id);
   auto taken = [self, to, number, id] {
-    self->state.asked.answered(to, id);
+    if (!self->state.asked.answered(to, id)) return;
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken(number);
     send_pieces(self, to);
   };
   auto refused = [self, to, number, id](const caf::error& why) {
-    self->state.asked.answered(to, id);
+    if (!self->state.asked.answered(to, id)) return;
     if (why == errc::refused) self->state.direct.refused(to);
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.refused(number);
     send_pieces(self, to);

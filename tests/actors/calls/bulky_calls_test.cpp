@@ -44,13 +44,23 @@ BOOST_AUTO_TEST_CASE(later_calls_on_the_object_wait_until_the_bulky_one_has_ende
   BOOST_TEST(!all.holds(second));
 }
 
+// A call of another depth may be one for which the bulky call waits.
+BOOST_AUTO_TEST_CASE(calls_of_another_depth_do_not_wait) {
+  calls::bulky_calls all;
+  const auto bulky = call_on(1, least);
+  const auto deeper = call_on(1, 1);
+  deeper->request.depth = 2;
+  all.leaves(bulky);
+  BOOST_TEST(!all.holds(deeper));
+}
+
 BOOST_AUTO_TEST_CASE(only_what_leaves_with_the_message_counts) {
   calls::bulky_calls all;
   auto ahead = call_on(1, 100 * least);
   ahead->request.payload.ahead.transfers = {5};
   auto text = call_on(2, 1);
   text->request.values["bytes"] = std::string(static_cast<std::size_t>(least), 'x');
-  for (const auto& each : {ahead, text, call_on(3, least - 1), call_on(0, least)}) all.leaves(each);
+  for (const auto& each : {ahead, text, call_on(3, least - 1'000), call_on(0, least)}) all.leaves(each);
   BOOST_TEST(!all.holds(call_on(1, 1)));
   BOOST_TEST(all.holds(call_on(2, 1)));
   BOOST_TEST(!all.holds(call_on(3, 1)));

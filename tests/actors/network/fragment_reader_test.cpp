@@ -75,6 +75,16 @@ BOOST_AUTO_TEST_CASE(wrong_fragments_are_refused) {
   BOOST_TEST(!refuses(fragment(payload.substr(0, 9)) + rest_of(message, 9)));
 }
 
+// FR-2, FR-3
+BOOST_AUTO_TEST_CASE(a_wrong_fragment_takes_no_memory) {
+  fragment_reader reader;
+  reader.begin();
+  const auto head = fragment(0xFFFFFFFF, "");
+  std::vector<char> part(head.begin(), head.end());
+  BOOST_TEST((reader.sort(part) == fragment_reader::outcome::wrong));
+  BOOST_TEST(!reader.has_wish());
+}
+
 BOOST_AUTO_TEST_CASE(bytes_of_another_protocol_go_to_their_broker) {
   fragment_reader reader;
   std::vector<char> part(message_head::bytes, static_cast<char>(message_head::fragment));

@@ -131,6 +131,20 @@ BOOST_AUTO_TEST_CASE(messages_of_one_sender_keep_their_order) {  // LA-3
   BOOST_TEST((end.messages == added));
 }
 
+// LA-3, LA-4: two blocks of earlier messages wait, and the large message has only two fragments.
+BOOST_AUTO_TEST_CASE(a_large_message_ends_after_all_that_was_added_before) {
+  for (const auto source : {std::uint64_t{1}, gateway}) {
+    auto lanes = splitting();
+    std::vector<std::string> added;
+    for (std::uint32_t i = 0; i < 7; ++i) added.push_back(basp_message(source, write_lanes::fragment_bytes, i));
+    added.push_back(basp_message(source, write_lanes::most_whole + 1, 7));
+    for (const auto& each : added) add(lanes, each);
+    broker_at_the_end end;
+    BOOST_TEST(end.feed(take_all(lanes)));
+    BOOST_TEST((end.messages == added), "source " << source);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_sender_without_order_overtakes_itself) {  // LA-3
   auto lanes = splitting();
   add(lanes, basp_message(gateway, large));
@@ -158,6 +172,7 @@ BOOST_AUTO_TEST_CASE(every_message_arrives_whole_and_in_its_senders_order) {
     broker_at_the_end end;
     std::map<std::uint64_t, std::deque<std::string>> expected;
     std::size_t added = 0;
+    const bool bursts = seed % 2 == 0;  // 20 messages are added before any byte leaves
     for (std::uint32_t i = 0; i < 100 || !lanes.empty(); ++i) {
       if (i < 100) {
         constexpr auto whole = write_lanes::most_whole;
@@ -168,6 +183,7 @@ BOOST_AUTO_TEST_CASE(every_message_arrives_whole_and_in_its_senders_order) {
         added += 1;
         add(lanes, message);
       }
+      if (bursts && i < 100 && i % 20 != 19) continue;
       const std::size_t portions[] = {1, 32, 1'000, 100'000, 2'000'000};
       for (auto times = random() % 6; times > 0 && !lanes.empty(); --times)
         BOOST_REQUIRE(end.feed(take(lanes, portions[random() % std::size(portions)])));

@@ -24,7 +24,7 @@ inline constexpr std::chrono::milliseconds shortest_limit{1};
 template <class Self>
 struct calling_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
-  using base::base, base::here, base::me, base::parts, base::self, base::state;
+  using base::base, base::here, base::parts, base::self, base::state;
 
   void call(const contracts::outgoing_call_ptr& job) {
     const auto& context = job->request.payload.context;
@@ -73,13 +73,11 @@ struct calling_shell : gateway_shell<Self> {
 
  private:
   /// Sets an alarm that fails the call at its deadline if the call has not left by then.
-  void limit(const contracts::outgoing_call_ptr& job) {
-    const auto waited = std::chrono::nanoseconds(support::steady_ns() - job->begin_ns);
-    const auto left = std::max<std::chrono::nanoseconds>(job->deadline - waited, shortest_limit);
-    job->expiry = here.deadlines().set(left, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
-      if (auto strong = weak.lock())
-        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
-    });
+  void limit(const contracts::outgoing_call_ptr& job) { base::set_deadline(job, time_left(*job)); }
+
+  static std::chrono::milliseconds time_left(const contracts::outgoing_call& job) {
+    const std::chrono::nanoseconds waited(support::steady_ns() - job.begin_ns);
+    return std::max(job.deadline - std::chrono::duration_cast<std::chrono::milliseconds>(waited), shortest_limit);
   }
 
   void leave(const std::vector<contracts::outgoing_call_ptr>& ready) {
@@ -108,14 +106,11 @@ struct calling_shell : gateway_shell<Self> {
       if (!job->is_limited()) limit(job);
       return;
     }
-    auto limit = job->deadline;
     here.deadlines().call_off(job->expiry);
-    limit -=
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(support::steady_ns() - job->begin_ns));
-    job->request.deadline_ns = std::chrono::nanoseconds(std::max(limit, shortest_limit)).count();
+    const auto left = time_left(*job);
+    job->request.deadline_ns = std::chrono::nanoseconds(left).count();
     state.bulky.leaves(job);
-    const auto question =
-      services::timed_request(self, here, gateway, std::max(limit, shortest_limit), job->expiry, job->request);
+    const auto question = services::timed_request(self, here, gateway, left, job->expiry, job->request);
     job->asked = question.id();
     question.then([s = self, job](call_result& result) { calling_shell(s).answered(job, result); },
                   [s = self, job](const caf::error& reason) { calling_shell(s).not_answered(job, reason); });

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
+#include <memory>
+
+#include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
+#include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/nodes/gateway_state.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {
@@ -21,6 +27,15 @@ struct gateway_shell {
   explicit gateway_shell(Self s) : self(s), state(s->state), parts(*s->state.parts), here(*s->state.here) {}
 
   contracts::gateway_actor me() const { return contracts::gateway_actor{self}; }
+
+  /// Sets an alarm that tells this actor that the deadline of the call has passed.
+  template <class Call>
+  void set_deadline(const std::shared_ptr<Call>& job, std::chrono::nanoseconds from_now) const {
+    job->expiry = here.deadlines().set(from_now, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
+      if (auto strong = weak.lock())
+        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
+    });
+  }
 
   caf::error no_context(const context_id& id) const {
     const auto why = parts.contexts.unknown(id);

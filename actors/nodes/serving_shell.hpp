@@ -134,11 +134,7 @@ struct serving_shell : gateway_shell<Self> {
   /// Sets an alarm that takes the call off the queue at its deadline.
   void limit(const contracts::incoming_call_ptr& job) {
     const auto left_ns = std::max<std::int64_t>(1, job->request.deadline_ns - (support::steady_ns() - job->arrived_ns));
-    job->expiry =
-      here.deadlines().set(std::chrono::nanoseconds(left_ns), [weak = caf::actor_cast<caf::weak_actor_ptr>(base::me()), job] {
-        if (auto strong = weak.lock())
-          caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
-      });
+    base::set_deadline(job, std::chrono::nanoseconds(left_ns));
   }
 
   void start_calls() {

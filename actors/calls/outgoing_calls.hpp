@@ -37,7 +37,8 @@ class outgoing_calls {
  public:
   outgoing_calls(services::node_services& here, passes::open_contexts& contexts);
 
-  /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors are there. Later calls may leave earlier (OG-3).
+  /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors are
+  /// there. Later calls may leave earlier (OG-3).
   void send(contracts::outgoing_call_ptr job, devices::staged arriving = {});
   void finish(contracts::outgoing_call& job, call_result& result);
   void fail(contracts::outgoing_call& job, const error& reason);

@@ -6,8 +6,8 @@
 
 namespace troupe::support {
 
-/// Ends the actor when `other` ends, or now if `other` is empty. A lazy actor runs for the first time when its first message comes,
-/// which may be after `other` has ended: so whoever spawns the actor hands it `other`.
+/// Ends the actor when `other` ends, or now if `other` is empty. The spawner passes `other` as an argument. A lazy actor runs for the
+/// first time when its first message comes: a look-up by the actor itself could come after `other` has ended.
 template <class Self>
 void live_as_long_as(Self self, const caf::actor& other) {
   if (other)

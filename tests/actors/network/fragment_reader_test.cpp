@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_payload_is_put_together_while_other_messages_come) {
   }
 }
 
-// FR-2: nothing but what came is held, whatever a header announces.
+// FR-2: the reader holds only bytes that came. What a header announces takes no memory.
 BOOST_AUTO_TEST_CASE(a_fragment_takes_memory_for_its_own_bytes_alone) {
   fragment_reader reader;
   reader.begin();

@@ -111,6 +111,7 @@ BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {
     return troupe::call_reply{};
   });
   std::promise<std::string> failed;
+  std::promise<void> caller_gave_up;  // else the answer of "ask" could come just before the deadline of its caller
   b.functions().add("ask", [&](troupe::call_arguments& arguments) {
     try {
       arguments.here.peer("a").call("hold").get();
@@ -118,10 +119,12 @@ BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {
     } catch (const troupe::error& why) {
       failed.set_value(why.what());
     }
+    caller_gave_up.get_future().wait();
     return troupe::call_reply{};
   });
   a.join("127.0.0.1", b.port());
   BOOST_CHECK_THROW(a.peer("b").call("ask", {}, {}, {}, 100ms).get(), troupe::error);
+  caller_gave_up.set_value();
   auto told = failed.get_future();
   BOOST_REQUIRE((told.wait_for(10s) == std::future_status::ready));  // the nodes' own deadline is longer
   const auto text = told.get();

@@ -29,6 +29,7 @@ std::string continue_command(const train_options& options) {
   if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
   if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
   if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);
+  if (options.heartbeat_ms != train_options{}.heartbeat_ms) text += " --heartbeat-ms " + std::to_string(options.heartbeat_ms);
   if (options.retry > 0) text += " --retry " + std::to_string(options.retry);
   if (options.verify_steps == 0)  // stages that compute with several threads need this option
     text += " --verify-steps 0";

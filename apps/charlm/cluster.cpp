@@ -43,9 +43,13 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_option
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
   for (std::size_t i = 1; i <= count; ++i) {
     const auto name = "stage" + std::to_string(i);
-    std::vector<std::string> command{
-      own_program(),  "node",        "--name",    name, "--join",        address,
-      "--until-left", driver.name(), "--threads", "1",  "--deadline-ms", std::to_string(driver.options().deadline.count())};
+    std::vector<std::string> command{own_program(),    "node",
+                                     "--name",         name,
+                                     "--join",         address,
+                                     "--until-left",   driver.name(),
+                                     "--threads",      "1",
+                                     "--deadline-ms",  std::to_string(driver.options().deadline.count()),
+                                     "--heartbeat-ms", std::to_string(driver.options().heartbeat.count())};
     if (driver.options().trace) command.push_back("--trace");
     for (auto& argument : log.arguments()) command.push_back(argument);
     nodes.processes_->start(name, command);

@@ -27,14 +27,15 @@ struct train_options {
   std::int64_t validate_every = 50;     // steps
   std::int64_t verify_steps = 3;
   double single_process_seconds = 6;
-  std::int64_t sample = 300;       // characters
-  std::string cluster;             // path of a cluster file; if empty, `troupe train` starts the processes itself
-  std::string host = "127.0.0.1";  // where the driver listens
-  std::string advertise;           // host of the driver for nodes of other hosts; empty: as in troupe::settings
-  std::uint16_t port = 0;          // port of the driver
-  double deadline = 60;            // deadline of calls and passes, in seconds
-  std::int64_t retry = 0;          // how often the run goes on from its last checkpoint after a stage was lost
-  std::int64_t retry_wait = 600;   // how long the run waits each time for the stages to be up again, in seconds
+  std::int64_t sample = 300;        // characters
+  std::string cluster;              // path of a cluster file; if empty, `troupe train` starts the processes itself
+  std::string host = "127.0.0.1";   // where the driver listens
+  std::string advertise;            // host of the driver for nodes of other hosts; empty: as in troupe::settings
+  std::uint16_t port = 0;           // port of the driver
+  double deadline = 60;             // deadline of calls and passes, in seconds
+  std::int64_t heartbeat_ms = 250;  // time between two heartbeats of the driver, and of the processes that it starts
+  std::int64_t retry = 0;           // how often the run goes on from its last checkpoint after a stage was lost
+  std::int64_t retry_wait = 600;    // how long the run waits each time for the stages to be up again, in seconds
   bool trace = true;
   log_options log{severity::warn};  // log of the driver, and of the processes that it starts
   std::int64_t profile_steps = 1;   // steps after the verified ones whose operators on all nodes are in the trace

@@ -75,6 +75,7 @@ void training_run::start_nodes() {
   mine.trace = options_.trace;
   options_.log.apply_to(mine);
   mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
+  mine.heartbeat = std::chrono::milliseconds(options_.heartbeat_ms);
   driver_ = std::make_unique<node>(mine);
   add_charlm_modules(*driver_);
   const auto own = options_.cluster.empty();

@@ -106,6 +106,13 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->group("Cluster");
   command
     .add_option(
+      "--heartbeat-ms", options.heartbeat_ms,
+      "Milliseconds between two heartbeats of the driver and of the processes that it starts; a node that answers none "
+      "of 3 is unreachable")
+    ->check(between(std::int64_t{10}, std::int64_t{3'600'000}))
+    ->group("Cluster");
+  command
+    .add_option(
       "--retry", options.retry,
       "How often the run waits for a stage that was lost, and goes on from the last checkpoint once all stages are up")
     ->check(within(std::int64_t{0}, many, "0 or more"))

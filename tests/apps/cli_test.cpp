@@ -78,6 +78,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"train", "--seed", "-1"}, "--seed: expected 0 or more, got -1 (see 'troupe train --help')"},
     {{"train", "--seconds", "0"}, "--seconds: expected 1 to 31622400, got 0 (see 'troupe train --help')"},
     {{"train", "--seconds", "nan"}, "--seconds: expected 1 to 31622400, got nan (see 'troupe train --help')"},
+    {{"train", "--heartbeat-ms", "9"}, "--heartbeat-ms: expected 10 to 3600000, got 9 (see 'troupe train --help')"},
     {{"train", "--host", "h1"}, "--host requires --cluster (see 'troupe train --help')"},
     {{"train", "--steps", "0"}, "--steps: expected at least 1, got 0 (see 'troupe train --help')"},
     {{"train", "--steps", "9223372036854775808"},

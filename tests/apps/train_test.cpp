@@ -161,6 +161,21 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_
   BOOST_TEST(broken.summary()["validation_loss"] == straight.summary()["validation_loss"]);
 }
 
+BOOST_AUTO_TEST_CASE(the_driver_and_the_stages_that_it_starts_have_the_interval_of_heartbeats_that_was_asked_for) {
+  const small_run run;
+  program training(run.command({"--steps", "1000000", "--heartbeat-ms", "1100"}));
+  BOOST_TEST_REQUIRE(!training.line_with("verified").empty(), training.text());
+  const auto stage = stage_of(training.pid(), "stage2");
+  BOOST_TEST_REQUIRE(stage > 0);
+  const auto option = std::string("--heartbeat-ms") + '\0' + "1100" + '\0';
+  BOOST_TEST(content_of("/proc/" + std::to_string(stage) + "/cmdline").find(option) != std::string::npos);
+  const auto begin = std::chrono::steady_clock::now();
+  kill(stage, SIGSTOP);
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 1", training.text());
+  // With the usual interval the driver would miss the stage after a second.
+  BOOST_TEST((std::chrono::steady_clock::now() - begin >= 3s), training.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_run_that_may_retry_starts_lost_stages_again_and_ends_with_the_same_bits) {  // TN-7
   const small_run straight;
   const std::vector<std::string> steps{"--steps", "400", "--checkpoint-every", "20", "--retry", "2"};

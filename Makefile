@@ -15,7 +15,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed test-python mutate lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-hosts test-python mutate lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -68,6 +68,10 @@ bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/e
 bench-distributed: configure ## Measure distributed passes beside PyTorch's own: out/bench/distributed.json and .txt
 	@ninja -C $(build) -j $(JOBS) distributed_bench
 	@$(build)/bench/distributed_bench $(ARGS)
+
+bench-hosts: configure ## Measure troupe between hosts (network namespaces; takes root): out/bench/hosts.json and .txt
+	@ninja -C $(build) -j $(JOBS) hosts_bench
+	@$(build)/bench/hosts_bench $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
 FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp actors/*.*pp actors/*/*.*pp

@@ -39,21 +39,23 @@ void write(const std::filesystem::path& file, const std::string& text) {
 
 }  // namespace
 
-std::string table_of(const std::vector<row>& rows) {
+std::string table_of(const std::vector<row>& rows, const std::string& peer) {
   std::size_t width = 4;
   for (const row& each : rows) width = std::max(width, each.name.size());
   const int name_width = static_cast<int>(width);
   std::string text =
-    format("%-*s  %-12s %9s %9s %9s %7s  %8s\n", name_width, "name", "unit", "libtorch", "troupe", "floor", "ratio", "bar");
+    format("%-*s  %-12s %9s %9s %9s %7s  %8s\n", name_width, "name", "unit", peer.c_str(), "troupe", "floor", "ratio", "bar");
   for (const row& each : rows) {
-    text += format("%-*s  %-12s %9s %9s %9s %7.2f  %2s %5.2f  %s\n", name_width, each.name.c_str(), each.unit.c_str(),
+    text += format("%-*s  %-12s %9s %9s %9s %7.2f  %2s %5.2f  %s", name_width, each.name.c_str(), each.unit.c_str(),
                    number(each.value.peer).c_str(), number(each.value.troupe).c_str(), number(each.value.floor).c_str(),
                    each.ratio, each.at_most ? "<=" : ">=", each.bar, each.holds() ? "ok" : "short");
+    text += each.note.empty() ? "\n" : "  (" + each.note + ")\n";
   }
   return text;
 }
 
-void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows) {
+void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
+                  const std::string& peer) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw std::runtime_error("cannot make the folder '" + folder.string() + "': " + failed.message());
@@ -67,9 +69,10 @@ void write_report(const std::filesystem::path& folder, const std::string& name, 
                     {"ratio", each.ratio},
                     {each.at_most ? "at_most" : "at_least", each.bar},
                     {"ok", each.holds()}});
+    if (!each.note.empty()) list.back()["note"] = each.note;
   }
   write(folder / (name + ".json"), list.dump(1) + "\n");
-  write(folder / (name + ".txt"), table_of(rows));
+  write(folder / (name + ".txt"), table_of(rows, peer));
 }
 
 }  // namespace troupe::bench

@@ -17,15 +17,17 @@ struct row {
   double ratio = 0;
   double bar = 0;        // bound of the ratio
   bool at_most = false;  // true: the ratio should be at most `bar`; false: at least `bar`
+  std::string note{};    // what else was counted; may be empty
 
   bool holds() const { return at_most ? ratio <= bar : ratio >= bar; }
 };
 
-/// The table as text: a line with the names of the columns, then one line per row.
-std::string table_of(const std::vector<row>& rows);
+/// The table as text: a line with the names of the columns, then one line per row. `peer` is the name of the column of peers.
+std::string table_of(const std::vector<row>& rows, const std::string& peer = "libtorch");
 
 /// Writes `<folder>/<name>.json` (a list of rows) and `<folder>/<name>.txt` (the table). Each file is put in place by a
 /// rename. Throws std::runtime_error with the file's name on failure.
-void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows);
+void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
+                  const std::string& peer = "libtorch");
 
 }  // namespace troupe::bench

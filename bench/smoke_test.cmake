@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. Each
-# name in ROWS must be the name of a row. Rows whose names begin with ALONE (a pattern) have no peer.
+# name in ROWS must be the name of a row. Rows whose names begin with ALONE (a pattern) have no peer. Figures of rows whose names
+# begin with MAY_BE_ZERO (a pattern) may be 0.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(ROWS)
 list(GET ROWS 0 first_row)
@@ -15,6 +16,9 @@ foreach(at RANGE ${last})
   foreach(key IN ITEMS name unit peer troupe floor ratio)
     string(JSON value GET "${rows}" ${at} ${key}) # an error if the key is missing
     if(key STREQUAL "peer" AND ALONE AND name MATCHES "^(${ALONE})")
+      continue()
+    endif()
+    if(key MATCHES "troupe|ratio" AND MAY_BE_ZERO AND name MATCHES "^(${MAY_BE_ZERO})")
       continue()
     endif()
     if(key MATCHES "peer|troupe|ratio" AND NOT value GREATER 0)

@@ -4,22 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::bench {
 
-/// The other process of a bare TCP ping-pong on loopback. Tells its port, then sends back everything that comes on one
-/// connection, in messages of the size that the other side names first, until the connection closes.
-void serve_echo(const std::function<void(std::uint16_t)>& tell_port);
+/// The other process of a bare TCP ping-pong. Listens at `address` (IPv4), tells its port, then answers what comes on one
+/// connection until the connection closes. The other side names the sizes of messages and of answers first.
+void serve_echo(const std::function<void(std::uint16_t)>& tell_port, const std::string& address = "127.0.0.1");
 
 /// Round trips of bytes and nothing else: the cost of a row if only the network had a cost.
 class tcp_floor {
  public:
-  explicit tcp_floor(std::uint16_t port);
+  explicit tcp_floor(std::uint16_t port, const std::string& address = "127.0.0.1");
 
   /// The seconds for `trips` round trips, one after another, of `bytes` bytes each way.
-  double seconds(int trips, std::size_t bytes);
+  double seconds(int trips, std::size_t bytes) { return seconds(trips, bytes, bytes); }
+  /// The same with answers of another size.
+  double seconds(int trips, std::size_t bytes, std::size_t answer);
 
  private:
   support::owned_descriptor socket_;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "hosts_part.hpp"
+#include "hosts_rows.hpp"
+#include "report.hpp"
+
+using namespace troupe::bench;
+
+namespace {
+
+constexpr const char* what_it_does =
+  "Measures troupe between hosts, which are network namespaces of this machine with addresses of their own, and real TCP "
+  "between "
+  "them. Takes root, and Debian's packages iproute2 and iptables. Prints a table: ratio is what the bar bounds, beside is what "
+  "troupe is compared with in the same run, floor is bare TCP. Also writes hosts.json and hosts.txt. All rows take about "
+  "20 minutes.";
+constexpr const char* example = "Example: hosts_bench --only bulk_1gbit small_call_hosts";
+constexpr const char* beside = "beside";
+
+/// Why no hosts can be made here; empty if they can.
+std::string objection() {
+  try {
+    troupe::hosts::testbed probe({"one", "other"});
+    probe.cut("one", "other");
+    probe.limit_rate("one", "100mbit");
+    return {};
+  } catch (const std::exception& problem) {
+    return problem.what();
+  }
+}
+
+/// Measures the rows. A row that fails is told and left out. Returns whether no row failed.
+bool run(const std::vector<hosts_row>& chosen, const hosts_effort& effort, const std::string& folder) {
+  std::vector<row> all;
+  for (const auto& each : chosen) {
+    std::fprintf(stderr, "-- %s\n", each.name.c_str());
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      const auto found = each.measure(effort);
+      all.push_back({each.name, each.unit, found.value, found.ratio, each.bar, each.at_most, found.note});
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      std::fprintf(stderr, "-- %s: %.3g, %s (%.0f s)\n", each.name.c_str(), found.ratio, all.back().holds() ? "ok" : "short",
+                   taken.count());
+    } catch (const std::exception& problem) {
+      std::fprintf(stderr, "hosts_bench: %s: %s\n", each.name.c_str(), problem.what());
+    }
+  }
+  std::printf("%s", table_of(all, beside).c_str());
+  std::fflush(stdout);
+  write_report(folder, "hosts", all, beside);
+  return all.size() == chosen.size();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "part") return run_part(argc, argv);
+  std::signal(SIGPIPE, SIG_IGN);
+  ::setenv("TROUPE_PROGRAM", TROUPE_PROGRAM_FILE, 0);  // NOLINT(concurrency-mt-unsafe): there is one thread yet
+  CLI::App app{what_it_does};
+  app.footer(example);
+  std::vector<std::string> only;
+  std::string folder = "out/bench";
+  hosts_effort effort;
+  app.add_option("--only", only, "measure these rows");
+  app.add_option("--out", folder, "where to write hosts.json and hosts.txt")->capture_default_str();
+  app.add_flag("--quick", effort.quick, "as little as possible: to see that it works");
+  app.add_option("--minutes", effort.minutes, "how long chaos_hosts lasts")
+    ->check(CLI::Range(0.1, 10'000.0))
+    ->capture_default_str();
+  app.add_option("--seed", effort.seed, "what chaos_hosts draws from")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    auto chosen = hosts_rows();
+    for (const auto& name : only)
+      if (std::none_of(chosen.begin(), chosen.end(), [&](const auto& each) { return each.name == name; })) {
+        std::string known;
+        for (const auto& each : chosen) known += ' ' + each.name;
+        throw std::runtime_error("there is no row '" + name + "'; there are" + known);
+      }
+    if (!only.empty())
+      std::erase_if(chosen, [&](const auto& each) { return std::find(only.begin(), only.end(), each.name) == only.end(); });
+    if (const auto reason = objection(); !reason.empty())
+      throw std::runtime_error(
+        "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);
+    return run(chosen, effort, folder) ? 0 : 1;
+  } catch (const std::exception& failed) {
+    std::fprintf(stderr, "hosts_bench: %s\n", failed.what());
+    return 1;
+  }
+}

@@ -28,6 +28,14 @@ std::vector<std::string> arguments_of(const std::string& name, const std::vector
 
 }  // namespace
 
+std::string last_words(hosts::program& of) {
+  constexpr std::size_t most = 10;
+  const auto lines = of.lines();
+  std::string text;
+  for (auto i = lines.size() - std::min(lines.size(), most); i < lines.size(); ++i) text += "\n   | " + lines[i];
+  return text;
+}
+
 host_part::host_part(const hosts::host& on, const std::string& name, const std::vector<std::string>& node,
                      const values_of_part& values)
     : name_(name), program_(on.start(apps::own_program(), arguments_of(name, node, values))) {}
@@ -43,13 +51,13 @@ double host_part::figure(const std::string& name, std::chrono::seconds patience)
     const auto end = program_.how_it_ends(std::chrono::milliseconds(5));
     if (end != "still runs" || std::chrono::steady_clock::now() > until)
       throw std::runtime_error("expected '" + name + "' of the part '" + name_ + "', but the part " + end +
-                               "; it wrote: " + program_.text());
+                               "; it wrote:" + last_words(program_));
   }
 }
 
 std::map<std::string, double> host_part::figures(std::chrono::seconds patience) {
   if (const auto end = program_.how_it_ends(patience); end != "exited with 0")
-    throw std::runtime_error("the part '" + name_ + "' " + end + "; it wrote: " + program_.text());
+    throw std::runtime_error("the part '" + name_ + "' " + end + "; it wrote:" + last_words(program_));
   std::map<std::string, double> found;
   for (const auto& line : program_.lines()) {
     std::istringstream words(line);

@@ -35,6 +35,9 @@ class host_part {
   hosts::program program_;
 };
 
+/// The last lines that a program wrote, each on a line of its own.
+std::string last_words(hosts::program& of);
+
 /// The options of a node that listens on all addresses of its host at this port (0: any free one) and joins these addresses.
 std::vector<std::string> node_options(const std::string& name, int port, const std::vector<std::string>& join = {});
 

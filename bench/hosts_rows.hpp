@@ -41,6 +41,7 @@ std::vector<hosts_row> hosts_rows();
 std::vector<hosts_row> link_rows();
 std::vector<hosts_row> member_rows();
 std::vector<hosts_row> training_rows();
+std::vector<hosts_row> chaos_rows();
 
 /// "12.3".
 std::string short_number(double value);

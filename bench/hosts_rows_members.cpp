@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <future>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -100,12 +100,13 @@ cluster_figures nodes_in_one_process(int count, bool quick) {
 
 int count_of(const hosts_effort& effort) { return effort.quick ? 12 : 100; }
 
-/// Measures once for the rows that share a cluster.
+/// Measures once for the rows that share a cluster. Fails for all of them if it fails.
 template <class Measure>
 auto once(Measure measure) {
-  return [measure, found = std::make_shared<std::optional<cluster_figures>>()](const hosts_effort& effort) {
-    if (!*found) *found = measure(count_of(effort), effort.quick);
-    return **found;
+  return [measure, found = std::make_shared<std::shared_future<cluster_figures>>()](const hosts_effort& effort) {
+    if (!found->valid())
+      *found = std::async(std::launch::deferred, [=] { return measure(count_of(effort), effort.quick); }).share();
+    return found->get();
   };
 }
 

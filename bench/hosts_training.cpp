@@ -4,11 +4,11 @@
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "apps/ready_line.hpp"
+#include "hosts_part.hpp"
 
 namespace troupe::bench {
 
@@ -19,17 +19,14 @@ constexpr int first_port = 4001;
 
 }  // namespace
 
-void start_node(std::list<hosts::program>& to, const hosts::host& on, const std::string& name, int port,
-                const std::vector<std::string>& more) {
+std::unique_ptr<hosts::program> started_node(const hosts::host& on, const std::string& name, int port,
+                                             const std::vector<std::string>& more) {
   std::vector<std::string> arguments{"node", "--name", name, "--host", "0.0.0.0", "--port", std::to_string(port)};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  std::vector<std::string> all{
-    "netns", "exec", on.net_namespace(), "sh", "-c", "cd \"$0\" && exec \"$@\"", on.folder().string()};
-  all.push_back(apps::test::program_under_test());
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  auto& node = to.emplace_back(std::move(all), "ip");
-  if (node.line_that([](const auto& line) { return apps::ready_line::parse(line).has_value(); }).empty())
-    throw std::runtime_error("expected node '" + name + "' to come up, but it wrote: " + node.text());
+  std::unique_ptr<hosts::program> node(new hosts::program(on.troupe(arguments)));
+  if (node->line_that([](const auto& line) { return apps::ready_line::parse(line).has_value(); }).empty())
+    throw std::runtime_error("expected node '" + name + "' to come up, but it wrote:" + last_words(*node));
+  return node;
 }
 
 host_training::host_training(const hosts::testbed& all, const std::string& driver, const std::string& stage1,
@@ -40,7 +37,7 @@ host_training::host_training(const hosts::testbed& all, const std::string& drive
     const auto number = static_cast<int>(nodes.size());
     const auto name = "stage" + std::to_string(number + 1);
     // Hosts never share memory. These processes could, because they are on one machine.
-    start_node(stages_, all[on], name, first_port + number, {"--no-shared-memory", "--no-direct-memory"});
+    stages_.push_back(started_node(all[on], name, first_port + number, {"--no-shared-memory", "--no-direct-memory"}));
     nodes.push_back({{"name", name}, {"host", on == driver ? "127.0.0.1" : on}, {"port", first_port + number}});
   }
   std::ofstream(cluster_) << nlohmann::json{{"nodes", nodes}};
@@ -74,7 +71,7 @@ double host_training::tokens_per_second(int steps, bool quick) {
       arguments.emplace_back(word);
   auto run = driver_.troupe(arguments);
   if (const auto end = run.how_it_ends(longest_run); end != "exited with 0")
-    throw std::runtime_error("the training " + end + "; it wrote: " + run.text());
+    throw std::runtime_error("the training " + end + "; it wrote:" + last_words(run));
   std::ifstream summary(out / "summary.json");
   return nlohmann::json::parse(summary)["tokens_per_second"].get<double>();
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,13 +23,13 @@ class host_training {
  private:
   const hosts::host& driver_;
   std::filesystem::path cluster_;
-  std::list<hosts::program> stages_;
+  std::vector<std::unique_ptr<hosts::program>> stages_;
 };
 
 /// Starts `troupe node` on a host, at this port, and waits until the node is ready. Throws std::runtime_error with what the node
 /// wrote if it is not ready in time.
-void start_node(std::list<hosts::program>& to, const hosts::host& on, const std::string& name, int port,
-                const std::vector<std::string>& more = {});
+std::unique_ptr<hosts::program> started_node(const hosts::host& on, const std::string& name, int port,
+                                             const std::vector<std::string>& more = {});
 
 /// The bytes that the interface of the host in network 0 has sent and received so far.
 double link_bytes(const hosts::host& of);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -80,8 +81,9 @@ int main(int argc, char** argv) {
   app.add_option("--minutes", effort.minutes, "how long chaos_hosts lasts")
     ->check(CLI::Range(0.1, 10'000.0))
     ->capture_default_str();
-  app.add_option("--seed", effort.seed, "what chaos_hosts draws from")->capture_default_str();
+  auto* seed = app.add_option("--seed", effort.seed, "what chaos_hosts draws from; without it another seed each time");
   CLI11_PARSE(app, argc, argv);
+  if (seed->count() == 0 && !effort.quick) effort.seed = std::random_device{}();
   try {
     auto chosen = hosts_rows();
     for (const auto& name : only)

@@ -15,7 +15,7 @@ namespace troupe::bench {
 struct hosts_effort {
   bool quick = false;      // so little that the figures mean nothing: to see that the rows work
   double minutes = 3;      // of chaos_hosts
-  std::uint64_t seed = 1;  // of chaos_hosts
+  std::uint32_t seed = 1;  // of chaos_hosts
 };
 
 /// The figures of a row.

@@ -36,7 +36,7 @@ void play(chaos_world& world, const std::vector<chaos_event>& events) {
   }
 }
 
-std::string note_of(const chaos_counts& all, int rounds, int events, std::uint64_t seed) {
+std::string note_of(const chaos_counts& all, int rounds, int events, std::uint32_t seed) {
   const auto part = [](int number, const char* what) { return std::to_string(number) + " " + what + ", "; };
   return part(all.hangs, "hangs") + part(all.leaks, "leaks") + part(all.lost_checkpoints, "lost checkpoints") +
          part(all.not_back, "nodes not back") + std::to_string(all.ended_runs) + " runs that ended; " + std::to_string(events) +
@@ -47,7 +47,7 @@ std::string note_of(const chaos_counts& all, int rounds, int events, std::uint64
 
 std::vector<hosts_row> chaos_rows() {
   const auto measure = [](const hosts_effort& effort) {
-    std::fprintf(stderr, "   seed %llu\n", static_cast<unsigned long long>(effort.seed));
+    std::fprintf(stderr, "   seed %u\n", effort.seed);
     chaos_plan plan(effort.seed, chaos_world::hosts());
     chaos_world world;
     int rounds = 0;

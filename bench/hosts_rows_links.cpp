@@ -18,6 +18,7 @@ using std::chrono::seconds;
 
 constexpr auto patience = seconds(300);
 constexpr int port = 4001;
+constexpr double missed_ms = 750;  // a node that is taken for unreachable has missed 3 heartbeats of 250 ms
 constexpr const char* tensor_bytes = "16777216";
 
 std::vector<std::string> driver_options(const std::string& join, const std::string& name = "a") {
@@ -110,12 +111,13 @@ hosts_row heartbeat_on_a_full_link() {
     node.ready();
     host_part driver(all["h1"], "heartbeats", driver_options("h2:4001"), {{"count", effort.quick ? "10" : "500"}});
     const auto found = driver.figures(patience);
-    if (found.at("downs") > 0) throw std::runtime_error("a peer that lives was taken for dead while the link was full");
     const auto late = found.at("p99_ms");
+    const auto downs = static_cast<int>(found.at("downs"));
     return hosts_figures{{0, late, 0},
-                         late,
+                         downs > 0 ? std::max(late, missed_ms) : late,
                          "median " + short_number(found.at("median_ms")) + " ms; the link carried " +
-                           short_number(found.at("mbit")) + " Mbit/s of tensors"};
+                           short_number(found.at("mbit")) + " Mbit/s of tensors; the node was unreachable " +
+                           std::to_string(downs) + " times"};
   };
   return {.name = "heartbeat_full_link", .unit = "ms", .bar = 100, .at_most = true, .measure = measure};
 }

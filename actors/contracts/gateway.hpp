@@ -40,6 +40,7 @@ namespace troupe::contracts {
 ///         context tells the opener about that part. So the release also reaches the parts that only the lost peer knew of.
 ///   GW-13 a call of another node that waits for a worker is refused when its caller goes down, its context is released or its deadline
 ///         passes. Nothing of the call stays in memory.
+///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <caf/exit_reason.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
 #include <caf/stateful_actor.hpp>
@@ -93,6 +94,10 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   support::close_mailbox_at_exit(self);
   self->state.parts = parts;
   self->state.here = &parts->services;
+  // Contexts and passes end with the gateway, because they are linked to it. The gateway does not end with them.
+  self->set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
+    if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
+  });
   self->set_default_handler([](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
     caf::error why = take_read_error();
     return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
@@ -18,6 +19,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
+#include <troupe/actors/support/shared_life.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -706,6 +708,28 @@ BOOST_AUTO_TEST_CASE(a_second_pass_is_refused_while_one_runs_and_runs_after_it) 
   play.run();
   third.get();
   BOOST_TEST(same(play.gradient(pass, x), torch::full({2}, 4.0)));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_serves_on_however_an_actor_of_a_context_or_a_pass_ends) {  // GW-16
+  cast play(1);
+  const auto gateway = caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).gateway());
+  const auto start = [&] {
+    auto made = play.system.spawn([gateway](caf::event_based_actor* self) -> caf::behavior {
+      troupe::support::live_as_long_as(self, gateway);
+      return {[](int) {}};
+    });
+    play.run();
+    return made;
+  };
+  start();  // ends as unreachable, because nobody holds it
+  play.run();
+  caf::anon_send(start(), caf::exit_msg{{}, caf::make_error(caf::sec::runtime_error)});
+  play.run();
+  const auto one = torch::ones({2});
+  auto answer = play.peer("b").call("times_weight", {one});
+  play.run();
+  BOOST_TEST_REQUIRE(answer.ready());
+  BOOST_TEST(torch::equal(answer.get().tensors.at(0), 2 * one));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

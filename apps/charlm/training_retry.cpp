@@ -39,9 +39,10 @@ bool training_run::go_back(const std::string& failure, std::int64_t retry) {
     if (!wait.until_all_are_up(stop_)) return false;
     try {
       go_on_from_saved();
-    } catch (const error& again) {  // a stage was lost meanwhile, or does not reach the next stage yet
+    } catch (const error& again) {
+      // A stage was lost meanwhile, or does not reach the next stage yet, or has no room on its disk.
       pipeline_.reset();
-      if (!(is_lost_stage(again) || again.code() == errc::deadline_passed) || wait.is_over()) throw;
+      if (wait.is_over()) throw;
       if (std::exchange(told, again.what()) != again.what()) progress_.message(std::string("trying again: ") + again.what());
       stop_.wait_for(std::chrono::milliseconds(100));
     }

@@ -156,6 +156,21 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_with_the_process_that_replaces_a_stage) {  //
   check_bits(run);
 }
 
+BOOST_AUTO_TEST_CASE(a_run_that_may_retry_waits_for_a_stage_that_can_not_go_on_yet) {  // TN-7
+  auto training = train({"--retry", "2", "--node-checkpoints", "parts"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  const auto replace = [&](const std::string& prepare) {
+    stage2->signal(SIGKILL);
+    stage2->how_it_ends();
+    start("h2", "stage2", stage2, prepare);
+  };
+  replace("mount -t tmpfs -o size=64k none parts");
+  BOOST_TEST(contains(training.line_with("trying again: "), "expected room for"), training.text());
+  replace("true");
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  check_bits(run);
+}
+
 BOOST_AUTO_TEST_CASE(a_run_without_retry_says_that_there_is_one) {  // TN-3
   auto training = train({});
   BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());

@@ -105,6 +105,13 @@ void chaos_world::count(int& what, const std::string& text) {
   std::fprintf(stderr, "   FAULT: %s\n", text.c_str());
 }
 
+/// Prints what the nodes wrote last, for whoever looks for the cause of a fault.
+void chaos_world::show_nodes() const {
+  for (const auto& each : nodes())
+    if (const auto& process = processes_.at(each))
+      std::fprintf(stderr, "   %s:%s\n", each.c_str(), last_words(*process).c_str());
+}
+
 void chaos_world::kill(const std::string& host) {
   process(host).signal(SIGKILL);
   process(host).how_it_ends();
@@ -186,6 +193,7 @@ void chaos_world::expect_recovery() {
   if (!comes_true(goes_on, time_to_go_on)) {
     count(counts_.hangs, "the training has not gone on from step " + std::to_string(last_saved_) + ":" +
                            (processes_["driver"] ? last_words(process("driver")) : " it can't be started"));
+    show_nodes();
     if (processes_["driver"]) kill("driver");
     start_training(true);
   }
@@ -195,6 +203,7 @@ void chaos_world::expect_recovery() {
     std::string who;
     for (const auto& other : strangers_of(each)) who += " " + other;
     count(counts_.not_back, each + " has not met again:" + who);
+    show_nodes();
   }
   std::fprintf(stderr, "   back after %.1f s, at step %lld\n", std::chrono::duration<double>(clock::now() - begin).count(),
                static_cast<long long>(saved_step()));

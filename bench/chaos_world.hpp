@@ -54,6 +54,7 @@ class chaos_world {
   void expect_end(hosts::program& of, const std::string& name, const std::string& how);
   void look_for_leaks(const std::string& name);
   void count(int& what, const std::string& text);
+  void show_nodes() const;
   hosts::program& process(const std::string& host) { return *processes_.at(host); }
 
   std::int64_t saved_step() const;

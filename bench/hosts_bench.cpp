@@ -64,10 +64,7 @@ bool run(const std::vector<hosts_row>& chosen, const hosts_effort& effort, const
   return all.size() == chosen.size();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "part") return run_part(argc, argv);
+int measure(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   ::setenv("TROUPE_PROGRAM", TROUPE_PROGRAM_FILE, 0);  // NOLINT(concurrency-mt-unsafe): there is one thread yet
   CLI::App app{what_it_does};
@@ -84,22 +81,31 @@ int main(int argc, char** argv) {
   auto* seed = app.add_option("--seed", effort.seed, "what chaos_hosts draws from; without it another seed each time");
   CLI11_PARSE(app, argc, argv);
   if (seed->count() == 0 && !effort.quick) effort.seed = std::random_device{}();
+  auto chosen = hosts_rows();
+  for (const auto& name : only)
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const auto& each) { return each.name == name; })) {
+      std::string known;
+      for (const auto& each : chosen) known += ' ' + each.name;
+      throw std::runtime_error("there is no row '" + name + "'; there are" + known);
+    }
+  if (!only.empty())
+    std::erase_if(chosen, [&](const auto& each) { return std::find(only.begin(), only.end(), each.name) == only.end(); });
+  if (const auto reason = objection(); !reason.empty())
+    throw std::runtime_error(
+      "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);
+  return run(chosen, effort, folder) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    auto chosen = hosts_rows();
-    for (const auto& name : only)
-      if (std::none_of(chosen.begin(), chosen.end(), [&](const auto& each) { return each.name == name; })) {
-        std::string known;
-        for (const auto& each : chosen) known += ' ' + each.name;
-        throw std::runtime_error("there is no row '" + name + "'; there are" + known);
-      }
-    if (!only.empty())
-      std::erase_if(chosen, [&](const auto& each) { return std::find(only.begin(), only.end(), each.name) == only.end(); });
-    if (const auto reason = objection(); !reason.empty())
-      throw std::runtime_error(
-        "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);
-    return run(chosen, effort, folder) ? 0 : 1;
+    if (argc > 1 && std::string_view(argv[1]) == "part") return run_part(argc, argv);
+    return measure(argc, argv);
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "hosts_bench: %s\n", failed.what());
-    return 1;
+  } catch (...) {
+    std::fputs("hosts_bench: an exception of an unknown type\n", stderr);
   }
+  return 1;
 }

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include <ATen/Parallel.h>
 
@@ -91,7 +90,7 @@ int run_part(int argc, char** argv) {
       arguments.values[word.substr(0, equals)] = equals == std::string::npos ? "" : word.substr(equals + 1);
     }
     at::set_num_threads(1);
-    part->second(std::move(arguments));
+    part->second(arguments);
     return 0;
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "hosts_bench, part: %s\n", failed.what());

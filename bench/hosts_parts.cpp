@@ -47,8 +47,8 @@ double part_of(std::vector<double> all, double share) {
 
 at::Tensor tensor_of(std::int64_t bytes) { return at::rand({bytes / 4}); }
 
-void serve_node(part_arguments with) {
-  node here(std::move(with.node));
+void serve_node(const part_arguments& with) {
+  node here(with.node);
   here.functions().add(
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(0)}}; });
   here.functions().add("take", [](call_arguments&) { return call_reply{}; });
@@ -84,7 +84,7 @@ std::int64_t send_tensors(const peer& to, int in_flight, Predicate goes_on) {
   return answered;
 }
 
-void send_bulk(part_arguments with) {
+void send_bulk(const part_arguments& with) {
   node here(with.node);
   const auto to = here.peer("b");
   const auto x = at::ones({1});
@@ -104,7 +104,7 @@ void send_bulk(part_arguments with) {
   tell("trip_ms", part_of(trips, 0));
 }
 
-void make_small_calls(part_arguments with) {
+void make_small_calls(const part_arguments& with) {
   node here(with.node);
   const auto to = here.peer("b");
   const auto x = at::ones({1});
@@ -119,7 +119,7 @@ void make_small_calls(part_arguments with) {
 
 /// The status of a node is asked for and answered by the actors that exchange heartbeats, without a worker, and both messages
 /// travel as heartbeats do. So the time until the answer comes is that of a heartbeat.
-void ask_on_a_full_link(part_arguments with) {
+void ask_on_a_full_link(const part_arguments& with) {
   constexpr auto pause = std::chrono::milliseconds(20);
   node here(with.node);
   std::atomic<int> downs{0};
@@ -163,7 +163,7 @@ void ask_on_a_full_link(part_arguments with) {
   tell("downs", downs);
 }
 
-void flood(part_arguments with) {
+void flood(const part_arguments& with) {
   node here(with.node);
   const auto to = here.peer("b");
   const auto ms = static_cast<std::int64_t>(with.number("ms"));
@@ -195,9 +195,10 @@ std::size_t wait_for_peers(const node& here, std::size_t others, double patience
   return known;
 }
 
-void be_a_member(part_arguments with) {
-  auto addresses = std::exchange(with.node.join, {});
-  node here(with.node);
+void be_a_member(const part_arguments& with) {
+  auto options = with.node;
+  const auto addresses = std::exchange(options.join, {});
+  node here(std::move(options));
   const auto begin = clock::now();
   for (const auto& address : addresses) {
     const auto [host, port] = parse_address(address);
@@ -211,7 +212,7 @@ void be_a_member(part_arguments with) {
   here.serve();
 }
 
-void be_many_members(part_arguments with) {
+void be_many_members(const part_arguments& with) {
   const auto count = static_cast<std::size_t>(with.number("count"));
   const auto patience = with.number("patience");
   std::vector<std::unique_ptr<node>> all;
@@ -280,7 +281,7 @@ const std::string& part_arguments::text(const std::string& name) const {
   return found->second;
 }
 
-std::map<std::string, std::function<void(part_arguments)>> hosts_parts() {
+std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() {
   return {{"node", serve_node}, {"bulk", send_bulk},     {"calls", make_small_calls},  {"heartbeats", ask_on_a_full_link},
           {"flood", flood},     {"member", be_a_member}, {"members", be_many_members}, {"relay", relay},
           {"echo", echo},       {"floor", measure_floor}};

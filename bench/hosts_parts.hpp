@@ -32,6 +32,6 @@ struct part_arguments {
 ///   relay       see delay_relay                                          listen, to, port, ms
 ///   echo        the other side of `floor`                                listen
 ///   floor       bare TCP                                                 address, port, runs, bytes, answer -> us, mbit
-std::map<std::string, std::function<void(part_arguments)>> hosts_parts();
+std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts();
 
 }  // namespace troupe::bench

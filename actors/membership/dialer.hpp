@@ -20,8 +20,8 @@ namespace troupe::membership {
 ///   DI-1  an answer comes by the deadline: the gateway, or an error. If the system gives no thread, the error comes at once.
 ///   DI-2  the middleman is asked only after the other program has begun CAF's handshake on a connection made for this test.
 ///         The middleman gets the address that answered: a host name may have addresses where nobody listens.
-///   DI-3  many addresses are dialled at once. When the dialer exits, all attempts end within 20 ms, or when the look-up of a
-///         host name is over.
+///   DI-3  many addresses are dialled at once, by one thread of the process (`network::dial_thread`). When the dialer exits, all its
+///         attempts end, and no thread of theirs keeps the actor system from ending, not even one that looks a host name up.
 /// Errors of CAF: request_timeout, cannot_connect_to_node if no program listens, disconnect_during_handshake if the program that
 /// listens says nothing, unexpected_message for a program that is no CAF node. Errors of troupe: errc::misuse for a host name
 /// without an address, errc::unknown_peer if the name could not be looked up now or no way leads to the host,
@@ -30,7 +30,7 @@ using dialer_actor =
   caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t, std::int64_t>  // host, port, deadline in ns
                    ::with<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>>;
 
-/// Spawns the dialer on the scheduler. Every attempt has a thread of its own.
+/// Spawns the dialer on the scheduler.
 dialer_actor spawn_dialer(caf::actor_system& system);
 
 }  // namespace troupe::membership

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(network
+  address_probe.cpp
   connection_channel.cpp
+  dial_thread.cpp
   fragment_reader.cpp
   memory_channel.cpp
   memory_ring.cpp

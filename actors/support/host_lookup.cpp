@@ -28,6 +28,17 @@ host_lookup look_up(const std::string& host, std::uint16_t port) {
   return result;
 }
 
+std::optional<host_lookup> read_address(const std::string& text, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(text.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return std::nullopt;
+  host_lookup result;
+  result.addresses.reset(found);
+  return result;
+}
+
 std::string only_loopback(const std::string& host) {
   const auto found = look_up(host, 0);
   std::string first;

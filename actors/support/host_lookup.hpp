@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe::support {
@@ -28,5 +29,8 @@ std::string only_loopback(const std::string& host);
 
 /// Looks the host name up. The system may ask a name server, so look_up() may take seconds.
 host_lookup look_up(const std::string& host, std::uint16_t port);
+
+/// The address that the text stands for, if the text is an address and no name. Never waits.
+std::optional<host_lookup> read_address(const std::string& text, std::uint16_t port);
 
 }  // namespace troupe::support

@@ -6,5 +6,6 @@ add_room(support
   durable_file.cpp
   host_lookup.cpp
   machine_address.cpp
+  name_lookups.cpp
   process_memory.cpp
   service_end.cpp)

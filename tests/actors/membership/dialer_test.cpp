@@ -34,13 +34,17 @@
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
+#include "actors/loopback_nodes.hpp"
 #include "actors/odd_server.hpp"
+#include "actors/slow_names.hpp"
 #include "support/no_more_threads.hpp"
+#include "support/thread_count.hpp"
 
 namespace {
 
-const std::string two_addresses = "two addresses";  // 127.0.0.2, then 127.0.0.1
-const std::string no_memory = "no memory";          // to look it up
+const std::string two_addresses = "two addresses";          // 127.0.0.2, then 127.0.0.1
+const std::string no_memory = "no memory";                  // to look it up
+const std::string no_memory_at_once = "no memory at once";  // to see that it is no address
 
 std::atomic<bool> greetings_are_unreadable{false};  // for want of memory
 
@@ -55,7 +59,12 @@ extern "C" ssize_t recv(int socket, void* to, std::size_t bytes, int flags) {
 
 extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
   static const auto of_the_library = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
-  if (host != nullptr && host == no_memory) throw std::bad_alloc();
+  const bool is_name = hints == nullptr || (hints->ai_flags & AI_NUMERICHOST) == 0;
+  if (host != nullptr && (host == no_memory_at_once || (is_name && host == no_memory))) throw std::bad_alloc();
+  if (host != nullptr && is_name && troupe::test::slow_names::are_meant_by(host)) {
+    troupe::test::slow_names::wait();
+    host = "127.0.0.1";
+  }
   if (host == nullptr || host != two_addresses) return of_the_library(host, port, hints, found);
   const int problem = of_the_library("127.0.0.2", port, hints, found);
   return problem != 0 ? problem : of_the_library("127.0.0.1", port, hints, &(*found)->ai_next);
@@ -212,10 +221,12 @@ BOOST_AUTO_TEST_CASE(a_host_name_without_an_address_is_named) {
 // DI-1
 BOOST_AUTO_TEST_CASE(a_dialer_without_memory_says_so) {
   caller here;
-  const auto problem = here.call(1, 5s, no_memory);
-  BOOST_TEST((problem == troupe::errc::function_failed));
-  const std::string text = troupe::to_exception(problem).what();
-  BOOST_TEST(text.starts_with("dialling"), text);
+  for (const auto& host : {no_memory, no_memory_at_once}) {
+    const auto problem = here.call(1, 5s, host);
+    BOOST_TEST((problem == troupe::errc::function_failed));
+    const std::string text = troupe::to_exception(problem).what();
+    BOOST_TEST(text.starts_with("dialling"), text);
+  }
 }
 
 // DI-1
@@ -302,4 +313,29 @@ BOOST_AUTO_TEST_CASE(the_system_ends_in_the_middle_of_a_call) {
     here.dial(self, "127.0.0.1", mute.port(), 60s);
   }
   BOOST_TEST((clock::now() - begun < 5s));
+}
+
+// DI-3: many nodes of a process dial at the same time.
+BOOST_AUTO_TEST_CASE(three_hundred_calls_of_two_dialers_take_one_thread) {
+  odd_server mute;
+  const auto open = open_descriptors();
+  caller one;
+  caller two;
+  caf::scoped_actor self{one.system};
+  const auto before = troupe::test::threads_of();
+  for (int i = 0; i < 150; ++i) {
+    one.dial(self, "127.0.0.1", mute.port(), 60s);
+    two.dial(self, "127.0.0.1", mute.port(), 60s);
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return open_descriptors() >= open + 300; }));
+  BOOST_TEST(troupe::test::threads_of() <= before + 1);
+}
+
+// DI-3
+BOOST_AUTO_TEST_CASE(the_system_ends_while_a_host_name_is_looked_up) {
+  const troupe::test::slow_names slow;
+  caller here;
+  caf::scoped_actor self{here.system};
+  here.dial(self, "slow", 1, 60s);
+  BOOST_TEST(troupe::test::becomes_true([] { return troupe::test::slow_names::blocked() == 1; }));
 }

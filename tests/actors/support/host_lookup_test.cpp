@@ -7,6 +7,7 @@
 
 using troupe::support::look_up;
 using troupe::support::only_loopback;
+using troupe::support::read_address;
 
 BOOST_AUTO_TEST_SUITE(look_up_of_hosts)
 
@@ -25,6 +26,11 @@ BOOST_AUTO_TEST_CASE(says_which_host_has_no_address) {
   BOOST_TEST(found.failed());
   BOOST_TEST(!found.addresses);
   BOOST_TEST(found.problem.starts_with("the host name 'no such host' has no address ("), found.problem);
+}
+
+BOOST_AUTO_TEST_CASE(tells_an_address_from_a_name) {
+  for (const auto* host : {"127.0.0.1", "::1", "192.0.2.7"}) BOOST_TEST(read_address(host, 4001).has_value());
+  for (const auto* host : {"localhost", "no such host", "1.2.3.4.5", ""}) BOOST_TEST(!read_address(host, 4001).has_value());
 }
 
 // tests/hosts/addresses_test.cpp has a name of a host that stands for loopback.

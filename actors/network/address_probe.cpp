@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/address_probe.hpp>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <caf/sec.hpp>
+
+#include <troupe/actors/support/machine_address.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+/// Whether the process or the system has no more sockets or memory, which says nothing about the address.
+bool is_shortage(int problem) { return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM; }
+
+}  // namespace
+
+address_probe::verdict address_probe::begin(support::host_lookup found) {
+  found_ = std::move(found);
+  next_ = found_.addresses.get();
+  return try_next();
+}
+
+address_probe::verdict address_probe::go_on() { return connected_ ? hear() : connect_done(); }
+
+short address_probe::events() const noexcept { return connected_ ? POLLIN : POLLOUT; }
+
+std::string address_probe::reached() const {
+  sockaddr_storage other{};
+  socklen_t size = sizeof other;
+  if (getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&other), &size) != 0) return {};
+  return support::numeric_address(other);
+}
+
+caf::error address_probe::problem() const {
+  // A join tries again after a temporary failure of the look-up.
+  if (found_.failed()) return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
+  if (last_problem_ == ECONNRESET) return caf::sec::disconnect_during_handshake;
+  if (is_refused_) return caf::sec::cannot_connect_to_node;
+  return make_error(errc::unknown_peer, "no way to the host: " + std::generic_category().message(last_problem_));
+}
+
+address_probe::verdict address_probe::try_next() {
+  socket_ = {};
+  for (; next_ != nullptr && !socket_; next_ = next_->ai_next) {
+    socket_ = support::owned_descriptor(
+      ::socket(next_->ai_family, next_->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, next_->ai_protocol));
+    if (!socket_ && is_shortage(errno)) failed(errno);
+    if (socket_ && connect(socket_.get(), next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) failed(errno);
+  }
+  return socket_ ? verdict::undecided : verdict::nobody;
+}
+
+void address_probe::failed(int problem) {
+  socket_ = {};
+  is_refused_ = is_refused_ && problem == ECONNREFUSED;
+  last_problem_ = problem;
+}
+
+address_probe::verdict address_probe::connect_done() {
+  int problem = 0;
+  socklen_t size = sizeof problem;
+  connected_ = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
+  if (connected_) return verdict::undecided;
+  failed(problem);
+  return try_next();
+}
+
+// A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding.
+address_probe::verdict address_probe::hear() {
+  std::array<char, 3> first{};
+  const auto size = recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
+  if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return verdict::undecided;
+  if (size <= 0) failed(ECONNRESET);
+  if (size <= 0) return verdict::nobody;
+  return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
+}
+
+}  // namespace troupe::network

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/dial_thread_test.cpp, tests/actors/membership/dialer_test.cpp
+#pragma once
+
+#include <string>
+
+#include <caf/error.hpp>
+
+#include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::network {
+
+/// A connection that is opened only to see what program listens at an address. Never waits: the caller waits until the socket is
+/// ready, then calls go_on().
+class address_probe {
+ public:
+  enum class verdict { undecided, node, stranger, nobody };
+
+  /// Begins to connect to the first of the addresses that accepts a connection.
+  verdict begin(support::host_lookup found);
+  /// To be called when the socket is ready for events().
+  verdict go_on();
+
+  /// The socket; -1 unless the verdict is undecided.
+  int socket() const noexcept { return socket_.get(); }
+  /// The events to wait for, as poll(2) names them.
+  short events() const noexcept;
+
+  /// The address that accepted the connection, as numbers. Pre: the verdict is `node`.
+  std::string reached() const;
+  /// Why no program was reached. Pre: the verdict is `nobody`.
+  caf::error problem() const;
+
+ private:
+  verdict try_next();
+  void failed(int problem);
+  verdict connect_done();
+  verdict hear();
+
+  support::host_lookup found_;
+  addrinfo* next_ = nullptr;
+  support::owned_descriptor socket_;
+  bool connected_ = false;
+  bool is_refused_ = true;  // whether every address answered that no program listens
+  int last_problem_ = 0;    // ECONNRESET: the program that listens said nothing
+};
+
+}  // namespace troupe::network

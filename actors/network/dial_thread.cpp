@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/dial_thread.hpp>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <caf/sec.hpp>
+
+#include <troupe/actors/network/address_probe.hpp>
+#include <troupe/actors/support/name_lookups.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::network {
+
+class dial_thread::state : public std::enable_shared_from_this<state> {
+ public:
+  state() : bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!bell_) throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
+
+  owner new_owner() {
+    std::lock_guard lock(mutex_);
+    return ++last_;
+  }
+
+  void dial(owner who, std::string host, std::uint16_t port, clock::time_point deadline, receiver done) {
+    auto found = support::read_address(host, port);
+    std::lock_guard lock(mutex_);
+    const auto number = ++last_;
+    const auto at =
+      attempts_.emplace(number, attempt{who, std::move(host), port, deadline, std::move(done), {}, std::nullopt, false}).first;
+    try {
+      found ? begin(at->second, std::move(*found)) : look_up(number, at->second);
+      if (!runs_ && !at->second.is_over) std::thread([self = shared_from_this()] { self->run(); }).detach();
+    } catch (...) {
+      end(at);
+      throw;
+    }
+    if (at->second.is_over) {
+      end(at);
+      return;
+    }
+    runs_ = true;
+    ring();
+  }
+
+  void give_up(owner who) {
+    std::lock_guard lock(mutex_);
+    for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.who == who ? end(at) : std::next(at);
+    ring();
+  }
+
+ private:
+  struct attempt {
+    owner who;
+    std::string host;
+    std::uint16_t port;
+    clock::time_point deadline;
+    receiver done;
+    address_probe probe;
+    std::optional<support::name_lookups::ticket> lookup;  // while the name is looked up
+    bool is_over;
+  };
+  using attempts = std::map<std::uint64_t, attempt>;
+
+  void run() {
+    ::pthread_setname_np(::pthread_self(), "troupe.dial");
+    std::unique_lock lock(mutex_);
+    while (runs_) {
+      try {
+        wait(lock);
+      } catch (const std::exception& reason) {  // no memory
+        for (auto& [number, each] : attempts_) finish(each, {{}, make_error(reason, "dialling")});
+      }
+      sweep();
+    }
+  }
+
+  /// Waits until something happens, and goes on with the attempts to which it happens.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    std::vector<pollfd> sockets{{bell_.get(), POLLIN, 0}};
+    std::vector<std::uint64_t> numbers{0};
+    auto until = clock::time_point::max();
+    for (const auto& [number, each] : attempts_) {
+      until = each.is_over ? clock::time_point::min() : std::min(until, each.deadline);
+      if (each.probe.socket() < 0) continue;
+      sockets.push_back({each.probe.socket(), each.probe.events(), 0});
+      numbers.push_back(number);
+    }
+    lock.unlock();
+    const auto patience = std::chrono::ceil<std::chrono::milliseconds>(
+      std::clamp<clock::duration>(until - std::min(until, clock::now()), {}, std::chrono::hours(1)));
+    const auto ready = ::poll(sockets.data(), sockets.size(), static_cast<int>(patience.count()));
+    lock.lock();
+    std::uint64_t rings = 0;
+    if (ready > 0 && sockets[0].revents != 0) static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
+    for (std::size_t i = 1; ready > 0 && i < sockets.size(); ++i) {
+      const auto found = sockets[i].revents != 0 ? attempts_.find(numbers[i]) : attempts_.end();
+      if (found != attempts_.end() && found->second.probe.socket() == sockets[i].fd)
+        take(found->second, found->second.probe.go_on());
+    }
+    const auto now = clock::now();
+    for (auto& [number, each] : attempts_)
+      if (each.deadline <= now) finish(each, {{}, caf::sec::request_timeout});
+  }
+
+  /// Forgets the attempts that are over. Without attempts the thread ends; that is settled here, so the next dial() begins another.
+  void sweep() {
+    for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.is_over ? end(at) : std::next(at);
+    runs_ = !attempts_.empty();
+  }
+
+  void look_up(std::uint64_t number, attempt& of) {
+    of.lookup = lookups_.add(of.host, of.port, [self = shared_from_this(), number](support::name_lookups::outcome result) {
+      self->looked_up(number, std::move(result));
+    });
+  }
+
+  void looked_up(std::uint64_t number, support::name_lookups::outcome result) {
+    std::lock_guard lock(mutex_);
+    const auto found = attempts_.find(number);
+    if (found == attempts_.end()) return;
+    auto& of = found->second;
+    of.lookup = std::nullopt;
+    if (!result.failure)
+      begin(of, std::move(result.found));
+    else
+      try {
+        std::rethrow_exception(result.failure);
+      } catch (const std::exception& reason) {
+        finish(of, {{}, make_error(reason, "dialling")});
+      }
+    ring();
+  }
+
+  void begin(attempt& of, support::host_lookup found) { take(of, of.probe.begin(std::move(found))); }
+
+  void take(attempt& of, address_probe::verdict verdict) {
+    switch (verdict) {
+      case address_probe::verdict::undecided:
+        break;
+      case address_probe::verdict::node:
+        // The middleman takes only the first address of a host name.
+        if (auto address = of.probe.reached(); !address.empty()) of.host = std::move(address);
+        finish(of, {of.host, {}});
+        break;
+      case address_probe::verdict::stranger:
+        finish(of, {{}, caf::sec::unexpected_message});
+        break;
+      case address_probe::verdict::nobody:
+        finish(of, {{}, of.probe.problem()});
+        break;
+    }
+  }
+
+  void finish(attempt& of, outcome result) {
+    if (std::exchange(of.is_over, true)) return;
+    of.done(std::move(result));
+    of.done = nullptr;
+  }
+
+  attempts::iterator end(attempts::iterator at) {
+    if (at->second.lookup) lookups_.give_up(*at->second.lookup);
+    return attempts_.erase(at);
+  }
+
+  void ring() const noexcept {
+    const std::uint64_t one = 1;
+    static_cast<void>(!::write(bell_.get(), &one, sizeof one));  // fails only if the bell rings already
+  }
+
+  const support::owned_descriptor bell_;
+  support::name_lookups lookups_;
+  std::mutex mutex_;  // guards what follows
+  attempts attempts_;
+  std::uint64_t last_ = 0;
+  bool runs_ = false;  // whether the thread takes further attempts
+};
+
+std::shared_ptr<dial_thread> dial_thread::of_process() {
+  static std::mutex mutex;
+  static std::vector<std::shared_ptr<dial_thread>> all;
+  static pid_t process = 0;
+  std::lock_guard lock(mutex);
+  if (std::exchange(process, ::getpid()) != ::getpid())  // a forked process has no thread of its parent
+    all.push_back(std::make_shared<dial_thread>());
+  return all.back();
+}
+
+dial_thread::dial_thread() : state_(std::make_shared<state>()) {}
+dial_thread::~dial_thread() = default;
+
+dial_thread::owner dial_thread::new_owner() { return state_->new_owner(); }
+void dial_thread::dial(owner who, std::string host, std::uint16_t port, clock::time_point deadline, receiver done) {
+  state_->dial(who, std::move(host), port, deadline, std::move(done));
+}
+void dial_thread::give_up(owner who) { state_->give_up(who); }
+
+}  // namespace troupe::network

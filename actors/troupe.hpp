@@ -6,6 +6,7 @@
 #include <troupe/actors/joined_message.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/process_limits.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/script_module.hpp>
 #include <troupe/actors/settings.hpp>

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <exception>
 
+#include <troupe/actors/process_limits.hpp>
+
 #include "apps/command_line.hpp"
 #include "apps/commands/generate.hpp"
 #include "apps/commands/launch.hpp"
@@ -45,6 +47,7 @@ int main(int argc, char** argv) {
   int status = 1;
   try {
     keep_memory();
+    troupe::raise_descriptor_limit();
     troupe::apps::block_stop_signals();
     status = troupe::apps::status_with_output(run(argc, argv));
   } catch (const std::exception& failure) {

@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -50,6 +51,20 @@ BOOST_AUTO_TEST_CASE(a_node_prints_its_address_and_leaves_at_a_signal_in_time) {
     BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
     BOOST_TEST(node.lines().size() == 1u, node.text());
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_may_open_as_many_descriptors_as_the_system_allows) {
+  rlimit before{};
+  BOOST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  auto few = before;
+  few.rlim_cur = 256;
+  BOOST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  program node({"node", "--name", "stage1", "--log-level", "warn"});
+  BOOST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  address_of(node);
+  rlimit now{};
+  BOOST_REQUIRE(::prlimit(node.pid(), RLIMIT_NOFILE, nullptr, &now) == 0);
+  BOOST_TEST(now.rlim_cur == before.rlim_max);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_can_print_its_port_alone) {

@@ -3,25 +3,34 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace troupe::calls {
 
 /// Decides which worker runs which call. A call starts only while fewer than `limit` calls compute. A call that waits for
 /// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call goes
-/// on, more than `limit` calls compute for a while.
-///   PW-1  while a call waits in the queue, at least `limit` calls are computing.
-///   PW-2  calls start in the order of add().
-///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more.
+/// on, more than `limit` calls compute for a while. Calls have a depth: a call that a call of depth n makes has depth n + 1.
+///   PW-1  while a call waits in the queue, at least `limit` calls are computing, or `most_begun` calls of its depth have started and
+///         have not ended. So the number of workers is bounded. A call that waits for a deeper call never keeps that call from
+///         starting.
+///   PW-2  calls of one depth start in the order of add(), and so do all calls unless PW-1 holds back the calls of a depth.
+///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the workers
+///         that were idle all the time since its last call.
 ///   PW-4  a call that take_if() has returned never starts; the others keep their order.
 template <class Worker, class Call>
 class call_pool {
  public:
-  explicit call_pool(std::size_t limit, std::size_t most_idle = 0)
-      : limit_(limit == 0 ? 1 : limit), most_idle_(std::max(limit_, most_idle)) {}
+  static constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+
+  explicit call_pool(std::size_t limit, std::size_t most_idle = 0, std::size_t most_begun = no_bound)
+      : limit_(limit == 0 ? 1 : limit), most_idle_(std::max(limit_, most_idle)), most_begun_(std::max(limit_, most_begun)) {}
 
   /// A call and an idle worker for it. If `worker` is empty the caller has to make a worker.
   struct start {
@@ -29,26 +38,38 @@ class call_pool {
     Call call;
   };
 
-  void add(Call call) { queue_.push_back(std::move(call)); }
-  void idle(Worker worker) {
-    --computing_;
+  void add(Call call, std::size_t depth = 0) { queues_[depth].push_back({++last_, std::move(call)}); }
+  /// To be called when a call of this depth has ended.
+  void idle(Worker worker, std::size_t depth = 0) {
+    not_started(depth);
     idle_.push_back(std::move(worker));
   }
   /// To be called if a call from next() does not start because no worker could be made for the call.
-  void not_started() { --computing_; }
+  void not_started(std::size_t depth = 0) {
+    --computing_;
+    if (const auto found = begun_.find(depth); found != begun_.end() && --found->second == 0) begun_.erase(found);
+  }
   /// To be called when a running call begins to wait for another call; resumed() when the call goes on.
   void blocked() { --computing_; }
   void resumed() { ++computing_; }
 
   /// The next call that may start, if any.
   std::optional<start> next() {
-    if (queue_.empty() || computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
+    if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
+    auto first = queues_.end();
+    for (auto at = queues_.begin(); at != queues_.end(); ++at)
+      if (may_start(at->first) && (first == queues_.end() || at->second.front().order < first->second.front().order))
+        first = at;
+    if (first == queues_.end()) return std::nullopt;
     ++computing_;
-    start result{std::nullopt, std::move(queue_.front())};
-    queue_.pop_front();
+    ++begun_[first->first];
+    start result{std::nullopt, std::move(first->second.front().call)};
+    first->second.pop_front();
+    if (first->second.empty()) queues_.erase(first);
     if (!idle_.empty()) {
       result.worker = std::move(idle_.back());
       idle_.pop_back();
+      least_idle_ = std::min(least_idle_, idle_.size());
     }
     return result;
   }
@@ -56,9 +77,16 @@ class call_pool {
   /// Takes all calls for which `which` returns true out of the queue.
   template <class Predicate>
   std::vector<Call> take_if(const Predicate& which) {
-    const auto kept = std::stable_partition(queue_.begin(), queue_.end(), [&](const Call& each) { return !which(each); });
-    std::vector<Call> result(std::make_move_iterator(kept), std::make_move_iterator(queue_.end()));
-    queue_.erase(kept, queue_.end());
+    std::vector<entry> taken;
+    for (auto& [depth, queue] : queues_) {
+      const auto from = std::stable_partition(queue.begin(), queue.end(), [&](const entry& each) { return !which(each.call); });
+      std::move(from, queue.end(), std::back_inserter(taken));
+      queue.erase(from, queue.end());
+    }
+    std::erase_if(queues_, [](const auto& each) { return each.second.empty(); });
+    std::sort(taken.begin(), taken.end(), [](const entry& a, const entry& b) { return a.order < b.order; });
+    std::vector<Call> result;
+    for (auto& each : taken) result.push_back(std::move(each.call));
     return result;
   }
 
@@ -67,17 +95,46 @@ class call_pool {
     if (idle_.size() <= most_idle_) return std::nullopt;
     auto result = std::move(idle_.back());
     idle_.pop_back();
+    least_idle_ = std::min(least_idle_, idle_.size());
     return result;
   }
 
-  std::size_t waiting() const noexcept { return queue_.size(); }
+  /// Takes the workers that were idle all the time since the last call of this function; the caller ends them.
+  std::vector<Worker> unneeded() {
+    const auto end = idle_.begin() + static_cast<std::ptrdiff_t>(std::min(least_idle_, idle_.size()));
+    std::vector<Worker> result(std::make_move_iterator(idle_.begin()), std::make_move_iterator(end));
+    idle_.erase(idle_.begin(), end);
+    least_idle_ = idle_.size();
+    return result;
+  }
+  bool has_idle() const noexcept { return !idle_.empty(); }
+
+  std::size_t waiting() const noexcept {
+    std::size_t result = 0;
+    for (const auto& [depth, queue] : queues_) result += queue.size();
+    return result;
+  }
 
  private:
+  struct entry {
+    std::uint64_t order;
+    Call call;
+  };
+
+  bool may_start(std::size_t depth) const {
+    const auto found = begun_.find(depth);
+    return found == begun_.end() || found->second < most_begun_;
+  }
+
   std::size_t limit_;
   std::size_t most_idle_;
+  std::size_t most_begun_;
   std::ptrdiff_t computing_ = 0;  // may exceed the limit for a while after resumed()
-  std::deque<Call> queue_;
-  std::vector<Worker> idle_;
+  std::uint64_t last_ = 0;
+  std::map<std::size_t, std::deque<entry>> queues_;  // by depth; none is empty
+  std::map<std::size_t, std::size_t> begun_;         // calls that have started and have not ended, by depth
+  std::vector<Worker> idle_;                         // the one at the end was used last
+  std::size_t least_idle_ = 0;                       // the fewest since the last unneeded()
 };
 
 }  // namespace troupe::calls

@@ -150,6 +150,7 @@ void refuse_call(contracts::incoming_call& job, const error& why, services::node
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
   auto& here = around.services;
+  const auto depth = job->request.depth;
   run_call(*job, around);
   auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job](std::exception_ptr failure) {
     if (failure) job->failure = contracts::not_copied(failure);
@@ -159,7 +160,7 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
     give_back(nullptr);
   else
     here.transfers().post(std::exchange(job->arriving, {}), std::move(give_back));
-  caf::anon_send(here.gateway(), support::free_atom::value, worker);
+  caf::anon_send(here.gateway(), support::free_atom::value, worker, depth);
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {

@@ -2,6 +2,8 @@
 // Tests: tests/actors/threads_of_calls_test.cpp
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <vector>
 
@@ -11,6 +13,7 @@ namespace troupe::calls {
 
 /// The workers of a node that run calls. Any thread may use it.
 ///   WK-1  after stop() no worker is made.
+///   WK-2  a worker that runs no call for twice idle_time() ends, and its thread with it.
 class call_workers {
  public:
   explicit call_workers(call_surroundings here) : here_(here) {}
@@ -24,8 +27,13 @@ class call_workers {
 
   const call_surroundings& surroundings() const noexcept { return here_; }
 
+  /// How often `gateway` ends the workers that ran no call since the last time.
+  std::chrono::nanoseconds idle_time() const noexcept { return idle_time_.load(); }
+  void set_idle_time(std::chrono::nanoseconds time) noexcept { idle_time_ = time; }
+
  private:
   const call_surroundings here_;
+  std::atomic<std::chrono::nanoseconds> idle_time_{std::chrono::seconds(10)};
   std::mutex mutex_;  // guards what follows
   std::vector<contracts::call_worker_actor> all_;
   bool stopped_ = false;

@@ -61,10 +61,12 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
-  caf::reacts_to<incoming_call_ptr>,   // a worker has run the call
-  caf::reacts_to<incoming_offer_ptr>,  // the elements were read, or the reading failed
-  caf::reacts_to<support::free_atom, call_worker_actor>, caf::reacts_to<support::blocked_atom>,
-  caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>, caf::reacts_to<peer_down>>;
+  caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call
+  caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
+  caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // the worker has run a call of this depth
+  caf::reacts_to<support::tick_atom>,                                    // time to end workers that were idle for long
+  caf::reacts_to<support::blocked_atom>, caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>,
+  caf::reacts_to<peer_down>>;
 
 }  // namespace troupe::contracts
 

@@ -25,6 +25,8 @@ namespace {
 
 // Deeply nested calls make many workers. When the calls are over, at most this many idle workers stay.
 constexpr std::size_t most_idle_workers = 16;
+// A call that waits for another call keeps its thread. Beyond this number of threads for a depth, further calls of the depth wait.
+constexpr std::size_t most_calls_of_depth = 256;
 
 template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
@@ -103,7 +105,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
   });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(
-    parts->services.options().workers, most_idle_workers);
+    parts->services.options().workers, most_idle_workers, most_calls_of_depth);
   return {
     [=](hello& greeting, caf::strong_actor_ptr& gateway) {
       return self->delegate(self->state.membership, std::move(greeting), std::move(gateway));
@@ -140,7 +142,10 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](const contracts::outgoing_gradients_ptr& what) { calling_shell(self).gradients_leave(what); },
     [=](const contracts::incoming_call_ptr& job) { serving_shell(self).done(job); },
     [=](const contracts::incoming_offer_ptr& job) { transfers::offer_read(self, *job); },
-    [=](support::free_atom, const contracts::call_worker_actor& worker) { serving_shell(self).worker_is_free(worker); },
+    [=](support::free_atom, const contracts::call_worker_actor& worker, std::uint32_t depth) {
+      serving_shell(self).worker_is_free(worker, depth);
+    },
+    [=](support::tick_atom) { serving_shell(self).end_idle_workers(); },
     [=](support::blocked_atom) { serving_shell(self).worker_is_blocked(); },
     [=](support::resumed_atom) { self->state.pool.resumed(); },
     [=](contracts::peer_up& news) { is_up(self, news); },

@@ -30,6 +30,7 @@ struct gateway_state {
   passes::released_contexts released{4096};
   std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // calls without an answer yet
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
+  bool will_tick = false;  // whether a tick_atom is on its way
   calls::late_calls late;
   calls::bulky_calls bulky;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;

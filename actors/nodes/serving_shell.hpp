@@ -63,10 +63,17 @@ struct serving_shell : gateway_shell<Self> {
       error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it"));
   }
 
-  void worker_is_free(const contracts::call_worker_actor& worker) {
-    state.pool.idle(worker);
+  void worker_is_free(const contracts::call_worker_actor& worker, std::size_t depth) {
+    state.pool.idle(worker, depth);
     start_calls();
     while (const auto surplus = state.pool.surplus()) parts.workers.let_go(*surplus);
+    if (here.networked() && state.pool.has_idle() && !std::exchange(state.will_tick, true)) tick_later();
+  }
+
+  void end_idle_workers() {
+    for (const auto& each : state.pool.unneeded()) parts.workers.let_go(each);
+    state.will_tick = state.pool.has_idle();
+    if (state.will_tick) tick_later();
   }
 
   void worker_is_blocked() {
@@ -75,6 +82,13 @@ struct serving_shell : gateway_shell<Self> {
   }
 
  private:
+  void tick_later() {
+    here.deadlines().set(parts.workers.idle_time(), [weak = caf::actor_cast<caf::weak_actor_ptr>(base::me())] {
+      if (auto strong = weak.lock())
+        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::tick_atom::value);
+    });
+  }
+
   passes::open_context context_of(const contracts::incoming_call& job) {
     const auto& payload = job.request.payload;
     return payload.context ? routing_shell(self).find_or_open(payload.context, payload.message.node) : passes::open_context{};
@@ -126,7 +140,7 @@ struct serving_shell : gateway_shell<Self> {
   }
 
   void run(const contracts::incoming_call_ptr& job) {
-    state.pool.add(job);
+    state.pool.add(job, job->request.depth);
     start_calls();
     if (!job->has_started && here.networked() && job->request.deadline_ns > 0) limit(job);
   }
@@ -159,7 +173,7 @@ struct serving_shell : gateway_shell<Self> {
     try {
       return parts.workers.spawn();
     } catch (const error& none) {
-      state.pool.not_started();
+      state.pool.not_started(next.call->request.depth);
       calls::refuse_call(*next.call, none, here);
       return {};
     }

@@ -26,4 +26,38 @@ contracts::memory_reader_actor spawn_memory_reader(services::node_services& here
     support::spawn_with_thread<contracts::incoming_offer_ptr>(here.system(), "troupe.reader", std::move(read)));
 }
 
+bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return false;
+  if (!reader_) reader_ = spawn_memory_reader(here_);
+  ++offers_;
+  ++not_read_;
+  caf::anon_send(reader_, std::move(job));
+  return true;
+}
+
+void lazy_memory_reader::was_read() {
+  std::lock_guard lock(mutex_);
+  if (--not_read_ == 0 && !stopped_ && !std::exchange(is_watched_, true)) watch();
+}
+
+void lazy_memory_reader::watch() {
+  here_.deadlines().set(idle_time_, [this, offers = offers_] { end_if_unused(offers); });
+}
+
+void lazy_memory_reader::end_if_unused(std::uint64_t offers) {
+  std::lock_guard lock(mutex_);
+  is_watched_ = reader_ && not_read_ == 0 && offers_ != offers;
+  if (is_watched_)
+    watch();
+  else if (reader_ && not_read_ == 0)
+    caf::anon_send_exit(std::exchange(reader_, {}), caf::exit_reason::user_shutdown);
+}
+
+contracts::memory_reader_actor lazy_memory_reader::stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  return std::exchange(reader_, {});
+}
+
 }  // namespace troupe::transfers

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <mutex>
-#include <utility>
 
 #include <troupe/actors/contracts/workers.hpp>
 
@@ -17,28 +18,33 @@ namespace troupe::transfers {
 /// Spawns a memory reader. Throws std::system_error if the system gives no thread.
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here);
 
-/// The memory reader of a node; the first get() starts the reader. Any thread may use the object.
+/// The memory reader of a node. Any thread may use the object.
+///   MY-1  the first offer starts the reader. A reader that had nothing to read for `idle_time` ends, and its thread with it; the
+///         next offer starts another one.
 class lazy_memory_reader {
  public:
-  explicit lazy_memory_reader(services::node_services& here) : here_(here) {}
+  explicit lazy_memory_reader(services::node_services& here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
+      : here_(here), idle_time_(idle_time) {}
 
-  /// The reader; null after stop(). Throws std::system_error if the system gives no thread. Pre: the node has a network.
-  contracts::memory_reader_actor get() {
-    std::lock_guard lock(mutex_);
-    if (!stopped_ && !reader_) reader_ = spawn_memory_reader(here_);
-    return reader_;
-  }
-  /// For the node's end: returns the reader, or null if none was started. The caller ends the reader.
-  contracts::memory_reader_actor stop() {
-    std::lock_guard lock(mutex_);
-    stopped_ = true;
-    return std::exchange(reader_, {});
-  }
+  /// Gives the offer to the reader. False after stop(). Throws std::system_error if the system gives no thread. Pre: the node has
+  /// a network.
+  bool read(contracts::incoming_offer_ptr job);
+  /// To be called when the reader has returned an offer.
+  void was_read();
+  /// For the node's end: returns the reader, or null if none runs. The caller ends the reader.
+  contracts::memory_reader_actor stop();
 
  private:
+  void watch();
+  void end_if_unused(std::uint64_t offers);
+
   services::node_services& here_;
+  const std::chrono::nanoseconds idle_time_;
   std::mutex mutex_;  // guards the members below
   contracts::memory_reader_actor reader_;
+  std::uint64_t offers_ = 0;    // that were given to readers so far
+  std::uint64_t not_read_ = 0;  // that have not returned
+  bool is_watched_ = false;     // whether an alarm is set that ends the reader if it is not used
   bool stopped_ = false;
 };
 

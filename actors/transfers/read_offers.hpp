@@ -54,15 +54,15 @@ caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   if (auto why = why_not_read(here, offer.from)) return why;
   const auto* given = self->state.direct.drawn(offer.from);
   if (given == nullptr) return make_error(errc::refused, "an offer from node " + to_string(offer.from) + ", which has no mark");
-  contracts::memory_reader_actor reader;
+  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, *given, {}, {}});
+  auto promise = job->promise = self->make_response_promise();
   try {
-    reader = self->state.parts->memory_reader.get();
+    if (!self->state.parts->memory_reader.read(std::move(job)))
+      promise.deliver(make_error(errc::stopping, "node '" + here.name() + "' is stopping"));
   } catch (const std::system_error& none) {
-    return make_error(errc::refused, "node '" + here.name() + "' can't start the thread that reads memory: " + none.what());
+    promise.deliver(
+      make_error(errc::refused, "node '" + here.name() + "' can't start the thread that reads memory: " + none.what()));
   }
-  if (!reader) return make_error(errc::stopping, "node '" + here.name() + "' is stopping");
-  auto promise = self->make_response_promise();
-  self->send(reader, std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, *given, promise, {}}));
   return promise;
 }
 
@@ -71,6 +71,7 @@ template <class Self>
 void offer_read(Self self, contracts::incoming_offer& job) {
   auto& here = *self->state.here;
   const auto from = job.offer.from;
+  self->state.parts->memory_reader.was_read();
   if (here.directory().is_down(from)) here.arriving().drop(from);
   if (job.failure) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));

@@ -5,9 +5,12 @@
 #include <torch/torch.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -62,6 +65,17 @@ struct answers_awaited : caf::scheduled_actor {
     return (actor->*&answers_awaited::multiplexed_responses_).size();
   }
 };
+
+/// The number of threads of this process that run calls or wait for one.
+std::size_t call_threads() {
+  std::size_t result = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(each.path() / "comm") >> name;
+    result += name == "troupe.call" ? 1 : 0;
+  }
+  return result;
+}
 
 /// A module that starts last in its actor system. From then on the process gets no more threads.
 class last_threads final : public caf::actor_system::module {
@@ -144,6 +158,35 @@ BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
   c.join("127.0.0.1", b.port());
 }
 
+// WK-2
+BOOST_AUTO_TEST_CASE(threads_of_calls_that_nobody_needs_any_more_end) {
+  for (auto* each : {&a, &b}) troupe::parts_of(*each).workers.set_idle_time(1ms);
+  BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
+  BOOST_TEST(becomes_true([&] { return call_threads() == 0; }));
+  down(20).get();
+  BOOST_TEST(becomes_true([&] { return call_threads() == 0; }));
+  BOOST_TEST(becomes_idle(a));
+}
+
+// PW-1
+BOOST_AUTO_TEST_CASE(calls_that_wait_for_other_calls_have_a_bounded_number_of_threads) {
+  constexpr std::size_t bound = 256;
+  std::promise<void> let_go;
+  a.functions().add("hold", [go = let_go.get_future().share()](troupe::call_arguments&) {
+    go.wait();
+    return troupe::call_reply{};
+  });
+  b.functions().add("ask", [](troupe::call_arguments& arguments) { return arguments.here.peer("a").call("hold").get(); });
+  std::vector<troupe::future<troupe::call_reply>> asked;
+  for (std::size_t i = 0; i < bound + 50; ++i) asked.push_back(a.peer("b").call("ask"));
+  BOOST_TEST(becomes_true([&] { return a.status().calls_queued == bound - 1; }), a.status().calls_queued << " calls wait");
+  BOOST_TEST(b.status().calls_queued == 50u);
+  BOOST_TEST(call_threads() <= bound + 1);
+  let_go.set_value();
+  for (auto& each : asked) each.get();
+  BOOST_TEST(becomes_idle(b));
+}
+
 // WK-1
 BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
   b.stop();
@@ -151,12 +194,13 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {
+  const auto offer = [] { return std::make_shared<troupe::contracts::incoming_offer>(); };
   {
     const no_more_threads none;
-    BOOST_CHECK_THROW(troupe::parts_of(b).memory_reader.get(), std::system_error);
+    BOOST_CHECK_THROW(troupe::parts_of(b).memory_reader.read(offer()), std::system_error);
   }
   BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
-  BOOST_TEST(static_cast<bool>(troupe::parts_of(b).memory_reader.get()));
+  BOOST_TEST(troupe::parts_of(b).memory_reader.read(offer()));
   b.stop();
 }
 

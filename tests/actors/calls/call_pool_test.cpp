@@ -106,3 +106,57 @@ BOOST_AUTO_TEST_CASE(calls_that_were_taken_off_the_queue_never_start) {  // PW-4
   calls.idle('A');
   BOOST_TEST(!calls.next());
 }
+
+// PW-1: deeper calls start, or the calls that have begun might wait for them for ever.
+BOOST_AUTO_TEST_CASE(calls_of_a_depth_that_have_begun_are_bounded) {
+  pool calls(1, 0, 2);
+  for (int call = 1; call <= 4; ++call) calls.add(call, 0);
+  calls.add(11, 1);
+  for (int call = 1; call <= 2; ++call) {
+    BOOST_TEST(calls.next()->call == call);
+    calls.blocked();
+  }
+  BOOST_TEST(calls.next()->call == 11);
+  calls.blocked();
+  BOOST_TEST(!calls.next());
+  BOOST_TEST(calls.waiting() == 2u);
+  calls.resumed();
+  calls.idle('A', 1);
+  BOOST_TEST(!calls.next());
+  calls.resumed();
+  calls.idle('B', 0);
+  BOOST_TEST(calls.next()->call == 3);
+  calls.not_started(0);
+  BOOST_TEST(calls.next()->call == 4);
+}
+
+// PW-2, PW-4
+BOOST_AUTO_TEST_CASE(calls_of_several_depths_start_in_their_order_and_are_taken_in_it) {
+  pool calls(1);
+  for (int call = 1; call <= 6; ++call) calls.add(call, static_cast<std::size_t>(call % 3));
+  BOOST_TEST(calls.next()->call == 1);
+  BOOST_TEST((calls.take_if([](int call) { return call >= 4; }) == std::vector{4, 5, 6}));
+  for (int call = 2; call <= 3; ++call) {
+    calls.idle('A', 0);
+    BOOST_TEST(calls.next()->call == call);
+  }
+  BOOST_TEST(calls.waiting() == 0u);
+}
+
+// PW-3
+BOOST_AUTO_TEST_CASE(workers_that_were_idle_since_the_last_look_are_unneeded) {
+  pool calls(3, 3);
+  for (int call = 1; call <= 3; ++call) {
+    calls.add(call);
+    calls.next();
+  }
+  for (const char worker : {'A', 'B', 'C'}) calls.idle(worker);
+  BOOST_TEST(calls.unneeded().empty());
+  calls.add(4);
+  calls.next();
+  calls.idle('C');
+  BOOST_TEST((calls.unneeded() == std::vector{'A', 'B'}));
+  BOOST_TEST(calls.has_idle());
+  BOOST_TEST((calls.unneeded() == std::vector{'C'}));
+  BOOST_TEST(!calls.has_idle());
+}

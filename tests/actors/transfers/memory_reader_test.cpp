@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -20,6 +21,8 @@
 #include <troupe/messages/foreign_memory.hpp>
 
 #include "actors/lone_services.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "support/thread_count.hpp"
 
 using namespace troupe;
 
@@ -43,6 +46,12 @@ struct fixture : test::lone_services {
     contracts::incoming_offer_ptr back;
     gateway->receive([&](const contracts::incoming_offer_ptr& came) { back = came; }, caf::after(test::patience) >> [] {});
     return back;
+  }
+  /// Waits until offers have come back: the reader uses nothing of this object any more.
+  void take_back(int offers) {
+    for (int i = 0; i < offers; ++i)
+      gateway->receive([](const contracts::incoming_offer_ptr&) {},
+                       caf::after(test::patience) >> [] { BOOST_ERROR("no offer"); });
   }
   tensor_offer offer_of(std::uint64_t process, std::uint64_t bytes) const {
     const auto address = [](const void* at) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at)); };
@@ -87,17 +96,39 @@ BOOST_FIXTURE_TEST_CASE(give_every_offer_back_read_or_with_a_failure, fixture) {
   BOOST_TEST(std::memcmp(came.data(), elements.data(), page) == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(start_at_the_first_use_and_never_after_the_end, fixture) {
+BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixture) {  // MY-1
+  const auto offer = [this] {
+    return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), mark, {}, {}});
+  };
   transfers::lazy_memory_reader unused(services);
   BOOST_TEST(!unused.stop());
-  BOOST_TEST(!unused.get());
+  BOOST_TEST(!unused.read(offer()));
   transfers::lazy_memory_reader used(services);
-  const auto first = used.get();
-  BOOST_TEST(static_cast<bool>(first));
-  BOOST_TEST((used.get() == first));
-  BOOST_TEST((used.stop() == first));
-  caf::anon_send_exit(first, caf::exit_reason::user_shutdown);
-  BOOST_TEST(!used.get());
+  const test::new_threads made;
+  BOOST_TEST(used.read(offer()));
+  BOOST_TEST(made.count() == 1U);
+  BOOST_TEST(used.read(offer()));
+  BOOST_TEST(made.count() == 1U);
+  caf::anon_send_exit(used.stop(), caf::exit_reason::user_shutdown);
+  BOOST_TEST(!used.read(offer()));
+  take_back(2);
+}
+
+BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  // MY-1
+  services.deadlines().start();
+  transfers::lazy_memory_reader all(services, std::chrono::milliseconds(1));
+  const test::new_threads made;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 2; ++i)
+      BOOST_TEST(all.read(
+        std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), mark, {}, {}})));
+    all.was_read();
+    BOOST_TEST(made.count() == 1U);  // an offer has not returned
+    all.was_read();
+    BOOST_TEST(test::becomes_true([&] { return made.count() == 0U; }));
+    take_back(2);
+  }
+  services.deadlines().stop();  // before the end of `all`, as in a node
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -61,7 +61,7 @@ class continuation_scope {
 ///   FU-2  `get` with a deadline returns or throws at its deadline at the latest.
 ///   FU-3  a continuation runs exactly once: on the thread that completes the future, or, if the future is complete, on the
 ///         thread that adds the continuation. Calls of the continuation join the context that was open where the continuation
-///         was added.
+///         was added. If a call of another node added the continuation, calls of the continuation end by the deadline of that call.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
 ///   FU-5  an errand for which `offer` returned true runs exactly once, on a thread that waits in `get` without a deadline,
@@ -143,8 +143,8 @@ class future {
   void then(std::function<void(future)> next) const {
     auto in_scope = [next = std::move(next), context = support::call_scope::context(),
                      place = support::call_scope::next_place(),
-                     depth = support::call_scope::current_bounds().depth](const future& self) {
-      const support::call_scope scope(context, place, {}, support::call_bounds{depth, 0});
+                     bounds = support::call_scope::current_bounds()](const future& self) {
+      const support::call_scope scope(context, place, {}, bounds);
       const detail::continuation_scope no_waiting;
       next(self);
     };
@@ -155,7 +155,7 @@ class future {
         return;
       }
     }
-    in_scope(*this);
+    run(in_scope);
   }
 
  private:
@@ -230,14 +230,16 @@ class future {
       continuations.swap(state_->continuations);
     }
     state_->ready.notify_all();
-    for (auto& next : continuations) {
-      try {
-        next(*this);
-      } catch (const std::exception& problem) {
-        detail::report_lost_exception("a continuation", problem.what());
-      } catch (...) {
-        detail::report_lost_exception("a continuation", "an exception of unknown type");
-      }
+    for (const auto& next : continuations) run(next);
+  }
+
+  void run(const std::function<void(future)>& continuation) const {
+    try {
+      continuation(*this);
+    } catch (const std::exception& problem) {
+      detail::report_lost_exception("a continuation", problem.what());
+    } catch (...) {
+      detail::report_lost_exception("a continuation", "an exception of unknown type");
     }
   }
 

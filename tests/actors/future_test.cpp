@@ -110,6 +110,26 @@ BOOST_AUTO_TEST_CASE(a_continuation_that_throws_keeps_none_from_running) {
   value.then([&](future<int>) { ++told; });
   BOOST_CHECK_NO_THROW(value.set_value(1));
   BOOST_TEST(told == 1);
+  BOOST_CHECK_NO_THROW(value.then([](future<int>) { throw std::runtime_error("of the test, to be ignored"); }));
+  BOOST_CHECK_NO_THROW(value.then([](future<int>) { throw 1; }));
+}
+
+// FU-3
+BOOST_AUTO_TEST_CASE(a_continuation_has_the_depth_and_the_deadline_of_the_call_that_added_it) {
+  future<int> value;
+  std::vector<troupe::support::call_bounds> seen;
+  const auto note = [&](future<int>) { seen.push_back(troupe::support::call_scope::current_bounds()); };
+  {
+    const troupe::support::call_scope scope({}, {}, {}, troupe::support::call_bounds{3, 17});
+    value.then(note);
+  }
+  value.then(note);
+  value.set_value(1);
+  BOOST_TEST_REQUIRE(seen.size() == 2);
+  BOOST_TEST(seen[0].depth == 3U);
+  BOOST_TEST(seen[0].until_ns == 17);
+  BOOST_TEST(seen[1].depth == 0U);
+  BOOST_TEST(seen[1].until_ns == 0);
 }
 
 // FU-3

@@ -77,8 +77,9 @@ void send_pieces(Self self, node_id to) {
   const auto found = leaving.find(to);
   const auto gateway = self->state.here->directory().gateway(to);
   if (found == leaving.end() || !gateway) return;
-  const auto limit = self->state.windows[to].size();
-  while (auto step = found->second.next(self->state.direct.reads_here(to), limit))
+  auto& window = self->state.windows[to];
+  // A piece that leaves may shrink the window.
+  while (auto step = found->second.next(self->state.direct.reads_here(to), window.size()))
     if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
       (*send)();
     else if (auto* offer = std::get_if<tensor_offer>(&*step))

@@ -38,8 +38,8 @@ namespace troupe::contracts {
 ///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
 ///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that holds a part of the
 ///         context tells the opener about that part. So the release also reaches the parts that only the lost peer knew of.
-///   GW-13 a call of another node that waits for a worker is refused when its caller goes down, its context is released or its deadline
-///         passes. Nothing of the call stays in memory.
+///   GW-13 a call of another node that waits for its context, for gradients or for a worker is refused when its caller goes down, its
+///         context is released or its deadline passes. Nothing of the call stays in memory.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 using gateway_actor = caf::typed_actor<
   // from other nodes

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 
 #include <caf/actor_cast.hpp>
@@ -46,11 +48,14 @@ struct gateway_shell {
 template <class Self>
 gateway_shell(Self) -> gateway_shell<Self>;
 
-/// Refuses the calls for which `which` returns true and that wait for a worker (GW-13).
+/// Refuses the calls for which `which` returns true and that have not started (GW-13).
 template <class Self, class Predicate>
 void refuse_waiting(Self self, const Predicate& which, const error& why) {
   const gateway_shell sh(self);
-  for (const auto& job : sh.state.pool.take_if(which)) {
+  auto refused = sh.state.pool.take_if(which);
+  std::copy_if(sh.state.unready.begin(), sh.state.unready.end(), std::back_inserter(refused), which);
+  for (const auto& job : refused) {
+    sh.state.unready.erase(job);
     sh.here.deadlines().call_off(job->expiry);
     calls::refuse_call(*job, why, sh.here);
   }

@@ -30,6 +30,8 @@ struct gateway_state {
   passes::released_contexts released{4096};
   std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // calls without an answer yet
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
+  std::unordered_set<contracts::incoming_call_ptr>
+    unready;               // calls of other nodes that wait for their context or for gradients
   bool will_tick = false;  // whether a tick_atom is on its way
   calls::late_calls late;
   calls::bulky_calls bulky;

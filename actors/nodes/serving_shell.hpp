@@ -102,9 +102,10 @@ struct serving_shell : gateway_shell<Self> {
   }
 
   void find_context_when_met(node_id who, const contracts::incoming_call_ptr& job) {
+    hold(job);
     const auto go_on = [s = self, job] {
       serving_shell sh(s);
-      sh.find_gradients(job, sh.context_of(*job));
+      if (sh.is_wanted(job)) sh.find_gradients(job, sh.context_of(*job));
     };
     const auto met = [s = self, go_on](contracts::peer_up& news) {
       serving_shell(s).here.directory().add(news.who, std::move(news.gateway), news.period);
@@ -121,6 +122,7 @@ struct serving_shell : gateway_shell<Self> {
     const auto id = request.payload.context;
     if (!id) return run(job);
     if (!context.actor) {
+      here.deadlines().call_off(job->expiry);
       return calls::refuse_call(*job, to_exception(base::no_context(id)), here);
     }
     job->record = context.record;
@@ -128,25 +130,44 @@ struct serving_shell : gateway_shell<Self> {
     for (const auto& task : context.record->learn(request.completed, request.failed))
       self->send(task, support::close_atom::value);
     if (!context.record->has_gradients()) return run(job);
+    hold(job);
     // No deadline: the context actor always answers (CO-7).
     self->request(context.actor, caf::infinite, support::gradients_atom::value)
       .then([s = self, job](contracts::gradients_ptr& gathered) { serving_shell(s).run_with(job, std::move(gathered)); },
-            [s = self, job](const caf::error& why) { calls::refuse_call(*job, to_exception(why), serving_shell(s).here); });
+            [s = self, job](const caf::error& why) { serving_shell(s).get_no_gradients(job, why); });
   }
 
   void run_with(const contracts::incoming_call_ptr& job, contracts::gradients_ptr gathered) {
+    if (!is_wanted(job)) return;
     job->gradients = std::move(gathered);
     run(job);
   }
 
+  void get_no_gradients(const contracts::incoming_call_ptr& job, const caf::error& why) {
+    if (!is_wanted(job)) return;
+    here.deadlines().call_off(job->expiry);
+    calls::refuse_call(*job, to_exception(why), here);
+  }
+
+  /// Keeps the call until its context or its gradients are there.
+  void hold(const contracts::incoming_call_ptr& job) {
+    state.unready.insert(job);
+    limit(job);
+  }
+
+  /// Ends hold(). False if the call was refused meanwhile.
+  bool is_wanted(const contracts::incoming_call_ptr& job) { return state.unready.erase(job) > 0; }
+
   void run(const contracts::incoming_call_ptr& job) {
     state.pool.add(job, job->request.depth);
     start_calls();
-    if (!job->has_started && here.networked() && job->request.deadline_ns > 0) limit(job);
+    if (!job->has_started) limit(job);
   }
 
-  /// Sets an alarm that takes the call off the queue at its deadline.
+  /// Sets an alarm that refuses the call at its deadline if the call has not started by then.
   void limit(const contracts::incoming_call_ptr& job) {
+    const bool is_limited = job->expiry != support::deadline_clock::alarm{};
+    if (is_limited || !here.networked() || job->request.deadline_ns <= 0) return;
     const auto left_ns = std::max<std::int64_t>(1, job->request.deadline_ns - (support::steady_ns() - job->arrived_ns));
     base::set_deadline(job, std::chrono::nanoseconds(left_ns));
   }

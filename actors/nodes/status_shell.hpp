@@ -37,7 +37,7 @@ struct status_shell : gateway_shell<Self> {
     result.version = version;
     result.resident_bytes = support::resident_bytes();
     here.counts().fill(result);
-    result.calls_queued = state.pool.waiting();
+    result.calls_queued = state.pool.waiting() + state.unready.size();
     result.objects = parts.objects.size();
     result.peers = here.directory().traffic(here.id());
     std::unordered_map<node_id, std::uint64_t> opened;

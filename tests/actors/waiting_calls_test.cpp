@@ -5,12 +5,17 @@
 #include <torch/torch.h>
 
 #include <malloc.h>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <future>
 #include <memory>
 #include <optional>
 
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/node_access.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -100,6 +105,43 @@ BOOST_FIXTURE_TEST_CASE(a_call_whose_caller_goes_down_leaves_the_queue, busy_nod
   caller.reset();
   BOOST_CHECK_THROW(reply.get(), troupe::error);
   BOOST_TEST(nothing_stays());
+}
+
+// GW-13: the sum of the gradients of two passes waits for the thread of the node that computes.
+BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_does_not_run_when_its_caller_went_down) {
+  troupe::node a(loopback_settings("a"));
+  troupe::node b(loopback_settings("b"));
+  const auto weight = torch::ones({2}, torch::requires_grad());
+  std::atomic<int> runs{0};
+  b.functions().add("scale", [&](troupe::call_arguments& arguments) {
+    ++runs;
+    return troupe::call_reply{{weight * arguments.tensor(0)}};
+  });
+  a.join("127.0.0.1", b.port());
+  const auto x = torch::ones({2});
+  troupe::context pass(a);
+  const auto y = a.peer("b").call("scale", {x}).get().tensor(0).sum();
+  for (int i = 0; i < 2; ++i) pass.backward({y}, {.keep_graph = true}).get();
+  std::promise<void> let_go;
+  caf::anon_send(troupe::services_of(b).continuation(),
+                 troupe::contracts::garbage_ptr{nullptr, [held = let_go.get_future().share()](void*) { held.wait(); }});
+  const auto reply = a.peer("b").call("scale", {x});
+  BOOST_TEST(becomes_true([&] { return b.status().calls_queued == 1; }));
+  caf::anon_send(troupe::services_of(b).gateway(),
+                 troupe::contracts::peer_down{{"a", a.id(), "127.0.0.1", a.port()}, "the test says so", false});
+  BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("its caller went down (the test says so)"));
+  BOOST_TEST(b.status().calls_queued == 0u);
+  const auto context = troupe::parts_of(b).contexts.find(pass.id()).actor;
+  let_go.set_value();
+  caf::scoped_actor self{b.system()};
+  self->request(context, 20s, troupe::support::gradients_atom::value)
+    .receive([](const troupe::contracts::gradients_ptr&) {}, [](const caf::error&) { BOOST_ERROR("expected gradients"); });
+  BOOST_TEST(b.status().calls_run == 1u);
+  troupe::node c(loopback_settings("c"));
+  c.join("127.0.0.1", b.port());
+  // On a thread outside of the context. The only worker would have run the other call before.
+  std::async(std::launch::async, [&] { c.peer("b").call("scale", {x}).get(); }).get();
+  BOOST_TEST(runs == 2);
 }
 
 BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {

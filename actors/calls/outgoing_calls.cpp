@@ -75,6 +75,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
   if (job.to == here_.id() || job.request.function == "troupe.drop") return std::nullopt;
   const auto bytes = bytes_of(job.request);
+  using network::send_credits;
   const send_credits::account account{job.to, job.request.depth};
   const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(job.begin_ns)) + job.deadline;
   const auto why = [&](const std::string& text) {
@@ -82,9 +83,10 @@ std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) 
            " bytes of calls to it are not answered (settings::send_limit is " + std::to_string(here_.options().send_limit) +
            ")";
   };
-  switch (credits_.take(account, bytes, until)) {
+  auto result = credits_.take(account, bytes, until);
+  job.credit = std::move(result.taken);
+  switch (result.how) {
     case send_credits::outcome::taken:
-      job.credit = bytes;
       break;
     case send_credits::outcome::busy:
       return error(errc::busy, why("a continuation can't wait until the node keeps up"));
@@ -96,14 +98,10 @@ std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) 
   return std::nullopt;
 }
 
-void outgoing_calls::give_credit_back(contracts::outgoing_call& job) {
-  if (const auto bytes = std::exchange(job.credit, std::nullopt)) credits_.give_back({job.to, job.request.depth}, *bytes);
-}
-
 void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) {
   here_.directory().received(job.to, result.payload.tensors);
   if (std::exchange(job.ended, true)) return;
-  give_credit_back(job);
+  job.credit.give_back();
   --here_.counts().calls_waiting;
   here_.witness(result.payload.message.number);
   if (job.request.span == 0)
@@ -146,7 +144,7 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
 
 void outgoing_calls::fail(contracts::outgoing_call& job, const error& reason) {
   if (std::exchange(job.ended, true)) return;
-  give_credit_back(job);
+  job.credit.give_back();
   --here_.counts().calls_waiting;
   ++here_.counts().calls_failed;
   if (job.request.span != 0) take_spans(job, {});

@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include <troupe/actors/calls/send_credits.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/actors/network/send_credits.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
@@ -47,13 +47,12 @@ class outgoing_calls {
 
  private:
   std::optional<error> take_credit(contracts::outgoing_call& job);
-  void give_credit_back(contracts::outgoing_call& job);
   std::string description(const contracts::outgoing_call& job) const;
   void take_spans(contracts::outgoing_call& job, const std::string& from_callee);
 
   services::node_services& here_;
   passes::open_contexts& contexts_;
-  send_credits credits_;
+  network::send_credits credits_;
   std::mutex mutex_;             // guards slots_
   std::set<std::size_t> slots_;  // numbers of running calls that are profiled
 };

@@ -2,6 +2,4 @@
 add_room(calls
   call_worker.cpp
   call_workers.cpp
-  credit_accounts.cpp
-  outgoing_calls.cpp
-  send_credits.cpp)
+  outgoing_calls.cpp)

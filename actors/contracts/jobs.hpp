@@ -15,6 +15,7 @@
 
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/devices/staging.hpp>
@@ -51,7 +52,7 @@ struct outgoing_call {
   std::optional<caf::message_id> asked;  // the request to the other node, if it waits for an answer
   support::deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
-  std::optional<std::uint64_t> credit;       // bytes that the call took of send_credits
+  network::send_credits::credit credit;      // bytes that the call holds until it ends
   tracing::span_collector_ptr spans;         // collector of the call that made this call, if that call is profiled
   std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
@@ -76,7 +77,7 @@ struct incoming_call {
   caf::strong_actor_ptr owner;                       // the actor that made `promise`
   std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
   bool has_started = false;
-  support::deadline_clock::alarm expiry;  // of the deadline, while the call waits for a worker
+  support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
   call_result result;
   devices::staged arriving;  // elements of the result that are still on their way from a device
   std::optional<error> failure;

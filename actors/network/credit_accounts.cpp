@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/calls/credit_accounts.hpp>
+#include <troupe/actors/network/credit_accounts.hpp>
 
 #include <algorithm>
 
-namespace troupe::calls {
+namespace troupe::network {
 
 bool credit_accounts::take(const account& of, std::uint64_t bytes) {
   auto& in = all_[of];
@@ -51,4 +51,4 @@ void credit_accounts::drop_if_unused(const account& of) {
   if (in.calls == 0 && in.line.empty()) all_.erase(of);
 }
 
-}  // namespace troupe::calls
+}  // namespace troupe::network

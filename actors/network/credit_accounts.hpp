@@ -8,7 +8,7 @@
 
 #include <troupe/messages/ids.hpp>
 
-namespace troupe::calls {
+namespace troupe::network {
 
 /// Counts the bytes of calls that are under way, and says which call may leave. A state machine without threads; `send_credits`
 /// makes threads wait. There is an account for each node and each depth of calls: a call that a program makes has depth 0, a call
@@ -63,4 +63,4 @@ class credit_accounts {
   std::map<account, balance> all_;
 };
 
-}  // namespace troupe::calls
+}  // namespace troupe::network

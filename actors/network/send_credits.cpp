@@ -1,15 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/calls/send_credits.hpp>
+#include <troupe/actors/network/send_credits.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
 
 #include <troupe/actors/future.hpp>
 
-namespace troupe::calls {
+namespace troupe::network {
 
-send_credits::outcome send_credits::take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until) {
+struct send_credits::ledger {
+  explicit ledger(std::uint64_t limit) : accounts(limit) {}
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  credit_accounts accounts;
+  bool stopped = false;
+};
+
+send_credits::credit::credit(std::shared_ptr<ledger> from, const account& of, std::uint64_t bytes)
+    : from_(std::move(from)), of_(of), bytes_(bytes) {}
+
+send_credits::credit& send_credits::credit::operator=(credit&& other) noexcept {
+  give_back();
+  from_ = std::move(other.from_);
+  of_ = other.of_;
+  bytes_ = other.bytes_;
+  return *this;
+}
+
+void send_credits::credit::give_back() noexcept {
+  const auto from = std::exchange(from_, nullptr);
+  if (!from) return;
+  bool is_awaited = false;
   {
-    std::lock_guard lock(mutex_);
-    if (stopped_) return outcome::stopped;
-    if (accounts_.take(of, bytes)) return outcome::taken;
+    std::lock_guard lock(from->mutex);
+    is_awaited = from->accounts.give_back(of_, bytes_);
+  }
+  if (is_awaited) from->changed.notify_all();
+}
+
+send_credits::send_credits(std::uint64_t limit) : ledger_(std::make_shared<ledger>(limit)) {}
+
+send_credits::result send_credits::take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until) {
+  const auto how = take_or_wait(of, bytes, until);
+  return {how, how == outcome::taken ? credit(ledger_, of, bytes) : credit()};
+}
+
+send_credits::outcome send_credits::take_or_wait(const account& of, std::uint64_t bytes,
+                                                 std::chrono::steady_clock::time_point until) {
+  {
+    std::lock_guard lock(ledger_->mutex);
+    if (ledger_->stopped) return outcome::stopped;
+    if (ledger_->accounts.take(of, bytes)) return outcome::taken;
   }
   if (detail::continuation_scope::active()) return outcome::busy;
   auto* observer = blocking_observer::current();
@@ -20,37 +63,29 @@ send_credits::outcome send_credits::take(const account& of, std::uint64_t bytes,
 }
 
 send_credits::outcome send_credits::wait(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  const auto mine = accounts_.wait(of, bytes);
+  auto& all = *ledger_;
+  std::unique_lock lock(all.mutex);
+  const auto mine = all.accounts.wait(of, bytes);
   bool took = false;
-  changed_.wait_until(lock, until, [&] { return stopped_ || (took = accounts_.take_in_turn(of, mine)); });
-  if (!took) accounts_.give_up(of, mine);
-  const auto result = took ? outcome::taken : stopped_ ? outcome::stopped : outcome::deadline_passed;
+  all.changed.wait_until(lock, until, [&] { return all.stopped || (took = all.accounts.take_in_turn(of, mine)); });
+  if (!took) all.accounts.give_up(of, mine);
+  const auto result = took ? outcome::taken : all.stopped ? outcome::stopped : outcome::deadline_passed;
   lock.unlock();
-  changed_.notify_all();  // it may be the next one's turn
+  all.changed.notify_all();  // it may be the next one's turn
   return result;
 }
 
-void send_credits::give_back(const account& of, std::uint64_t bytes) {
-  bool is_awaited = false;
-  {
-    std::lock_guard lock(mutex_);
-    is_awaited = accounts_.give_back(of, bytes);
-  }
-  if (is_awaited) changed_.notify_all();
-}
-
 std::uint64_t send_credits::under_way(const account& of) const {
-  std::lock_guard lock(mutex_);
-  return accounts_.under_way(of);
+  std::lock_guard lock(ledger_->mutex);
+  return ledger_->accounts.under_way(of);
 }
 
 void send_credits::stop() {
   {
-    std::lock_guard lock(mutex_);
-    stopped_ = true;
+    std::lock_guard lock(ledger_->mutex);
+    ledger_->stopped = true;
   }
-  changed_.notify_all();
+  ledger_->changed.notify_all();
 }
 
-}  // namespace troupe::calls
+}  // namespace troupe::network

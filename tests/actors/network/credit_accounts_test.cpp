@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/calls/credit_accounts.hpp>
+#include <troupe/actors/network/credit_accounts.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -12,7 +12,7 @@
 namespace {
 
 using troupe::node_id;
-using troupe::calls::credit_accounts;
+using troupe::network::credit_accounts;
 
 constexpr credit_accounts::account other{node_id{2}, 0};
 

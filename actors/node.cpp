@@ -8,6 +8,7 @@
 
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/nodes/builtin_functions.hpp>
@@ -245,6 +246,18 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   self->request(gateway, here.options().deadline, support::find_atom::value, name)
     .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
              [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
+  return result;
+}
+
+future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const {
+  here_->company_->check_running();
+  auto& here = here_->company_->services();
+  auto wish = std::make_shared<contracts::room_wish>();
+  wish->to = id_;
+  const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options().deadline));
+  wish->until_ns = support::steady_ns() + patience.count();
+  auto result = wish->result;
+  caf::anon_send(here.gateway(), support::room_atom::value, std::move(wish));
   return result;
 }
 

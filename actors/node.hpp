@@ -61,6 +61,12 @@ class peer {
   /// Blocks; throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
+  /// Completes when less than settings::send_limit bytes wait to leave for the peer, after all messages that the calling thread has
+  /// sent before. For those who send messages to actors of the peer: CAF takes any number of messages and keeps them in memory until
+  /// the peer reads them. (Calls and passes wait by themselves.) With settings::network `caf` only CAF's mailbox is waited for.
+  /// Fails with deadline_passed or peer_down.
+  future<done> room(std::optional<std::chrono::milliseconds> deadline = {}) const;
+
   /// What the peer does now and has done so far. The peer answers also while all its workers compute. Blocks; throws
   /// troupe::error (peer_down, deadline_passed ...).
   node_status status(std::optional<std::chrono::milliseconds> deadline = {}) const;

@@ -34,7 +34,8 @@ struct settings {
   std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered
                                                    // heartbeats, or after 240 while other bytes keep coming from the peer
   std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
-  std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls that may be under way to a peer; more wait
+  std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
+                                                        // under way to a peer; more wait
   bool direct_memory = true;                            // large tensors within a machine are read out of the sender's memory
   bool shared_memory = true;                            // messages within a machine go through shared memory, not TCP
   network_kind network = network_kind::troupe;          // with `caf` there is only TCP: `shared_memory` has no effect

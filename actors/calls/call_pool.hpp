@@ -12,15 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/messages/ids.hpp>
+
 namespace troupe::calls {
 
 /// Decides which worker runs which call. A call starts only while fewer than `limit` calls compute. A call that waits for
 /// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call goes
 /// on, more than `limit` calls compute for a while. Calls have a depth: a call that a call of depth n makes has depth n + 1.
 ///   PW-1  while a call waits in the queue, at least `limit` calls are computing, or `most_begun` calls of its depth have started and
-///         have not ended. So the number of workers is bounded. A call that waits for a deeper call never keeps that call from
+///         have not ended, or its caller has no room (see next()). So the number of workers is bounded. A call that waits for a deeper call never keeps that call from
 ///         starting.
-///   PW-2  calls of one depth start in the order of add(), and so do all calls unless PW-1 holds back the calls of a depth.
+///   PW-2  calls of one depth and caller start in the order of add(), and so do all calls unless PW-1 holds back those of a depth or a caller.
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the workers
 ///         that were idle all the time since its last call.
 ///   PW-4  a call that take_if() has returned never starts; the others keep their order.
@@ -38,7 +40,10 @@ class call_pool {
     Call call;
   };
 
-  void add(Call call, std::size_t depth = 0) { queues_[depth].push_back({++last_, std::move(call)}); }
+  /// `caller`: the node that made the call.
+  void add(Call call, std::size_t depth = 0, node_id caller = {}) {
+    queues_[{depth, caller}].push_back({++last_, std::move(call)});
+  }
   /// To be called when a call of this depth has ended.
   void idle(Worker worker, std::size_t depth = 0) {
     not_started(depth);
@@ -55,14 +60,20 @@ class call_pool {
 
   /// The next call that may start, if any.
   std::optional<start> next() {
+    return next([](node_id) { return true; });
+  }
+  /// As next(). Calls of a node for which `has_room` returns false do not start.
+  template <class Predicate>
+  std::optional<start> next(const Predicate& has_room) {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
     auto first = queues_.end();
-    for (auto at = queues_.begin(); at != queues_.end(); ++at)
-      if (may_start(at->first) && (first == queues_.end() || at->second.front().order < first->second.front().order))
-        first = at;
+    for (auto at = queues_.begin(); at != queues_.end(); ++at) {
+      const bool is_earlier = first == queues_.end() || at->second.front().order < first->second.front().order;
+      if (is_earlier && may_start(at->first.depth) && has_room(at->first.caller)) first = at;
+    }
     if (first == queues_.end()) return std::nullopt;
     ++computing_;
-    ++begun_[first->first];
+    ++begun_[first->first.depth];
     start result{std::nullopt, std::move(first->second.front().call)};
     first->second.pop_front();
     if (first->second.empty()) queues_.erase(first);
@@ -78,7 +89,7 @@ class call_pool {
   template <class Predicate>
   std::vector<Call> take_if(const Predicate& which) {
     std::vector<entry> taken;
-    for (auto& [depth, queue] : queues_) {
+    for (auto& [key, queue] : queues_) {
       const auto from = std::stable_partition(queue.begin(), queue.end(), [&](const entry& each) { return !which(each.call); });
       std::move(from, queue.end(), std::back_inserter(taken));
       queue.erase(from, queue.end());
@@ -111,7 +122,7 @@ class call_pool {
 
   std::size_t waiting() const noexcept {
     std::size_t result = 0;
-    for (const auto& [depth, queue] : queues_) result += queue.size();
+    for (const auto& [key, queue] : queues_) result += queue.size();
     return result;
   }
 
@@ -119,6 +130,12 @@ class call_pool {
   struct entry {
     std::uint64_t order;
     Call call;
+  };
+
+  struct depth_and_caller {
+    std::size_t depth;
+    node_id caller;
+    auto operator<=>(const depth_and_caller&) const = default;
   };
 
   bool may_start(std::size_t depth) const {
@@ -131,10 +148,10 @@ class call_pool {
   std::size_t most_begun_;
   std::ptrdiff_t computing_ = 0;  // may exceed the limit for a while after resumed()
   std::uint64_t last_ = 0;
-  std::map<std::size_t, std::deque<entry>> queues_;  // by depth; none is empty
-  std::map<std::size_t, std::size_t> begun_;         // calls that have started and have not ended, by depth
-  std::vector<Worker> idle_;                         // the one at the end was used last
-  std::size_t least_idle_ = 0;                       // the fewest since the last unneeded()
+  std::map<depth_and_caller, std::deque<entry>> queues_;  // none is empty
+  std::map<std::size_t, std::size_t> begun_;              // calls that have started and have not ended, by depth
+  std::vector<Worker> idle_;                              // the one at the end was used last
+  std::size_t least_idle_ = 0;                            // the fewest since the last unneeded()
 };
 
 }  // namespace troupe::calls

@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include <troupe/actors/support/durable_file.hpp>
 #include <troupe/messages/attributes.hpp>
+#include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::calls {
 
@@ -27,6 +31,18 @@ inline std::string label_of(const std::string& function, const attributes& value
   const auto found = values.find(value_names::method);
   const auto* method = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
   return method != nullptr ? *method : function;
+}
+
+/// An estimate of the bytes of a call, or of an answer.
+inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attributes& values) {
+  constexpr std::uint64_t header = 256;
+  auto result = header;
+  for (const auto& each : tensors) result += payload_bytes(each);
+  for (const auto& [name, each] : values) {
+    const auto* text = std::get_if<std::string>(&each.value);
+    result += name.size() + (text == nullptr ? sizeof each : text->size());
+  }
+  return result;
 }
 
 /// Turns a number of 64 bits into an attribute, and back.

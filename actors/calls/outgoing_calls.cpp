@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <caf/send.hpp>
 
+#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
@@ -16,7 +16,6 @@
 #include <troupe/actors/support/duration_text.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
-#include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::calls {
 
@@ -24,18 +23,6 @@ namespace {
 
 std::string age_text(const contracts::outgoing_call& job) {
   return support::duration_text(support::steady_ns() - job.begin_ns);
-}
-
-/// An estimate of the bytes that the call holds until it is answered.
-std::uint64_t bytes_of(const call_request& request) {
-  constexpr std::uint64_t header = 256;
-  auto result = header;
-  for (const auto& each : request.payload.tensors) result += payload_bytes(each);
-  for (const auto& [name, each] : request.values) {
-    const auto* text = std::get_if<std::string>(&each.value);
-    result += name.size() + (text == nullptr ? sizeof each : text->size());
-  }
-  return result;
 }
 
 }  // namespace
@@ -74,7 +61,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
 /// drop needs none, because it frees memory.
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
   if (job.to == here_.id() || job.request.function == "troupe.drop") return std::nullopt;
-  const auto bytes = bytes_of(job.request);
+  const auto bytes = bytes_of(job.request.payload.tensors, job.request.values);
   using network::send_credits;
   const send_credits::account account{job.to, job.request.depth};
   const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(job.begin_ns)) + job.deadline;

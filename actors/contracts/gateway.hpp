@@ -40,6 +40,12 @@ namespace troupe::contracts {
 ///         context tells the opener about that part. So the release also reaches the parts that only the lost peer knew of.
 ///   GW-13 a call of another node that waits for its context, for gradients or for a worker is refused when its caller goes down, its
 ///         context is released or its deadline passes. Nothing of the call stays in memory.
+///   GW-14 a node that does not take its answers and gradients slows those that send them: at most settings::send_limit bytes of
+///         either are under way to a node. Gradients wait in the burst that makes them. Calls of a node whose answers are under way
+///         do not start, and calls that run add their answers to the limit. Nothing else waits for room, and the gateway of a node takes
+///         all that comes: so nodes never wait for each other in a circle.
+///   GW-15 a wish for room is fulfilled when less than settings::send_limit bytes wait to leave for the peer, after all messages that
+///         were sent before the wish. It fails at its deadline, or when the peer is down.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 using gateway_actor = caf::typed_actor<
   // from other nodes
@@ -61,6 +67,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
+  caf::reacts_to<support::room_atom, room_wish_ptr>,                     // also later, to look again
   caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call
   caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // the worker has run a call of this depth

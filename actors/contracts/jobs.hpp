@@ -104,6 +104,7 @@ using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 struct outgoing_gradients {
   node_id to;
   propagate_gradients message;
+  network::send_credits::credit credit = {};  // given back when the other node has taken the message; empty for small messages
 };
 using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
 
@@ -114,6 +115,17 @@ struct gradients_wish {
 };
 using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 
+/// Waits until few bytes wait to leave for a peer. The destructor fails a wish that was not fulfilled.
+struct room_wish {
+  node_id to;
+  std::int64_t until_ns = 0;  // steady clock: the deadline
+  bool has_asked = false;     // whether the messages that were sent before are on their way
+  future<done> result;
+
+  ~room_wish() { result.set_error(error(errc::stopping, "this node has stopped")); }
+};
+using room_wish_ptr = std::shared_ptr<room_wish>;
+
 }  // namespace troupe::contracts
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::gradients_ptr)
@@ -123,3 +135,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::incoming_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_joint_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_gradients_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::gradients_wish_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::room_wish_ptr)

@@ -24,6 +24,9 @@ class connection_host {
 
   /// Says whether the connection with this socket goes on in shared memory.
   virtual void note_channel(int socket, bool has_channel) = 0;
+  /// Says how many bytes wait to leave by the connection with this socket. Called for more than `least_noted` bytes and once after.
+  virtual void note_waiting(int socket, std::size_t bytes) = 0;
+  static constexpr std::size_t least_noted = std::size_t{64} << 10;
 
  protected:
   ~connection_host() = default;

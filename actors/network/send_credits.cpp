@@ -42,37 +42,47 @@ void send_credits::credit::give_back() noexcept {
 
 send_credits::send_credits(std::uint64_t limit) : ledger_(std::make_shared<ledger>(limit)) {}
 
-send_credits::result send_credits::take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until) {
-  const auto how = take_or_wait(of, bytes, until);
+send_credits::result send_credits::take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until,
+                                        const std::atomic<bool>* stop) {
+  const auto how = take_or_wait({of, bytes, until, stop});
   return {how, how == outcome::taken ? credit(ledger_, of, bytes) : credit()};
 }
 
-send_credits::outcome send_credits::take_or_wait(const account& of, std::uint64_t bytes,
-                                                 std::chrono::steady_clock::time_point until) {
+send_credits::outcome send_credits::take_or_wait(const wish& what) {
   {
     std::lock_guard lock(ledger_->mutex);
     if (ledger_->stopped) return outcome::stopped;
-    if (ledger_->accounts.take(of, bytes)) return outcome::taken;
+    if (ledger_->accounts.take(what.of, what.bytes)) return outcome::taken;
   }
   if (detail::continuation_scope::active()) return outcome::busy;
   auto* observer = blocking_observer::current();
   if (observer != nullptr) observer->blocked();
-  const auto result = wait(of, bytes, until);
+  const auto result = wait(what);
   if (observer != nullptr) observer->resumed();
   return result;
 }
 
-send_credits::outcome send_credits::wait(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until) {
+send_credits::outcome send_credits::wait(const wish& what) {
   auto& all = *ledger_;
   std::unique_lock lock(all.mutex);
-  const auto mine = all.accounts.wait(of, bytes);
+  const auto mine = all.accounts.wait(what.of, what.bytes);
   bool took = false;
-  all.changed.wait_until(lock, until, [&] { return all.stopped || (took = all.accounts.take_in_turn(of, mine)); });
-  if (!took) all.accounts.give_up(of, mine);
-  const auto result = took ? outcome::taken : all.stopped ? outcome::stopped : outcome::deadline_passed;
+  const auto is_over = [&] { return all.stopped || (what.stop != nullptr && what.stop->load()); };
+  const auto goes_on = [&] { return is_over() || (took = all.accounts.take_in_turn(what.of, mine)); };
+  if (what.until == std::chrono::steady_clock::time_point::max())
+    all.changed.wait(lock, goes_on);
+  else
+    all.changed.wait_until(lock, what.until, goes_on);
+  if (!took) all.accounts.give_up(what.of, mine);
+  const auto result = took ? outcome::taken : is_over() ? outcome::stopped : outcome::deadline_passed;
   lock.unlock();
   all.changed.notify_all();  // it may be the next one's turn
   return result;
+}
+
+void send_credits::wake() {
+  { const std::lock_guard lock(ledger_->mutex); }  // a thread that has looked at its `stop` waits by now
+  ledger_->changed.notify_all();
 }
 
 std::uint64_t send_credits::under_way(const account& of) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace troupe::network {
 
-/// Makes threads that call a node wait while too many bytes are under way to the node: a node that does not keep up slows those
-/// that call it, and memory of both stays within bounds. Any thread may use it.
+/// Makes threads that send to a node wait while too many bytes are under way to the node: a node that does not keep up slows those
+/// that send to it, and memory of both stays within bounds. Any thread may use it.
 ///   SQ-1  take() returns at its deadline at the latest, and soon after stop().
 ///   SQ-2  a thread that waits has freed its worker slot (see blocking_observer).
 ///   SQ-3  take() never waits in a continuation, because a continuation may run on the thread that brings the answers.
@@ -31,6 +32,8 @@ class send_credits {
     ~credit() { give_back(); }
 
     void give_back() noexcept;
+    /// Whether there are bytes to give back.
+    explicit operator bool() const noexcept { return from_ != nullptr; }
 
    private:
     friend send_credits;
@@ -48,16 +51,26 @@ class send_credits {
 
   explicit send_credits(std::uint64_t limit);
 
-  /// Takes bytes for a call. `busy`: the call would have to wait, and the thread runs a continuation.
-  result take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until);
+  /// Takes bytes, at `until` at the latest. `busy`: the thread would have to wait, and runs a continuation. `stop`, if not null, ends
+  /// the waiting as the end of the node does, once it is true and wake() was called.
+  result take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until,
+              const std::atomic<bool>* stop = nullptr);
+  /// To be called when a `stop` of take() has become true.
+  void wake();
   /// Bytes of calls that are under way.
   std::uint64_t under_way(const account& of) const;
   /// For the node's end: ends all waiting.
   void stop();
 
  private:
-  outcome take_or_wait(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until);
-  outcome wait(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until);
+  struct wish {
+    account of;
+    std::uint64_t bytes;
+    std::chrono::steady_clock::time_point until;
+    const std::atomic<bool>* stop;
+  };
+  outcome take_or_wait(const wish& what);
+  outcome wait(const wish& what);
 
   std::shared_ptr<ledger> ledger_;  // each credit holds it
 };

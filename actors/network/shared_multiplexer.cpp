@@ -72,6 +72,7 @@ void shared_multiplexer::left() {
 
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
   caf::io::network::keepalive(socket, true);
+  note_waiting(socket, 0);
   note_channel(socket, false);  // an earlier connection may have had a socket of this number
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
 }
@@ -96,6 +97,20 @@ void shared_multiplexer::note_channel(int socket, bool has_channel) {
 bool shared_multiplexer::has_channel(int socket) const {
   std::lock_guard lock(channel_mutex_);
   return channels_.contains(socket);
+}
+
+void shared_multiplexer::note_waiting(int socket, std::size_t bytes) {
+  std::lock_guard lock(channel_mutex_);
+  if (bytes > least_noted)
+    waiting_[socket] = bytes;
+  else
+    waiting_.erase(socket);
+}
+
+std::size_t shared_multiplexer::waiting(int socket) const {
+  std::lock_guard lock(channel_mutex_);
+  const auto found = waiting_.find(socket);
+  return found == waiting_.end() ? 0 : found->second;
 }
 
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -53,6 +54,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Whether the connection with this socket goes on in shared memory.
   bool has_channel(int socket) const;
 
+  /// How many bytes wait to leave by the connection with this socket; less than connection_host::least_noted may be told as 0.
+  std::size_t waiting(int socket) const;
+
   /// Says that receivers take the messages of this actor in any order: on connections that are made from now on, its small messages
   /// overtake its large ones.
   void set_unordered(caf::actor_id sender) noexcept { unordered_ = sender; }
@@ -74,6 +78,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   }
   void catch_up_soon(tcp_scribe* connection) override;
   void note_channel(int socket, bool has_channel) override;
+  void note_waiting(int socket, std::size_t bytes) override;
 
   int poll_handle() const override;
   void handle_events() override;
@@ -91,8 +96,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 
-  mutable std::mutex channel_mutex_;  // guards channels_
-  std::unordered_set<int> channels_;  // sockets of the connections that go on in shared memory
+  mutable std::mutex channel_mutex_;              // guards the next two
+  std::unordered_set<int> channels_;              // sockets of the connections that go on in shared memory
+  std::unordered_map<int, std::size_t> waiting_;  // bytes that wait to leave, by socket
 
   std::mutex post_mutex_;  // guards posted_
   std::vector<caf::resumable*> posted_;

@@ -13,6 +13,7 @@ add_room(network
   shared_multiplexer.cpp
   system_config.cpp
   tcp_scribe.cpp
+  waiting_bytes.cpp
   watched_connections.cpp
   write_lanes.cpp
   write_queue.cpp)

@@ -46,6 +46,7 @@ void tcp_scribe::configure_read(receive_policy::config config) {
 void tcp_scribe::flush() {
   meet_broker();
   stream_.leaving.seal();
+  stream_.note_waiting();
   if (!stream_.leaving.empty() && !stream_.waits()) catch_up_soon();
 }
 
@@ -251,7 +252,19 @@ void tcp_scribe::stream::want_next() {
   threshold_ = flag == receive_policy_flag::at_most ? 1 : least;
 }
 
+void tcp_scribe::stream::note_waiting() {
+  const auto waiting = leaving.waiting();
+  const bool is_much = waiting > connection_host::least_noted;
+  if (std::exchange(notes_waiting_, is_much) || is_much) scribe_.host_.note_waiting(fd(), waiting);
+}
+
 tcp_scribe::stream::sent tcp_scribe::stream::send() {
+  const auto result = send_some();
+  note_waiting();
+  return result;
+}
+
+tcp_scribe::stream::sent tcp_scribe::stream::send_some() {
   for (int i = 0; !leaving.empty(); ++i) {
     if (i == most_writes) return sent::some;
     channel_.move_outgoing();

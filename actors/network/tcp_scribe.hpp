@@ -120,6 +120,8 @@ class tcp_scribe final : public caf::io::scribe {
     void write_now();
     /// Whether bytes were read beyond what the broker wanted.
     bool has_ahead() const { return ahead_begin_ < ahead_end_; }
+    /// Tells the host how many bytes wait to leave.
+    void note_waiting();
     /// Whether a later event or look() writes the waiting bytes.
     bool waits() const { return writing_ != writing::idle; }
 
@@ -161,6 +163,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool hand_on_part();
     void want_next();
     sent send();
+    sent send_some();
     void wait_for_socket();
     void wait_for_memory();
     void finish();
@@ -184,7 +187,8 @@ class tcp_scribe final : public caf::io::scribe {
     std::size_t threshold_ = 1;
     support::recent_peak peak_;  // sizes of parts
     fragment_reader fragments_;
-    bool is_wrong_ = false;  // the other end sent what no tcp_scribe sends
+    bool is_wrong_ = false;       // the other end sent what no tcp_scribe sends
+    bool notes_waiting_ = false;  // whether the host was told of waiting bytes
     std::vector<char> ahead_;
     std::size_t ahead_begin_ = 0;
     std::size_t ahead_end_ = 0;

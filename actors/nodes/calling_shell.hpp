@@ -46,10 +46,7 @@ struct calling_shell : gateway_shell<Self> {
   }
 
   void gradients_leave(const contracts::outgoing_gradients_ptr& what) {
-    auto send = [s = self, what] {
-      if (const auto gateway = calling_shell(s).here.directory().gateway(what->to))
-        caf::anon_send(gateway, std::move(what->message));
-    };
+    auto send = [s = self, what] { calling_shell(s).send_gradients(what); };
     auto& message = what->message;
     transfers::goes_ahead(here, what->to, message.gradients)
       ? transfers::ship(self, what->to, message.gradients, message.ahead, send)
@@ -72,6 +69,14 @@ struct calling_shell : gateway_shell<Self> {
   }
 
  private:
+  /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).
+  void send_gradients(const contracts::outgoing_gradients_ptr& what) {
+    const auto gateway = here.directory().gateway(what->to);
+    if (!gateway) return;
+    if (!what->credit) return caf::anon_send(gateway, std::move(what->message));
+    transfers::request_taken(self, what->to, gateway, std::move(what->message), [what] { what->credit.give_back(); });
+  }
+
   /// Sets an alarm that fails the call at its deadline if the call has not left by then.
   void limit(const contracts::outgoing_call_ptr& job) { base::set_deadline(job, time_left(*job)); }
 

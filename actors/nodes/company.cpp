@@ -178,6 +178,7 @@ void company::stop() {
 void company::end_actors() {
   parts_.contexts.release_closed();
   parts_.calls.stop();
+  services().gradient_credits().stop();
   parts_.objects.close();
   services().transfers().finish(std::chrono::steady_clock::now() + device_patience);
   caf::scoped_actor self{services().system()};

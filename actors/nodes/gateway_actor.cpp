@@ -10,6 +10,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/nodes/calling_shell.hpp>
+#include <troupe/actors/nodes/room_shell.hpp>
 #include <troupe/actors/nodes/routing_shell.hpp>
 #include <troupe/actors/nodes/serving_shell.hpp>
 #include <troupe/actors/nodes/status_shell.hpp>
@@ -44,6 +45,7 @@ void went_down(Self self, const contracts::peer_down& news) {
   sh.state.direct.forget(id);
   sh.state.leaving.erase(id);
   sh.state.windows.erase(id);
+  sh.state.answers.forget(id);
   for (const auto question : sh.state.asked.take(id))
     support::end_request(self, question, make_error(errc::peer_down, "it went down"));
   if (sh.here.networked()) sh.here.arriving().drop(id);
@@ -106,6 +108,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(
     parts->services.options().workers, most_idle_workers, most_calls_of_depth);
+  self->state.answers = calls::answers_under_way(parts->services.options().send_limit);
   return {
     [=](hello& greeting, caf::strong_actor_ptr& gateway) {
       return self->delegate(self->state.membership, std::move(greeting), std::move(gateway));
@@ -140,6 +143,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](support::deadline_atom, const contracts::incoming_call_ptr& job) { serving_shell(self).deadline_passed(job); },
     [=](support::arrived_atom, const contracts::outgoing_call_ptr& job) { calling_shell(self).arrived(job); },
     [=](const contracts::outgoing_gradients_ptr& what) { calling_shell(self).gradients_leave(what); },
+    [=](support::room_atom, const contracts::room_wish_ptr& what) { room_shell(self).wish(what); },
     [=](const contracts::incoming_call_ptr& job) { serving_shell(self).done(job); },
     [=](const contracts::incoming_offer_ptr& job) { transfers::offer_read(self, *job); },
     [=](support::free_atom, const contracts::call_worker_actor& worker, std::uint32_t depth) {

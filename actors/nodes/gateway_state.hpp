@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <troupe/actors/calls/answers_under_way.hpp>
 #include <troupe/actors/calls/bulky_calls.hpp>
 #include <troupe/actors/calls/call_pool.hpp>
 #include <troupe/actors/calls/late_calls.hpp>
@@ -33,6 +34,7 @@ struct gateway_state {
   std::unordered_set<contracts::incoming_call_ptr>
     unready;               // calls of other nodes that wait for their context or for gradients
   bool will_tick = false;  // whether a tick_atom is on its way
+  calls::answers_under_way answers;
   calls::late_calls late;
   calls::bulky_calls bulky;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;

@@ -48,9 +48,15 @@ struct serving_shell : gateway_shell<Self> {
       job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
       return;
     }
-    auto deliver = [job] { job->promise.deliver(std::move(job->result)); };
     auto& payload = job->result.payload;
     const auto caller = job->request.payload.message.node;
+    const auto bytes = calls::bytes_of(payload.tensors, job->result.values);
+    const bool is_counted = here.networked() && caller != here.id() && here.directory().gateway(caller);
+    if (is_counted) state.answers.add(caller, bytes);
+    auto deliver = [s = self, job, caller, counted = is_counted ? bytes : 0] {
+      job->promise.deliver(std::move(job->result));
+      if (counted > 0) serving_shell(s).answer_left(caller, counted);
+    };
     transfers::goes_ahead(here, caller, payload.tensors)
       ? transfers::ship(self, caller, payload.tensors, payload.ahead, deliver)
       : deliver();
@@ -82,6 +88,18 @@ struct serving_shell : gateway_shell<Self> {
   }
 
  private:
+  /// If a question is due (AU-2), asks whether the caller has taken its answers: by a piece of no transfer, which changes nothing.
+  void answer_left(node_id caller, std::uint64_t bytes) {
+    const auto left = state.answers.left(caller, bytes);
+    const auto gateway = here.directory().gateway(caller);
+    if (!left || !gateway) return;
+    transfers::request_taken(self, caller, gateway, tensor_piece{here.id(), 0, 0, 0, {}}, [s = self, caller, left = *left] {
+      serving_shell sh(s);
+      sh.state.answers.taken(caller, left);
+      sh.start_calls();
+    });
+  }
+
   void tick_later() {
     here.deadlines().set(parts.workers.idle_time(), [weak = caf::actor_cast<caf::weak_actor_ptr>(base::me())] {
       if (auto strong = weak.lock())
@@ -159,7 +177,7 @@ struct serving_shell : gateway_shell<Self> {
   bool is_wanted(const contracts::incoming_call_ptr& job) { return state.unready.erase(job) > 0; }
 
   void run(const contracts::incoming_call_ptr& job) {
-    state.pool.add(job, job->request.depth);
+    state.pool.add(job, job->request.depth, job->request.payload.message.node);
     start_calls();
     if (!job->has_started) limit(job);
   }
@@ -173,7 +191,7 @@ struct serving_shell : gateway_shell<Self> {
   }
 
   void start_calls() {
-    while (auto next = state.pool.next()) {
+    while (auto next = state.pool.next([this](node_id caller) { return state.answers.has_room(caller); })) {
       next->call->has_started = true;
       here.deadlines().call_off(next->call->expiry);
       const auto worker = worker_for(*next);

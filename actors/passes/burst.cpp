@@ -2,6 +2,7 @@
 #include <troupe/actors/passes/burst.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <sstream>
 
@@ -49,13 +50,14 @@ class gradient_outlet : public engine::outlet {
     peers_.sent(to, staged.tensors);
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
+    auto credit = take_credit(to, staged.tensors);
     if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
     message.gradients = travelling_forms(staged.tensors);
     message.carried = more ? protocol::split(work_->carried) : last_purse();
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
-    send(to, gateway, std::move(message), std::move(staged));
+    send(to, gateway, std::move(message), std::move(staged), std::move(credit));
   }
 
   /// Adds to the context record what this pass recorded since the last call of this function, and `send`, if there is one.
@@ -65,6 +67,23 @@ class gradient_outlet : public engine::outlet {
   }
 
  private:
+  /// Messages with fewer bytes are not counted: they leave on a shorter way.
+  static constexpr std::uint64_t least_counted = std::uint64_t{64} << 10;
+
+  // Waits while too many bytes of gradients are under way to the node. The wait ends when the node has taken bytes or is down, when
+  // the pass is over or when this node stops. In a continuation nothing can wait.
+  network::send_credits::credit take_credit(node_id to, const std::vector<at::Tensor>& gradients) {
+    std::uint64_t bytes = 0;
+    for (const auto& each : gradients) bytes += payload_bytes(each);
+    if (!services_.networked() || to == here_ || bytes < least_counted) return {};
+    using credits = network::send_credits;
+    auto result =
+      services_.gradient_credits().take({to, 0}, bytes, std::chrono::steady_clock::time_point::max(), work_->stop.get());
+    if (result.how == credits::outcome::stopped)
+      throw error(errc::pass_aborted, "the pass was over before gradients for node '" + peers_.name(to) + "' could leave");
+    return std::move(result.taken);
+  }
+
   // With create_graph, joins the graph of the gradients to the graph of the receiver. The record knows the send before the
   // message leaves.
   void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
@@ -88,10 +107,12 @@ class gradient_outlet : public engine::outlet {
 
   // A message whose elements come late from a device, or leave in pieces, leaves later than other messages. The weight leaves
   // with the message, so the pass is not complete before the message has left.
-  void send(node_id id, contracts::gateway_actor to, propagate_gradients message, devices::staged arriving) {
+  void send(node_id id, const contracts::gateway_actor& to, propagate_gradients message, devices::staged arriving,
+            network::send_credits::credit credit) {
     const bool large = transfers::outgoing_pieces::any_large(message.gradients);
-    if (arriving.events.empty() && !large) return caf::anon_send(to, std::move(message));
-    auto leaving = std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message)});
+    if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
+    auto leaving =
+      std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
     if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
     auto sent_on = [gateway = services_.gateway(), initiator, here = here_, leaving](std::exception_ptr failure) {

@@ -55,7 +55,7 @@ struct participant_shell : pass_shell<Self> {
   caf::typed_response_promise<pass_aborted> abort() {
     auto promise = base::template promise<pass_aborted>();
     state.abort_promises.push_back(promise);
-    terms.stop->store(true);
+    base::stop_burst();
     act(state.part->abort());
     return promise;
   }

@@ -60,6 +60,12 @@ struct pass_shell {
     return names;
   }
 
+  /// Makes the burst that runs, if any, end soon.
+  void stop_burst() {
+    terms.stop->store(true);
+    here.gradient_credits().wake();
+  }
+
   void drop_buffers() {
     state.deliveries.clear();
     if (state.terms->task) here.discard(std::move(state.terms->task));
@@ -68,7 +74,7 @@ struct pass_shell {
   /// Ends the actor: at once, or when the burst that runs is back.
   void end() {
     state.closed = true;
-    terms.stop->store(true);
+    stop_burst();
     if (state.part->away()) return;
     drop_buffers();
     self->quit();

@@ -32,7 +32,8 @@ node_services::node_services(settings options, std::function<void()> tidy)
       options_(std::move(options)),
       log_(options_.name, options_.log_level, options_.log_file),
       self_{options_.name, draw_id(), options_.advertise.empty() ? options_.host : options_.advertise, 0},
-      tidy_(std::move(tidy)) {}
+      tidy_(std::move(tidy)),
+      gradient_credits_(options_.send_limit) {}
 
 void node_services::live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving) {
   system_ = &system;

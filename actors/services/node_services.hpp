@@ -19,6 +19,7 @@
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
@@ -86,6 +87,8 @@ class node_services {
   tracing::trace_recorder& recorder() noexcept { return recorder_; }
   support::deadline_clock& deadlines() noexcept { return deadlines_; }
   support::work_times& times() noexcept { return times_; }
+  /// Bytes of gradients that are under way to other nodes (GW-14).
+  network::send_credits& gradient_credits() noexcept { return gradient_credits_; }
   devices::transfers& transfers() noexcept { return *transfers_; }
   /// Pre: networked().
   arriving_tensors& arriving() noexcept { return *arriving_; }
@@ -156,6 +159,7 @@ class node_services {
   std::atomic<std::uint64_t> clock_{0};
   support::deadline_clock deadlines_;
   support::work_times times_;
+  network::send_credits gradient_credits_;
 
   std::mutex mutex_;  // guards the next two
   std::vector<contracts::garbage_ptr> discarded_;

@@ -23,6 +23,7 @@ using resumed_atom = caf::atom_constant<caf::atom("resumed")>;
 using deadline_atom = caf::atom_constant<caf::atom("deadline")>;
 using tick_atom = caf::atom_constant<caf::atom("tick")>;
 using listen_atom = caf::atom_constant<caf::atom("listen")>;
+using room_atom = caf::atom_constant<caf::atom("room")>;
 using status_atom = caf::atom_constant<caf::atom("status")>;
 using collect_atom = caf::atom_constant<caf::atom("collect")>;
 

@@ -27,6 +27,19 @@ inline bool goes_ahead(services::node_services& here, node_id to, const std::vec
   return here.networked() && to != here.id() && outgoing_pieces::any_large(tensors) && here.directory().gateway(to);
 }
 
+/// Sends a message to which the node answers when it has taken the message, and calls `taken` then. No effect of the answer if the
+/// node goes down before.
+template <class Self, class Message, class F>
+void request_taken(Self self, node_id to, const contracts::gateway_actor& gateway, Message message, F taken) {
+  const auto request = self->request(gateway, caf::infinite, std::move(message));
+  const auto id = request.id();
+  self->state.asked.add(to, id);
+  auto answered = [self, to, id, taken = std::move(taken)] {
+    if (self->state.asked.answered(to, id)) taken();
+  };
+  request.then(answered, [answered](const caf::error&) { answered(); });
+}
+
 template <class Self>
 void send_pieces(Self self, node_id to);
 

@@ -174,7 +174,8 @@ void add_node_command(CLI::App& app) {
     ->check(between(1, 86'400));
   command
     ->add_option("--send-limit", options->send_limit,
-                 "MiB of calls to a peer that may be without an answer; who calls the peer then waits until it keeps up")
+                 "MiB of calls to a peer, of answers and of gradients that may be under way; what sends more waits until the "
+                 "peer keeps up")
     ->check(between(1, 1'000'000));
   command
     ->add_option("--until-left", options->until_left,

@@ -160,3 +160,23 @@ BOOST_AUTO_TEST_CASE(workers_that_were_idle_since_the_last_look_are_unneeded) {
   BOOST_TEST((calls.unneeded() == std::vector{'C'}));
   BOOST_TEST(!calls.has_idle());
 }
+
+// PW-1, PW-2
+BOOST_AUTO_TEST_CASE(calls_of_a_node_without_room_let_the_calls_of_others_pass) {
+  pool calls(1);
+  const troupe::node_id full{7};
+  const troupe::node_id other{8};
+  calls.add(1, 0, full);
+  calls.add(2, 1, full);
+  calls.add(3, 0, other);
+  calls.add(4, 0, full);
+  const auto has_room = [&](troupe::node_id who) { return who != full; };
+  BOOST_TEST(calls.next(has_room)->call == 3);
+  calls.idle('A', 0);
+  BOOST_TEST(!calls.next(has_room));
+  BOOST_TEST(calls.waiting() == 3u);
+  for (const int call : {1, 2, 4}) {
+    BOOST_TEST(calls.next()->call == call);
+    calls.idle('A', call == 2 ? 1 : 0);
+  }
+}

@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -71,6 +72,24 @@ BOOST_AUTO_TEST_CASE(the_end_of_the_node_ends_the_wait) {  // SQ-1
   all.stop();
   BOOST_TEST((waiter.result.get().how == outcome::stopped));
   BOOST_TEST((all.take(there, 1, in(0s)).how == outcome::stopped));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_wanted_any_more_ends_the_wait) {  // SQ-1
+  send_credits all(100);
+  const auto first = all.take(there, 80, in(0s));
+  std::atomic<bool> stop{false};
+  told observer;
+  auto result = std::async(std::launch::async, [&] {
+    troupe::blocking_observer::current() = &observer;
+    return all.take(there, 50, std::chrono::steady_clock::time_point::max(), &stop).how;
+  });
+  observer.waits.get_future().wait();
+  all.wake();
+  BOOST_TEST((result.wait_for(0s) == std::future_status::timeout));
+  stop = true;
+  all.wake();
+  BOOST_TEST((result.get() == outcome::stopped));
+  BOOST_TEST((all.take(there, 20, in(0s)).how == outcome::taken));
 }
 
 BOOST_AUTO_TEST_CASE(a_continuation_does_not_wait) {  // SQ-3

@@ -13,8 +13,9 @@ namespace troupe::apps {
 
 /// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until the
 /// process ends. A name without a slash is a file of the working folder, or is searched where the system searches libraries.
-///   LB-1  every failure throws std::runtime_error. Its text names the file, what was expected, what came and what to do. Failures are: no
-///         file, no library, a symbol that nobody defines, no exported function, a library of another troupe, a function that throws.
+///   LB-1  every failure throws std::runtime_error. Its text names the file, what was expected, what came and what to do. A
+///         failure is one of these: the file is missing, the file is no library, nobody defines a symbol, the exported function is
+///         missing, the library was built with another troupe, the function throws.
 ///   LB-2  the function of a library that was built with another troupe, libtorch or CAF adds nothing.
 void load_library(node& here, const std::string& file);
 

@@ -105,7 +105,7 @@ void chaos_world::count(int& what, const std::string& text) {
   std::fprintf(stderr, "   FAULT: %s\n", text.c_str());
 }
 
-/// Prints what the nodes wrote last, for whoever looks for the cause of a fault.
+/// Prints the last lines of each node. They help to find the cause of a fault.
 void chaos_world::show_nodes() const {
   for (const auto& each : nodes())
     if (const auto& process = processes_.at(each))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -13,6 +12,7 @@
 
 #include "distributed_rows.hpp"
 #include "report.hpp"
+#include "row_choice.hpp"
 #include "turns.hpp"
 
 using namespace troupe::bench;
@@ -109,14 +109,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     auto chosen = distributed_rows();
-    for (const auto& name : only)
-      if (std::none_of(chosen.begin(), chosen.end(), [&](const auto& each) { return each.name == name; })) {
-        std::string known;
-        for (const auto& each : chosen) known += ' ' + each.name;
-        throw std::runtime_error("there is no row '" + name + "'; there are" + known);
-      }
-    if (!only.empty())
-      std::erase_if(chosen, [&](const auto& each) { return std::find(only.begin(), only.end(), each.name) == only.end(); });
+    keep_only(chosen, only);
     run(chosen, quick, folder);
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "distributed_bench: %s\n", failed.what());

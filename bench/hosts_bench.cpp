@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include "hosts_part.hpp"
 #include "hosts_rows.hpp"
 #include "report.hpp"
+#include "row_choice.hpp"
 
 using namespace troupe::bench;
 
@@ -82,14 +82,7 @@ int measure(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (seed->count() == 0 && !effort.quick) effort.seed = std::random_device{}();
   auto chosen = hosts_rows();
-  for (const auto& name : only)
-    if (std::none_of(chosen.begin(), chosen.end(), [&](const auto& each) { return each.name == name; })) {
-      std::string known;
-      for (const auto& each : chosen) known += ' ' + each.name;
-      throw std::runtime_error("there is no row '" + name + "'; there are" + known);
-    }
-  if (!only.empty())
-    std::erase_if(chosen, [&](const auto& each) { return std::find(only.begin(), only.end(), each.name) == only.end(); });
+  keep_only(chosen, only);
   if (const auto reason = objection(); !reason.empty())
     throw std::runtime_error(
       "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);

@@ -10,8 +10,8 @@
 
 namespace troupe::bench {
 
-/// The other process of a bare TCP ping-pong. Listens at `address` (IPv4), tells its port, then answers what comes on one
-/// connection until the connection closes. The other side names the sizes of messages and of answers first.
+/// Answers the messages of a bare TCP ping-pong. Listens at `address` (IPv4), tells its port, and takes one connection. Before its
+/// messages the process that has connected names their sizes and those of the answers. Returns when the connection closes.
 void serve_echo(const std::function<void(std::uint16_t)>& tell_port, const std::string& address = "127.0.0.1");
 
 /// Round trips of bytes and nothing else: the cost of a row if only the network had a cost.

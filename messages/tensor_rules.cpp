@@ -80,6 +80,12 @@ std::uint64_t payload_bytes(const at::Tensor& tensor) {
   return tensor.is_sparse() ? tensor._indices().nbytes() + tensor._values().nbytes() : tensor.nbytes();
 }
 
+std::uint64_t payload_bytes(const std::vector<at::Tensor>& tensors) {
+  std::uint64_t result = 0;
+  for (const auto& each : tensors) result += payload_bytes(each);
+  return result;
+}
+
 namespace {
 
 std::string refusal(const at::Tensor& tensor);

@@ -22,6 +22,8 @@ inline constexpr std::int64_t max_stride = std::int64_t{1} << 40;
 
 /// The bytes of the elements that travel: those of indices and values for a sparse tensor, 0 for an undefined one.
 std::uint64_t payload_bytes(const at::Tensor& tensor);
+/// The sum of the tensors' bytes.
+std::uint64_t payload_bytes(const std::vector<at::Tensor>& tensors);
 
 /// Why the tensor can't travel, with its dtype, its shape and what to do; empty if it can. An undefined tensor can travel.
 std::string why_it_cannot_travel(const at::Tensor& tensor);

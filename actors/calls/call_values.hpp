@@ -36,8 +36,7 @@ inline std::string label_of(const std::string& function, const attributes& value
 /// An estimate of the bytes of a call, or of an answer.
 inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attributes& values) {
   constexpr std::uint64_t header = 256;
-  auto result = header;
-  for (const auto& each : tensors) result += payload_bytes(each);
+  auto result = header + payload_bytes(tensors);
   for (const auto& [name, each] : values) {
     const auto* text = std::get_if<std::string>(&each.value);
     result += name.size() + (text == nullptr ? sizeof each : text->size());

@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::size_t remembered_down = 64;
 
-std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
-  std::uint64_t result = 0;
-  for (const auto& each : tensors) result += payload_bytes(each);
-  return result;
-}
-
 }  // namespace
 
 void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period) {
@@ -111,7 +105,7 @@ std::vector<member> peer_directory::members() const {
 }
 
 void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) const {
-  const auto bytes = bytes_of(tensors);
+  const auto bytes = payload_bytes(tensors);
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(to);
   if (found == traffic_.end()) return;
@@ -120,7 +114,7 @@ void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) co
 }
 
 void peer_directory::received(node_id from, const std::vector<at::Tensor>& tensors) const {
-  const auto bytes = bytes_of(tensors);
+  const auto bytes = payload_bytes(tensors);
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(from);
   if (found == traffic_.end()) return;

@@ -84,7 +84,7 @@ class write_lanes {
   std::deque<message> in_bulk_;
   std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // number of messages, without those of unordered_
 
-  // The two lanes take turns. A unit is what leaves in one turn.
+  // The bytes of one lane that leave before the other lane has its turn are a unit.
   lane lane_ = lane::prompt;    // of the current unit, or of the last one
   std::size_t unit_left_ = 0;   // bytes of the lane that belong to the unit and have not left; 0: no unit has begun
   std::size_t split_left_ = 0;  // payload of the message that leaves in fragments, without what has left and the current unit

@@ -30,13 +30,18 @@ struct gateway_shell {
 
   contracts::gateway_actor me() const { return contracts::gateway_actor{self}; }
 
+  /// Sets an alarm that sends this actor a message. The alarm keeps the message, and does not keep the actor.
+  template <class... Message>
+  support::deadline_clock::alarm send_later(std::chrono::nanoseconds from_now, Message... message) const {
+    return here.deadlines().set(from_now, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), message...] {
+      if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), message...);
+    });
+  }
+
   /// Sets an alarm that tells this actor that the deadline of the call has passed.
   template <class Call>
   void set_deadline(const std::shared_ptr<Call>& job, std::chrono::nanoseconds from_now) const {
-    job->expiry = here.deadlines().set(from_now, [weak = caf::actor_cast<caf::weak_actor_ptr>(me()), job] {
-      if (auto strong = weak.lock())
-        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::deadline_atom::value, job);
-    });
+    job->expiry = send_later(from_now, support::deadline_atom::value, job);
   }
 
   caf::error no_context(const context_id& id) const {

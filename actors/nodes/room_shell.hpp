@@ -6,9 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <caf/actor_cast.hpp>
-#include <caf/send.hpp>
-
 #include <troupe/actors/network/waiting_bytes.hpp>
 #include <troupe/actors/nodes/gateway_shell.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
@@ -48,10 +45,7 @@ struct room_shell : gateway_shell<Self> {
       return what->result.set_error(error(errc::deadline_passed, "waiting for room: " + std::to_string(waiting) +
                                                                    " bytes wait to leave for " + who +
                                                                    " (settings::send_limit is " + std::to_string(limit) + ")"));
-    here.deadlines().set(looks_again_after, [weak = caf::actor_cast<caf::weak_actor_ptr>(base::me()), what] {
-      if (auto strong = weak.lock())
-        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::room_atom::value, what);
-    });
+    base::send_later(looks_again_after, support::room_atom::value, what);
   }
 };
 

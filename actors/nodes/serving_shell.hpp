@@ -100,12 +100,7 @@ struct serving_shell : gateway_shell<Self> {
     });
   }
 
-  void tick_later() {
-    here.deadlines().set(parts.workers.idle_time(), [weak = caf::actor_cast<caf::weak_actor_ptr>(base::me())] {
-      if (auto strong = weak.lock())
-        caf::anon_send(caf::actor_cast<contracts::gateway_actor>(strong), support::tick_atom::value);
-    });
-  }
+  void tick_later() { base::send_later(parts.workers.idle_time(), support::tick_atom::value); }
 
   passes::open_context context_of(const contracts::incoming_call& job) {
     const auto& payload = job.request.payload;

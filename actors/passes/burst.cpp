@@ -73,8 +73,7 @@ class gradient_outlet : public engine::outlet {
   // Waits while too many bytes of gradients are under way to the node. The wait ends when the node has taken bytes or is down, when
   // the pass is over or when this node stops. In a continuation nothing can wait.
   network::send_credits::credit take_credit(node_id to, const std::vector<at::Tensor>& gradients) {
-    std::uint64_t bytes = 0;
-    for (const auto& each : gradients) bytes += payload_bytes(each);
+    const auto bytes = payload_bytes(gradients);
     if (!services_.networked() || to == here_ || bytes < least_counted) return {};
     using credits = network::send_credits;
     auto result =

@@ -2,6 +2,7 @@
 #include <troupe/actors/status_client.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -25,6 +26,8 @@ struct status_client::connection {
 };
 
 namespace {
+
+constexpr std::size_t most_asked_at_once = 64;
 
 error explain(const caf::error& from, const std::string& where, std::chrono::milliseconds deadline) {
   if (from == caf::sec::request_timeout)
@@ -72,23 +75,30 @@ node_status status_client::ask(std::chrono::milliseconds deadline) {
 cluster_status status_client::ask_cluster(std::chrono::milliseconds deadline) {
   const auto until = std::chrono::steady_clock::now() + deadline;
   cluster_status result{ask(deadline), {}};
-  // The node that is asked gets less time than is left, so that its answer, which names the peer, comes in time.
-  const auto left = std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::milliseconds(1));
-  const auto for_peers = std::int64_t{left.count() / 10 * 8};
   caf::scoped_actor self{connection_->system};
-  using question = decltype(self->request(connection_->gateway, left, support::status_atom::value, std::uint64_t{}, for_peers));
-  std::vector<std::pair<std::size_t, question>> questions;
-  for (const auto& each : result.asked.peers) {
-    result.others.push_back({each, {}, each.up ? std::string{} : each.reason});
-    if (each.up)
-      questions.emplace_back(result.others.size() - 1, self->request(connection_->gateway, left, support::status_atom::value,
-                                                                     std::uint64_t{each.who.id.value}, for_peers));
-  }
-  for (auto& [index, asked] : questions) {
+  const auto ask_for = [&](node_id who) {
+    // The node that is asked gets less time than is left, so that its answer, which names the peer, comes in time.
+    const auto left =
+      std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::milliseconds(1));
+    return self->request(connection_->gateway, left, support::status_atom::value, std::uint64_t{who.value},
+                         std::int64_t{left.count() / 10 * 8});
+  };
+  using question = decltype(ask_for({}));
+  std::deque<std::pair<std::size_t, question>> open;
+  const auto hear_next = [&] {
+    auto [index, asked] = std::move(open.front());
+    open.pop_front();
     auto& member = result.others[index];
     asked.receive([&](node_status& all) { member.status = std::move(all); },
                   [&](const caf::error& reason) { member.problem = explain(reason, where_, deadline).what(); });
+  };
+  for (const auto& each : result.asked.peers) {
+    result.others.push_back({each, {}, each.up ? std::string{} : each.reason});
+    if (!each.up) continue;
+    if (open.size() == most_asked_at_once) hear_next();
+    open.emplace_back(result.others.size() - 1, ask_for(each.who.id));
   }
+  while (!open.empty()) hear_next();
   return result;
 }
 

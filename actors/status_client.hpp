@@ -41,8 +41,8 @@ class status_client {
   /// know this request.
   node_status ask(std::chrono::milliseconds deadline);
 
-  /// The status of the node and of all its peers. The node asks its peers, at the same time: so only this one node has to be in
-  /// reach, and the answer comes by the deadline even if no peer answers. Throws troupe::error as ask() does.
+  /// The status of the node and of all its peers. The node asks its peers, many at the same time: so only this one node has to be
+  /// in reach, and the answer comes by the deadline even if no peer answers. Throws troupe::error as ask() does.
   cluster_status ask_cluster(std::chrono::milliseconds deadline);
 
  private:

@@ -28,10 +28,10 @@ concept one_of = (std::same_as<T, Ts> || ...);
 /// The structs of messages.hpp, and lists of members.
 template <class T>
 concept travelling =
-  one_of<T, autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
-         call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-         pass_aborted, context_joined, held_objects, release_context, context_released, node_status, tensor_piece, request_mark,
-         memory_mark, tensor_offer>;
+  one_of<T, autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, gossip,
+         call_request, call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune,
+         abort_pass, pass_aborted, context_joined, held_objects, release_context, context_released, node_status, tensor_piece,
+         request_mark, memory_mark, tensor_offer>;
 
 template <travelling T>
 caf::error write_message(caf::serializer& sink, const T& x) noexcept;

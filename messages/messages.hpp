@@ -90,24 +90,48 @@ struct bond {
   auto operator<=>(const bond&) const = default;
 };
 
-/// The first message on a connection: who the sender is, where others reach it, and all nodes that it knows.
+/// What nodes pass on about a member. Of two states with one incarnation the later one in this list counts.
+enum class member_state : std::uint8_t {
+  up,
+  suspected,  // some node gets no answer from the member
+  gone,       // the member's process has ended, or the member was suspected for too long
+  left        // the member has said farewell
+};
+
+/// News about a member that nodes pass on to each other.
+struct member_news {
+  member who;
+  std::uint32_t incarnation = 0;  // rises when the member, which lives, hears that it is suspected or gone
+  member_state state = member_state::up;
+};
+
+/// Tells a neighbour what this node has heard.
+struct gossip {
+  node_id from;
+  std::vector<member_news> news;
+  bool introduces = false;  // whether the two nodes have just met: the receiver greets its new neighbours at once
+};
+
+/// The first message on a connection: who the sender is, and where others reach it.
 struct hello {
   std::string name;
   node_id id;
   std::string host;
   std::uint16_t port = 0;
   std::uint32_t protocol = 0;  // see protocol_version
-  std::vector<member> members = {};
-  node_id to = {};           // the node that has to answer; empty if the sender knows only an address
-  bond between = {};         // the sender's bond with `to`
-  std::string to_name = {};  // name that the receiver must have; empty: any name
+  std::uint64_t digest = 0;    // of all that the sender has heard of other nodes: see membership::roster
+  node_id to = {};             // the node that has to answer; empty if the sender knows only an address
+  bond between = {};           // the sender's bond with `to`
+  std::string to_name = {};    // name that the receiver must have; empty: any name
+  std::uint32_t incarnation = 0;
 };
 
-/// The answer to `hello`: who answers, and all nodes that it knows.
+/// The answer to `hello`: who answers. If the two nodes have not heard the same of others, also all that the node has heard.
 struct welcome {
   member self;
-  std::vector<member> members;
+  std::vector<member_news> news;
   bond between;  // the bond of the answering node with the node that greeted
+  std::uint32_t incarnation = 0;
 };
 
 /// A sign of life, with the sender's steady clock in nanoseconds. The answer carries the clocks of both nodes.
@@ -262,7 +286,7 @@ struct peer_status {
   std::uint64_t bytes_read = 0;  // bytes that the node read directly out of the peer's memory
   bool gone = false;             // of a peer that is not up: whether it is gone; otherwise it is unreachable
   std::int64_t since_ns = 0;     // for how long the peer has been up, or has not been up
-  std::string transport;         // of a peer that is up: "TCP" or "shared memory"
+  std::string transport;         // of a peer that is up: "TCP", "shared memory", or "not connected"
   std::string reason;            // of a peer that is not up: why
 };
 

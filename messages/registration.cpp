@@ -27,6 +27,7 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<heartbeat>("troupe.beat")
     .add_message_type<heartbeat_seen>("troupe.seen")
     .add_message_type<farewell>("troupe.bye")
+    .add_message_type<gossip>("troupe.gossip")
     .add_message_type<call_request>("troupe.call")
     .add_message_type<call_result>("troupe.result")
     .add_message_type<propagate_gradients>("troupe.grads")

@@ -81,6 +81,7 @@ template std::string to_string(const welcome&);
 template std::string to_string(const heartbeat&);
 template std::string to_string(const heartbeat_seen&);
 template std::string to_string(const farewell&);
+template std::string to_string(const gossip&);
 template std::string to_string(const call_request&);
 template std::string to_string(const call_result&);
 template std::string to_string(const propagate_gradients&);

@@ -16,7 +16,8 @@ complaint from_wire(const wire::Autograd& from, autograd_message& x) { return pa
 void to_wire(const hello& x, wire::Hello& to) {
   put_address(to, x);
   to.set_protocol(x.protocol);
-  put_members(to, x.members);
+  to.set_digest(x.digest);
+  to.set_incarnation(x.incarnation);
   to.set_to(x.to.value);
   to.set_to_name(x.to_name);
   put_bond(to, x.between);
@@ -27,8 +28,9 @@ complaint from_wire(const wire::Hello& from, hello& x) {
   x.to.value = from.to();
   x.to_name = from.to_name();
   x.between = parse_bond(from);
-  if (complaint bad = parse_address(from, x)) return bad;
-  return parse_members(from, x.members);
+  x.digest = from.digest();
+  x.incarnation = from.incarnation();
+  return parse_address(from, x);
 }
 
 void to_wire(const member& x, wire::Member& to) { put_address(to, x); }
@@ -41,14 +43,16 @@ complaint from_wire(const wire::Members& from, std::vector<member>& x) { return 
 
 void to_wire(const welcome& x, wire::Welcome& to) {
   put_address(*to.mutable_self(), x.self);
-  put_members(to, x.members);
+  put_news(to, x.news);
   put_bond(to, x.between);
+  to.set_incarnation(x.incarnation);
 }
 
 complaint from_wire(const wire::Welcome& from, welcome& x) {
   x.between = parse_bond(from);
+  x.incarnation = from.incarnation();
   if (complaint bad = parse_address(from.self(), x.self)) return bad;
-  return parse_members(from, x.members);
+  return parse_news(from, x.news);
 }
 
 void to_wire(const heartbeat& x, wire::Heartbeat& to) {
@@ -88,6 +92,18 @@ complaint from_wire(const wire::Farewell& from, farewell& x) {
   x.from.value = from.from();
   x.reason = from.reason();
   return nullptr;
+}
+
+void to_wire(const gossip& x, wire::Gossip& to) {
+  to.set_from(x.from.value);
+  put_news(to, x.news);
+  to.set_introduces(x.introduces);
+}
+
+complaint from_wire(const wire::Gossip& from, gossip& x) {
+  x.from.value = from.from();
+  x.introduces = from.introduces();
+  return parse_news(from, x.news);
 }
 
 void to_wire(const call_request& x, wire::CallRequest& to) {

@@ -32,6 +32,8 @@ struct header_of<heartbeat_seen> : std::type_identity<wire::HeartbeatSeen> {};
 template <>
 struct header_of<farewell> : std::type_identity<wire::Farewell> {};
 template <>
+struct header_of<gossip> : std::type_identity<wire::Gossip> {};
+template <>
 struct header_of<call_request> : std::type_identity<wire::CallRequest> {};
 template <>
 struct header_of<call_result> : std::type_identity<wire::CallResult> {};
@@ -99,6 +101,7 @@ void to_wire(const welcome& x, wire::Welcome& to);
 void to_wire(const heartbeat& x, wire::Heartbeat& to);
 void to_wire(const heartbeat_seen& x, wire::HeartbeatSeen& to);
 void to_wire(const farewell& x, wire::Farewell& to);
+void to_wire(const gossip& x, wire::Gossip& to);
 void to_wire(const call_request& x, wire::CallRequest& to);
 void to_wire(const call_result& x, wire::CallResult& to);
 void to_wire(const propagate_gradients& x, wire::PropagateGradients& to);
@@ -128,6 +131,7 @@ complaint from_wire(const wire::Welcome& from, welcome& x);
 complaint from_wire(const wire::Heartbeat& from, heartbeat& x);
 complaint from_wire(const wire::HeartbeatSeen& from, heartbeat_seen& x);
 complaint from_wire(const wire::Farewell& from, farewell& x);
+complaint from_wire(const wire::Gossip& from, gossip& x);
 complaint from_wire(const wire::CallRequest& from, call_request& x);
 complaint from_wire(const wire::CallResult& from, call_result& x);
 complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x);

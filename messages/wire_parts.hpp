@@ -217,4 +217,32 @@ complaint parse_members(const Header& from, std::vector<member>& xs) {
   return nullptr;
 }
 
+// Welcome and Gossip hold news.
+template <class Header>
+void put_news(Header& to, const std::vector<member_news>& xs) {
+  for (const member_news& x : xs) {
+    auto& entry = *to.add_news();
+    put_address(entry, x.who);
+    entry.set_incarnation(x.incarnation);
+    entry.set_state(static_cast<std::uint32_t>(x.state));
+  }
+}
+
+template <class Header>
+complaint parse_news(const Header& from, std::vector<member_news>& xs) {
+  for (const wire::MemberNews& entry : from.news()) {
+    if (entry.id() == 0) return "news is about a member without an id";  // as in parse_members
+    if (entry.state() > static_cast<std::uint32_t>(member_state::left)) return "news holds a state that is unknown";
+  }
+  xs.clear();
+  xs.reserve(static_cast<std::size_t>(from.news_size()));
+  for (const wire::MemberNews& entry : from.news()) {
+    auto& x = xs.emplace_back();
+    if (complaint bad = parse_address(entry, x.who)) return bad;
+    x.incarnation = entry.incarnation();
+    x.state = static_cast<member_state>(entry.state());
+  }
+  return nullptr;
+}
+
 }  // namespace troupe::wire_parts

@@ -50,10 +50,10 @@ namespace troupe::contracts {
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
-  caf::reacts_to<farewell>, caf::replies_to<call_request>::with<call_result>, caf::reacts_to<propagate_gradients>,
-  caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>, caf::replies_to<discover>::with<discovered>,
-  caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>, caf::reacts_to<context_joined>,
-  caf::reacts_to<held_objects>, caf::replies_to<release_context>::with<context_released>,
+  caf::reacts_to<farewell>, caf::reacts_to<gossip>, caf::replies_to<call_request>::with<call_result>,
+  caf::reacts_to<propagate_gradients>, caf::reacts_to<participant_quiet>, caf::reacts_to<participant_failed>,
+  caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
+  caf::reacts_to<context_joined>, caf::reacts_to<held_objects>, caf::replies_to<release_context>::with<context_released>,
   caf::replies_to<support::status_atom>::with<node_status>,
   // the status of a peer (its id), which this node asks within a time (ns): for those who reach this node alone
   caf::replies_to<support::status_atom, std::uint64_t, std::int64_t>::with<node_status>,
@@ -73,7 +73,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // the worker has run a call of this depth
   caf::reacts_to<support::tick_atom>,                                    // time to end workers that were idle for long
   caf::reacts_to<support::blocked_atom>, caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>,
-  caf::reacts_to<peer_down>>;
+  caf::reacts_to<peer_down>, caf::reacts_to<member_heard>>;
 
 }  // namespace troupe::contracts
 

@@ -56,6 +56,7 @@ struct outgoing_call {
   tracing::span_collector_ptr spans;         // collector of the call that made this call, if that call is profiled
   std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
+  std::shared_ptr<void> use;                 // see peer_directory::hold
   std::shared_ptr<autograd_message> answer;  // the answer's message without tensors, to attach the reply's tensors
   future<call_reply> reply;
 
@@ -76,6 +77,7 @@ struct incoming_call {
   caf::typed_response_promise<call_result> promise;  // to be delivered only by the actor that made it
   caf::strong_actor_ptr owner;                       // the actor that made `promise`
   std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
+  std::shared_ptr<void> use;                         // see peer_directory::hold
   bool has_started = false;
   support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
   call_result result;

@@ -35,6 +35,14 @@ struct peer_down {
   std::uint64_t period = 0;  // the period of the news that the peer was up
 };
 
+/// News of this node about a member that this node is not connected to: other nodes say that the member is up, or is not up any
+/// more. A search for the member connects the two nodes.
+struct member_heard {
+  member who;
+  bool is_up = true;
+  std::string reason;  // why the member is not up
+};
+
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
 /// time that is left.
 ///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
@@ -43,6 +51,7 @@ struct peer_down {
 ///         intervals. Whether its connection stands does not matter. A peer that leaves `member_table::most_misses` heartbeats
 ///         in a row unanswered is unreachable in any case. A peer whose connection is lost is unreachable at once.
 ///   ME-3  every join and find is answered by its deadline.
+///         A search for a member that this node is not connected to connects the two nodes.
 ///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A node at the address
 ///         of the first node is that node, restarted: the name goes over to it.
 ///   ME-5  two nodes that reach each other again are up for each other again, however long they did not, and without being
@@ -52,8 +61,9 @@ using membership_actor = caf::typed_actor<
   caf::replies_to<support::find_atom, std::string, std::int64_t>::with<peer_up>,                // name, deadline in ns
   caf::replies_to<support::find_atom, node_id, std::int64_t>::with<peer_up>,                    // id, deadline in ns
   caf::replies_to<support::list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
-  caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>,
-  caf::reacts_to<support::subscribe_atom, caf::actor>,  // gets peer_up, also for peers that are up already, and peer_down
+  caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>, caf::reacts_to<gossip>,
+  // gets peer_up and member_heard, also for members that are up already, and peer_down
+  caf::reacts_to<support::subscribe_atom, caf::actor>,
   caf::replies_to<support::leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
   caf::replies_to<support::clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus this node's, ns
 
@@ -66,3 +76,4 @@ using membership_host = membership_actor::extend<caf::reacts_to<support::listen_
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::node_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::peer_up)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::peer_down)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::member_heard)

@@ -40,6 +40,7 @@ struct target {
   node_id again = {};     // the node that was a peer before; empty for a join
   node_id expected = {};  // the node that listens there; empty if that is not known
   std::string name = {};  // of the node that was a peer before
+  node_id stranger = {};  // the new neighbour that the table waits for (see member_table::take_strangers)
 
   std::string where() const { return address_text(host, port); }
 };
@@ -66,23 +67,11 @@ member self_for(Self self, const std::optional<route>& to) {
   return who;
 }
 
-/// The peers that the node at the other end of the route can reach. The log names the others.
 template <class Self>
-std::vector<member> peers_for(Self self, const std::optional<route>& to) {
-  auto known = self->state.table.members();
-  const auto left_out = take_unreachable(known, to);
-  if (!to) return known;
-  for (const auto& who : left_out)
-    self->state.options.log.warn("membership", [&] {
-      return "the node at " + to->other + " is not told of node " + describe(who) +
-             ": they can't meet, because that address is loopback; start node '" + who.name + "' with --host or --advertise";
-    });
-  return known;
-}
-
-template <class Self>
-welcome make_welcome(Self self, node_id to, const std::optional<route>& by) {
-  return {self_for(self, by), peers_for(self, by), self->state.table.between(to)};
+welcome make_welcome(Self self, const hello& from, const std::optional<route>& by) {
+  const auto& table = self->state.table;
+  return {self_for(self, by), news_for(self, table.news_for(from.id, from.digest), by), table.between(from.id),
+          table.incarnation()};
 }
 
 template <class Self>
@@ -103,23 +92,35 @@ void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
 }
 
 template <class Self>
-void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first);
+void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, node_id stranger);
 
-// Greets the nodes that another node knows and this node does not know.
+// Takes in what another node has heard, and greets the new neighbours.
 template <class Self>
-void meet(Self self, const join_ptr& task, std::vector<member> others, const std::optional<route>& to_teller) {
-  auto& table = self->state.table;
-  take_unreachable(others, to_teller);
-  for (const auto& other : others) {
-    if (table.should_meet(other.id) && task->met.insert(other.id).second) dial(self, task, other.host, other.port, false);
-  }
+void meet(Self self, const join_ptr& task, node_id from, std::vector<member_news> news, const std::optional<route>& to_teller) {
+  auto& st = self->state;
+  take_unreachable(news, to_teller);
+  const auto now = st.options.clock();
+  act(self, st.table.hear(from, news, now));
+  for (const auto& each : news)
+    if (st.table.heard_of().is_left_out(each.who.id) && !task->failure)
+      task->failure = make_error(errc::refused, "the name '" + each.who.name + "' of node " + describe(each.who) +
+                                                  " is taken by another node; give one of them another name");
+  for (const auto& other : st.table.take_strangers(now)) dial(self, task, other.host, other.port, other.id);
 }
 
-// Tells the table how a dial of a former peer ended.
+// Tells the table how a dial ended that the table had asked for.
 template <class Self>
 void end_dial(Self self, const target& to, member_table::dial_end how) {
   auto& st = self->state;
-  if (to.again.value != 0) act(self, st.table.dialled(to.again, how, st.options.clock()));
+  const auto whom = to.again.value != 0 ? to.again : to.stranger;
+  if (whom.value != 0) act(self, st.table.dialled(whom, how, st.options.clock()));
+}
+
+member_table::dial_end end_by(const caf::error& problem) {
+  using dial_end = member_table::dial_end;
+  return problem == caf::sec::cannot_connect_to_node ? dial_end::nobody_listens
+         : problem == caf::sec::unexpected_message   ? dial_end::another_listens
+                                                     : dial_end::not_reached;
 }
 
 template <class Self>
@@ -146,12 +147,13 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
     return settle(self, to.task, false, {});
   }
   who.host = host_to_reach(who.host, by);
-  end_dial(self, to, who.id == to.again ? dial_end::reached : dial_end::another_listens);
+  end_dial(self, to, who.id == to.again || who.id == to.stranger ? dial_end::reached : dial_end::another_listens);
   if (st.table.find(who.id) == nullptr) {
     auto objection = st.table.objection(who);
-    if (objection.empty())
-      if (const auto* rival = living_rival(self, who); rival != nullptr)
-        objection = "the name of node " + describe(who) + " is taken by node " + describe(rival->who);
+    const auto* rival = objection.empty() ? living_rival(self, who) : nullptr;
+    const auto* holder = rival != nullptr ? &rival->who : other_holder(self, who);
+    if (objection.empty() && holder != nullptr)
+      objection = "the name of node " + describe(who) + " is taken by node " + describe(*holder);
     if (!objection.empty()) {
       caf::anon_send(caf::actor_cast<caf::actor>(gateway), farewell{st.table.self().id, objection});
       settle(self, to.task, to.first, make_error(errc::refused, std::move(objection)));
@@ -159,14 +161,16 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
     }
   }
   const auto now = st.options.clock();
-  act(self, st.table.met(who, gateway, answer.between, member_table::way::answers, now));
+  act(self, st.table.met(who, gateway, answer.between, member_table::way::answers, now, answer.incarnation));
   if (st.table.between(who.id) != answer.between && now < to.until_ns) {
     to.expected = who.id;  // the other node now gets to know this node's bond, and takes it over
     return say_hello(self, target, gateway, time_left(self, to));
   }
   if (to.first) to.task->first = who;
-  to.task->met.insert(who.id);
-  meet(self, to.task, answer.members, by);
+  if (!answer.news.empty()) {  // otherwise the two nodes have heard the same
+    meet(self, to.task, who.id, answer.news, by);
+    pass_on(self, who.id, st.table.beyond(answer.news), true);
+  }
   settle(self, to.task, to.first, {});
 }
 
@@ -181,32 +185,31 @@ void unreached(Self self, const target_ptr& to, const char* missing, const caf::
   const auto& options = self->state.options;
   const auto now = options.clock();
   if (to->again.value != 0) {
-    using dial_end = member_table::dial_end;
-    end_dial(self, *to,
-             problem == caf::sec::cannot_connect_to_node ? dial_end::nobody_listens
-             : problem == caf::sec::unexpected_message   ? dial_end::another_listens
-                                                         : dial_end::not_reached);
+    end_dial(self, *to, end_by(problem));
     return settle(self, to->task, false, {});
   }
   auto reason = explain(*to, missing, now, problem);
   const auto patience = to->first ? options.patience : std::min(options.patience, mesh_patience);
   const bool patient = reason == errc::unknown_peer && now + retry_pause.count() < to->begun_ns + patience.count();
   const bool again = (patient || reason == errc::deadline_passed) && now + retry_pause.count() < to->until_ns;
-  if (again && !self->state.leaving)
+  if (again && !self->state.leaving) {
     after(self, retry_pause, [=] { try_to_reach(self, to); });
-  else
-    settle(self, to->task, to->first, std::move(reason));
+    return;
+  }
+  end_dial(self, *to, end_by(problem));
+  settle(self, to->task, to->first, std::move(reason));
 }
 
 template <class Self>
 void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gateway, nanoseconds left) {
+  const auto& table = self->state.table;
   const auto by = self->state.options.route_to(gateway->node());
   const auto own = self_for(self, by);
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
     ->request(caf::actor_cast<caf::actor>(gateway), patience,
-              hello{own.name, own.id, own.host, own.port, protocol_version, peers_for(self, by), to->expected,
-                    self->state.table.between(to->expected), to->name},
+              hello{own.name, own.id, own.host, own.port, protocol_version, table.digest(to->expected), to->expected,
+                    table.between(to->expected), to->name, table.incarnation()},
               self->state.options.gateway)
     .then([=](const welcome& answer) { welcomed(self, to, answer, gateway); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
@@ -227,27 +230,18 @@ void try_to_reach(Self self, const target_ptr& to) {
       [=](const caf::error& problem) { unreached(self, to, "answer", problem); });
 }
 
+/// `stranger`: the new neighbour at that address; empty for the node that the user named.
 template <class Self>
-void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, bool first) {
+void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, node_id stranger) {
   const auto now = self->state.options.clock();
+  const bool first = stranger == node_id{};
   // Other nodes get half of the time that is left. So a node that can't be reached does not make the join miss its deadline
   // (ME-3).
   const auto until = first ? task->deadline_ns : now + (task->deadline_ns - now) / 2;
   ++task->open;
-  try_to_reach(self, std::make_shared<target>(target{task, host, port, first, now, until}));
-}
-
-// The node that greets may belong to another cluster. Then this node greets the other nodes of that cluster.
-template <class Self>
-void meet_friends(Self self, const hello& from, const std::optional<route>& by) {
-  if (from.members.empty()) return;
-  auto task = std::make_shared<join_task>();
-  task->deadline_ns = self->state.options.clock() + longest_meeting.count();
-  task->met.insert(from.id);
-  self->state.joins.insert(task);
-  ++task->open;  // keeps the task open until all nodes are dialled
-  meet(self, task, from.members, by);
-  settle(self, task, false, {});
+  auto to = target{task, host, port, first, now, until};
+  to.stranger = stranger;
+  try_to_reach(self, std::make_shared<target>(std::move(to)));
 }
 
 /// Refuses a node that greets.
@@ -263,6 +257,29 @@ template <class Self>
 void refuse_name(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const member& held_by,
                  const std::string& advice) {
   refuse(self, promise, who, "the name '" + who.name + "' is taken by node " + describe(held_by) + advice);
+}
+
+template <class Self>
+void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gateway,
+                  caf::typed_response_promise<welcome> promise, nanoseconds left);
+
+/// A member that is no peer has the name of the node that greets. This node connects to that member, which may have ended, and
+/// then goes on with the greeting.
+template <class Self>
+void ask_holder(Self self, const member& holder, const hello& from, const caf::strong_actor_ptr& gateway,
+                const caf::typed_response_promise<welcome>& promise, nanoseconds left) {
+  const auto patience = 2 * self->state.options.heartbeat;
+  const auto go_on = [=] { greet_within(self, from, gateway, promise, left - patience - retry_pause); };
+  const auto held = [=, held_by = holder, answer = promise](const caf::error&) mutable {
+    const member who{from.name, from.id, from.host, from.port};
+    if (other_holder(self, who) != nullptr && left <= patience + retry_pause)
+      return refuse_name(self, answer, who, held_by, ", which does not answer; choose another one, or try again later");
+    after(self, retry_pause, go_on);
+  };
+  self
+    ->request(caf::actor_cast<caf::actor>(self->ctrl()), patience + patience, support::find_atom::value, holder.id,
+              std::int64_t{patience.count()})
+    .then([=](const contracts::peer_up&) { go_on(); }, held);
 }
 
 /// `left`: how long the greeting may wait for a node of the same name that is unreachable. That node may have ended, and this
@@ -290,11 +307,11 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
                   "node " + describe(who) + " looks for node '" + from.to_name + "' at the address of node '" + own.name + "'");
   if (const auto why = unreachable(who, by); !why.empty()) return refuse(self, promise, who, why);
   who.host = host_to_reach(who.host, by);
+  if (const auto* holder = other_holder(self, who)) return ask_holder(self, *holder, from, gateway, promise, left);
   if (const auto* rival = living_rival(self, who); rival == nullptr) {
     const auto theirs = from.to == own.id ? from.between : bond{};
-    act(self, st.table.met(who, gateway, theirs, member_table::way::hears, st.options.clock()));
-    promise.deliver(make_welcome(self, who.id, by));
-    meet_friends(self, from, by);
+    act(self, st.table.met(who, gateway, theirs, member_table::way::hears, st.options.clock(), from.incarnation));
+    promise.deliver(make_welcome(self, from, by));
   } else if (rival->is_up) {
     // The holder of the name may have ended just now: a sign of life decides.
     const auto held_by = rival->who;
@@ -329,7 +346,6 @@ void reach_again(Self self, const member& who, const std::function<void(const ta
   const auto patience = std::max(shortest_greeting, 4 * st.options.heartbeat);
   auto task = std::make_shared<join_task>();
   task->deadline_ns = now + patience.count();
-  task->met.insert(who.id);
   ++task->open;
   st.joins.insert(task);
   start(std::make_shared<target>(target{task, who.host, who.port, false, now, task->deadline_ns, who.id, who.id, who.name}));
@@ -351,7 +367,26 @@ void greet_again(Self self, node_id who) {
 
 template <class Self>
 void join(Self self, const std::shared_ptr<join_task>& task, const std::string& host, std::uint16_t port) {
-  dial(self, task, host, port, true);
+  dial(self, task, host, port, {});
+}
+
+template <class Self>
+void hear(Self self, const gossip& from) {
+  auto& st = self->state;
+  const auto* peer = st.table.find(from.from);
+  if (peer == nullptr || st.leaving) return;
+  const auto by = st.options.route_to(peer->gateway->node());
+  if (!from.introduces) {
+    auto news = from.news;
+    take_unreachable(news, by);
+    return act(self, st.table.hear(from.from, news, st.options.clock()));
+  }
+  auto task = std::make_shared<join_task>();
+  task->deadline_ns = st.options.clock() + longest_meeting.count();
+  st.joins.insert(task);
+  ++task->open;  // keeps the task open until all nodes are dialled
+  meet(self, task, from.from, from.news, by);
+  settle(self, task, false, {});
 }
 
 using on_scheduler = contracts::membership_host::stateful_pointer<membership_state>;
@@ -362,6 +397,8 @@ template void dial_again(on_scheduler, const member&);
 template void dial_again(in_network_thread, const member&);
 template void greet_again(on_scheduler, node_id);
 template void greet_again(in_network_thread, node_id);
+template void hear(on_scheduler, const gossip&);
+template void hear(in_network_thread, const gossip&);
 template void join(on_scheduler, const std::shared_ptr<join_task>&, const std::string&, std::uint16_t);
 template void join(in_network_thread, const std::shared_ptr<join_task>&, const std::string&, std::uint16_t);
 

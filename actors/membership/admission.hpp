@@ -15,7 +15,11 @@ namespace troupe::membership {
 template <class Self>
 void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
 
-/// Connects to host:port, greets the node there and all nodes that it knows, then answers the task's promise.
+/// Takes in news that a peer has passed on.
+template <class Self>
+void hear(Self self, const gossip& from);
+
+/// Connects to host:port, greets the node there and then this node's neighbours in the cluster, and answers the task's promise.
 template <class Self>
 void join(Self self, const std::shared_ptr<join_task>& task, const std::string& host, std::uint16_t port);
 

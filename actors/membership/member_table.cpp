@@ -48,6 +48,18 @@ std::string describe(const member& who) {
 
 std::string milliseconds_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
+member_table::member_table(member self, times limits)
+    : member_table(roster(std::move(self), {intervals_of_patience * limits.heartbeat, limits.forget_after, limits.forget_after,
+                                            limits.most_in_mesh, limits.rings}),
+                   limits) {}
+
+member_table::member_table(roster known, times limits) : self_(known.self()), limits_(limits), roster_(std::move(known)) {}
+
+void member_table::set_port(std::uint16_t port) {
+  self_.port = port;
+  roster_.set_port(port);
+}
+
 std::string member_table::objection(const member& who) const {
   if (who.id.value == 0) return "expected a node with an id, got id 0 from " + describe(who);
   if (who.id == self_.id) return "node '" + self_.name + "' can't join itself; give the address of another node";
@@ -94,10 +106,15 @@ bond member_table::between(node_id id) const {
   return found == gone_.end() ? bond{} : found->second.between;
 }
 
-bool member_table::should_meet(node_id id) const {
-  if (id == self_.id || find(id) != nullptr) return false;
+const member* member_table::holder(const member& who) const {
+  const auto* found = roster_.find(who.name);
+  return found == nullptr || found->id == who.id || find(found->id) != nullptr ? nullptr : found;
+}
+
+/// Whether the node was a peer and is dialled from time to time already, or has said farewell.
+bool member_table::is_awaited(node_id id) const {
   const auto found = gone_.find(id);
-  return found == gone_.end() || !(found->second.has_left || found->second.is_awaited);
+  return found != gone_.end() && (found->second.has_left || found->second.is_awaited);
 }
 
 const std::string* member_table::gone(node_id id) const {
@@ -106,9 +123,18 @@ const std::string* member_table::gone(node_id id) const {
 }
 
 member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how,
-                               std::int64_t now_ns) {
+                               std::int64_t now_ns, std::uint32_t incarnation) {
   member_steps steps;
   take_over(who.id, theirs, now_ns, steps);
+  if (auto news = roster_.met(who, incarnation, now_ns); !news.empty()) steps.tells.emplace_back(who.id, std::move(news));
+  strangers_.erase(who.id);
+  meet(who, std::move(gateway), theirs, how, now_ns, steps);
+  note_news(steps);
+  return steps;
+}
+
+void member_table::meet(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
+                        member_steps& to) {
   const auto mine = between(who.id);
   auto* peer = find(who.id);
   if (peer != nullptr) {
@@ -116,11 +142,11 @@ member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway,
     peer->who.port = who.port;
     const bool is_new = gateway != std::exchange(peer->gateway, gateway);
     peer->is_connected = true;
-    if (mine == theirs && (peer->is_up ? is_new : how == way::answers)) revive(*peer, now_ns, steps);
-    if (!peer->is_up) steps.beats.push_back(who.id);
-    return steps;
+    if (mine == theirs && (peer->is_up ? is_new : how == way::answers)) revive(*peer, now_ns, to);
+    if (!peer->is_up) to.beats.push_back(who.id);
+    return;
   }
-  if (mine != theirs) return steps;  // the other node has to take over this node's bond first
+  if (mine != theirs) return;  // the other node has to take over this node's bond first
   gone_.erase(who.id);
   auto& added = peers_[who.id];
   added.who = who;
@@ -128,8 +154,59 @@ member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway,
   added.between = mine;
   added.seen_ns = now_ns;
   added.period = ++last_period_;
-  steps.changes.push_back({peer_change::kind::up, who, added.gateway, {}, added.period});
-  steps.beats.push_back(who.id);
+  to.changes.push_back({peer_change::kind::up, who, added.gateway, {}, added.period});
+  to.beats.push_back(who.id);
+}
+
+std::vector<member_news> member_table::news_for(node_id who, std::uint64_t digest) const {
+  return digest == roster_.digest(self_.id, who) ? std::vector<member_news>{} : roster_.all();
+}
+
+member_steps member_table::hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns) {
+  member_steps steps;
+  roster_.hear(from, news, now_ns);
+  note_news(steps);
+  return steps;
+}
+
+std::vector<member> member_table::take_strangers(std::int64_t now_ns) {
+  std::vector<member> result;
+  for (const auto id : roster_.neighbours()) {
+    if (find(id) != nullptr || is_awaited(id)) continue;
+    auto& other = strangers_[id];
+    if (std::exchange(other.is_dialled, true)) continue;
+    other.dial_ns = now_ns;
+    result.push_back(*roster_.find(id));
+  }
+  return result;
+}
+
+member_steps member_table::want(const std::string& name, std::int64_t until_ns, std::int64_t now_ns) {
+  const auto* found = roster_.find(name);
+  return found == nullptr ? member_steps{} : want(found->id, until_ns, now_ns);
+}
+
+member_steps member_table::want(node_id who, std::int64_t until_ns, std::int64_t now_ns) {
+  member_steps steps;
+  const auto* found = roster_.find(who);
+  if (found == nullptr || find(who) != nullptr) return steps;
+  auto& other = strangers_[who];
+  other.wanted_until_ns = std::max(other.wanted_until_ns, until_ns);
+  other.dial_ns = now_ns;
+  if (!std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
+  return steps;
+}
+
+member_steps member_table::pass_on() {
+  member_steps steps;
+  will_pass_on_ = false;
+  const auto news = roster_.take_news();
+  for (const auto id : listeners()) {
+    std::vector<member_news> for_peer;
+    for (const auto& each : news)
+      if (each.from != id && each.news.who.id != id) for_peer.push_back(each.news);
+    if (!for_peer.empty()) steps.tells.emplace_back(id, std::move(for_peer));
+  }
   return steps;
 }
 
@@ -151,10 +228,18 @@ member_steps member_table::answered(node_id by, const bond& theirs, std::int64_t
   return steps;
 }
 
-member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears) {
+member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears,
+                                const std::function<bool(node_id)>& shares) {
   member_steps steps;
   std::vector<node_id> forgotten;
+  roster_.beat(now_ns);
   for (auto& [id, peer] : peers_) {
+    if (!is_watched(peer, shares)) {
+      peer.answered = true;
+      peer.missed = 0;
+      peer.seen_ns = now_ns;
+      continue;
+    }
     peer.missed = peer.answered ? 0 : peer.missed + 1;
     peer.answered = false;
     if (peer.is_up && peer.missed >= allowed_misses) {
@@ -174,33 +259,89 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
       steps.cuts.push_back(peer.gateway);
     }
     if (peer.is_connected) steps.beats.push_back(id);
+    if (peer.is_up && peer.is_connected && roster_.doubts(id)) steps.tells.emplace_back(id, roster_.about(id));
     if (!peer.is_connected && !peer.is_dialled && now_ns >= peer.dial_ns) {
       peer.is_dialled = true;
       steps.dials.push_back(peer.who);
     }
   }
   for (const auto id : forgotten)
-    forget(id, "unreachable for " + milliseconds_text(now_ns - find(id)->lost_ns), end::awaited, now_ns, steps);
+    forget(id, "unreachable for " + milliseconds_text(now_ns - find(id)->lost_ns), end::out_of_reach, now_ns, steps);
   if (++beats_ % intervals_to_greet == 0) greet_next(steps);
+  dial_gone(now_ns, steps);
+  meet_strangers(now_ns, steps);
+  note_news(steps);
+  return steps;
+}
+
+/// The neighbours that are connected (others hear the news when the two nodes meet), and the peers that are up here but that others
+/// hold for gone: they are nobody's neighbours.
+std::vector<node_id> member_table::listeners() const {
+  std::vector<node_id> result;
+  for (const auto& [id, peer] : peers_)
+    if (peer.is_connected && (roster_.is_neighbour(id) || (peer.is_up && roster_.doubts(id)))) result.push_back(id);
+  return result;
+}
+
+bool member_table::is_watched(const known_peer& peer, const std::function<bool(node_id)>& shares) const {
+  const auto id = peer.who.id;
+  return !peer.is_up || !shares || roster_.is_neighbour(id) || roster_.doubts(id) || shares(id);
+}
+
+void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
   for (auto& [id, node] : gone_) {
     if (now_ns - node.since_ns >= longest_wait_ns) node.is_awaited = false;
     if (!node.is_awaited || node.is_dialled || now_ns < node.dial_ns) continue;
     node.is_dialled = true;
-    steps.dials.push_back(node.who);
+    to.dials.push_back(node.who);
   }
-  return steps;
 }
 
-/// The greeting and its answer name all members that the two nodes know. So nodes that could not meet at first meet later.
+void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
+  // If both nodes dialled at once, CAF might drop both connections: the node with the higher id waits for longer.
+  for (const auto id : roster_.neighbours())
+    if (find(id) == nullptr && !is_awaited(id) && !strangers_.contains(id))
+      strangers_[id].dial_ns = now_ns + (self_.id < id ? 1 : 2) * intervals_to_meet * limits_.heartbeat.count();
+  for (auto i = strangers_.begin(); i != strangers_.end();) {
+    auto& [id, other] = *i;
+    const auto* who = roster_.find(id);
+    const bool is_needed = who != nullptr && (other.wanted_until_ns > now_ns || (roster_.is_neighbour(id) && !is_awaited(id)));
+    if (is_needed && !other.is_dialled && now_ns >= other.dial_ns) {
+      other.is_dialled = true;
+      to.dials.push_back(*who);
+    }
+    const bool is_over = !is_needed && !other.is_dialled;
+    if (is_over && other.is_out_of_reach && who != nullptr && roster_.is_up(id) && find(id) == nullptr)
+      to.changes.push_back({peer_change::kind::known, *who, nullptr, {}});
+    i = is_over ? strangers_.erase(i) : std::next(i);
+  }
+}
+
+/// Two neighbours that greet each other compare what they have heard. So news that were lost with a connection arrive later.
 void member_table::greet_next(member_steps& to) {
   node_id next;
-  for (const auto id : {last_greeted_, node_id{}}) {
-    for (const auto& [other, peer] : peers_)
-      if (peer.is_up && other > id && (next == node_id{} || other < next)) next = other;
+  for (const auto last : {last_greeted_, node_id{}}) {
+    for (const auto id : roster_.neighbours())
+      if (find_up(id) != nullptr && id > last && (next == node_id{} || id < next)) next = id;
     if (next != node_id{}) break;
   }
   if (next != node_id{}) to.greets.push_back(next);
   last_greeted_ = next;
+}
+
+/// Takes over what has changed in the roster.
+void member_table::note_news(member_steps& to) {
+  using heard = roster::change::kind;
+  using kind = peer_change::kind;
+  for (auto& each : roster_.take_changes()) {
+    const auto id = each.who.id;
+    const bool is_lost = each.what == heard::unreachable || each.what == heard::gone;
+    if (find(id) != nullptr || is_awaited(id) || (is_lost && gone_.contains(id))) continue;  // this node sees for itself
+    const auto what = each.what == heard::arrived ? kind::known : each.what == heard::clash ? kind::clash : kind::lost;
+    to.changes.push_back({what, std::move(each.who), nullptr, std::move(each.reason)});
+  }
+  if (!roster_.has_news() || std::exchange(will_pass_on_, true)) return;
+  to.passes_on = true;
 }
 
 member_steps member_table::suspect(node_id who, std::int64_t now_ns) {
@@ -232,10 +373,26 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     if (how == dial_end::another_listens)
       forget(who, "another program listens at its address", end::replaced, now_ns, steps);
     else if (how == dial_end::nobody_listens)
-      forget(who, "its process has ended: no program listens at its address", end::awaited, now_ns, steps);
+      forget(who, "its process has ended: no program listens at its address", end::ended, now_ns, steps);
     else
       peer->dial_ns = now_ns + limits_.heartbeat.count();
     return steps;
+  }
+  if (const auto found = strangers_.find(who); found != strangers_.end()) {
+    auto& other = found->second;
+    other.is_dialled = false;
+    const bool is_first = how != dial_end::reached && !std::exchange(other.is_out_of_reach, how != dial_end::reached);
+    if (const auto* heard = roster_.find(who); is_first && heard != nullptr)
+      steps.changes.push_back({peer_change::kind::lost, *heard, nullptr, "this node can't connect to it"});
+    const bool is_wanted = other.wanted_until_ns > now_ns;
+    other.pause_ns =
+      is_wanted ? limits_.heartbeat.count() : std::clamp(2 * other.pause_ns, shortest_pause_ns, longest_pause_ns);
+    other.dial_ns = now_ns + other.pause_ns;
+    if (how == dial_end::not_reached) roster_.accuse(who, now_ns);
+    if (how == dial_end::nobody_listens) roster_.end(who, member_state::gone, "no program listens at its address", now_ns);
+    if (how == dial_end::another_listens)
+      roster_.end(who, member_state::gone, "another program listens at its address", now_ns);
+    note_news(steps);
   }
   const auto found = gone_.find(who);
   if (found == gone_.end()) return steps;
@@ -266,7 +423,7 @@ void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_
     return drop_oldest();
   }
   if (theirs.partings > peer->between.partings)
-    forget(from, "it held this node for gone", end::awaited, now_ns, to);
+    forget(from, "it held this node for gone", end::out_of_reach, now_ns, to);
   else if (peer->is_up)
     lose(*peer, "it held this node for unreachable", now_ns, to);
   if (peer = find(from); peer != nullptr)
@@ -276,6 +433,8 @@ void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_
 }
 
 void member_table::lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
+  roster_.accuse(peer.who.id, now_ns);
+  note_news(to);
   peer.is_up = false;
   peer.lost_ns = now_ns;
   peer.dial_ns = now_ns;
@@ -297,10 +456,14 @@ void member_table::forget(node_id who, const std::string& reason, end how, std::
   auto peer = peers_.extract(who);
   if (!peer) return;
   const auto& lost = peer.mapped();
+  if (how == end::left)
+    roster_.end(who, member_state::left, reason, now_ns);
+  else if (how != end::out_of_reach)
+    roster_.end(who, member_state::gone, reason, now_ns);
   to.changes.push_back({peer_change::kind::gone, lost.who, lost.gateway, reason, lost.period});
   const bond ended{lost.between.partings + 1, 0};
   auto& node = gone_[who];
-  node = {lost.who, ended, reason, how == end::awaited, how == end::left, lost.is_dialled, now_ns};
+  node = {lost.who, ended, reason, how == end::out_of_reach || how == end::ended, how == end::left, lost.is_dialled, now_ns};
   node.pause_ns = shortest_pause_ns;
   node.dial_ns = now_ns + shortest_pause_ns;
   drop_oldest();
@@ -313,8 +476,12 @@ void member_table::drop_oldest() {
 }
 
 std::vector<member> member_table::members() const {
-  std::vector<member> result;
-  result.reserve(peers_.size());
+  auto result = roster_.members();
+  std::erase_if(result, [&](const member& who) {
+    const auto tried = strangers_.find(who.id);
+    const bool is_out_of_reach = tried != strangers_.end() && tried->second.is_out_of_reach;
+    return is_out_of_reach || find(who.id) != nullptr || is_awaited(who.id);
+  });
   for (const auto& [id, peer] : peers_)
     if (peer.is_up) result.push_back(peer.who);
   std::sort(result.begin(), result.end(), [](const member& a, const member& b) { return a.name < b.name; });

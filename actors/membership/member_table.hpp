@@ -4,13 +4,16 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_control_block.hpp>
 
+#include <troupe/actors/membership/roster.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -48,9 +51,17 @@ struct known_peer {
   clock_estimate clock;
 };
 
-/// News about a peer.
+/// News about a peer, or about a member that this node is not connected to (`known`, `lost`, `clash`).
 struct peer_change {
-  enum class kind { up, up_again, unreachable, gone };
+  enum class kind {
+    up,
+    up_again,
+    unreachable,
+    gone,
+    known,  // other nodes say that the member is up; this node connects to it when it needs the member
+    lost,   // other nodes say that the member is unreachable or gone
+    clash   // the member has the name of another member
+  };
 
   kind what;
   member who;
@@ -67,9 +78,12 @@ struct member_steps {
   std::vector<node_id> beats;               // a heartbeat has to be sent now
   std::vector<node_id> greets;              // peers that have to be greeted once more
   std::vector<member> dials;                // nodes to connect to and to greet; dialled() tells how that ended
+  std::vector<std::pair<node_id, std::vector<member_news>>> tells;  // news for peers
+  bool passes_on = false;                                           // whether pass_on() has to be called after a short time
 };
 
-/// Which nodes are up, unreachable or gone. Decides; sends no message and reads no clock. The states of another node:
+/// Which nodes are up, unreachable or gone. Decides; sends no message and reads no clock. What other nodes say about members that
+/// this node is not connected to is in the roster. The states of a node that this node has met, its peer:
 ///
 ///   state        meaning                                        next state
 ///   unknown      this node has never met the node               met(): up
@@ -86,6 +100,13 @@ struct member_steps {
 ///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
 ///         hour, or until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
+///   MT-4  heartbeats go to neighbours (see roster), to peers with which this node shares work, to peers that others suspect and
+///         to peers that are unreachable. Other peers rest: they cost no message. A peer that is up here and that others suspect
+///         is told so, until it has contradicted.
+///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
+///         after `intervals_to_meet`, because a new node greets its neighbours itself.
+///         A member that this node can't connect to is not up here, whatever other nodes say.
+///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
@@ -96,26 +117,37 @@ class member_table {
   /// bytes sooner than the old one: TCP sends lost bytes again after pauses that grow.
   static constexpr int intervals_to_cut = 8;
   static constexpr std::size_t most_gone = 1024;
-  /// A peer is greeted once more after this many intervals, each time another peer.
+  /// A neighbour is greeted once more after this many intervals, each time another one.
   static constexpr int intervals_to_greet = 20;
+  static constexpr int intervals_to_meet = 4;
+  /// A suspected member has this many intervals to contradict.
+  static constexpr int intervals_of_patience = 6;
 
   struct times {
     std::chrono::nanoseconds heartbeat{250'000'000};
     std::chrono::nanoseconds forget_after{30'000'000'000};
+    std::size_t most_in_mesh = roster::limits().most_in_mesh;
+    std::uint64_t rings = roster::limits().rings;
   };
 
   explicit member_table(member self = {}) : member_table(std::move(self), times()) {}
-  member_table(member self, times limits) : self_(std::move(self)), limits_(limits) {}
+  member_table(member self, times limits);
+  /// A table that knows of other members already.
+  member_table(roster known, times limits);
 
+  const roster& heard_of() const noexcept { return roster_; }
   const member& self() const noexcept { return self_; }
-  void set_port(std::uint16_t port) noexcept { self_.port = port; }
+  void set_port(std::uint16_t port);
+  std::uint32_t incarnation() const noexcept { return roster_.incarnation(); }
 
   /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if it
   /// can.
   std::string objection(const member& who) const;
 
-  /// Another peer that is up or unreachable and has the name of `who`; null if the name is free.
+  /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;
+  /// Another member that has the name of `who` and is no peer; null if there is none.
+  const member* holder(const member& who) const;
 
   /// The peer, if it is up or unreachable; null otherwise.
   known_peer* find(node_id id);
@@ -128,22 +160,37 @@ class member_table {
 
   /// The bond of this node with another node.
   bond between(node_id id) const;
-  /// Whether this node should greet a node that another node names: a node that is no peer, has not said farewell, and is not
-  /// dialled from time to time already.
-  bool should_meet(node_id id) const;
   /// Why a node has gone; null if it has not.
   const std::string* gone(node_id id) const;
 
   /// `who` has greeted this node (`hears`) or has answered a greeting (`answers`); its bond with this node is `theirs`. An
   /// unreachable peer that greets is not up yet: this node may hear the peer and not reach it. Pre: no objection, no rival.
   enum class way { hears, answers };
-  member_steps met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns);
+  member_steps met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
+                   std::uint32_t incarnation = 0);
+
+  /// What a node that greets lacks: all news, or none if its digest shows that it has heard the same.
+  std::vector<member_news> news_for(node_id who, std::uint64_t digest) const;
+  /// What a node lacks that has just told `theirs`, which was all of its news.
+  std::vector<member_news> beyond(const std::vector<member_news>& theirs) const { return roster_.beyond(theirs); }
+  std::uint64_t digest(node_id of_other) const { return roster_.digest(self_.id, of_other); }
+  /// Takes in news that a peer has passed on.
+  member_steps hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
+  /// The neighbours that are no peers yet, to be dialled now; dialled() tells how that ended (MT-5).
+  std::vector<member> take_strangers(std::int64_t now_ns);
+  /// News for the neighbours. To be called soon after `passes_on` was true.
+  member_steps pass_on();
+  /// Somebody looks for a member until a time (MT-6). Empty steps if no member has the name or id, or if it is a peer.
+  member_steps want(const std::string& name, std::int64_t until_ns, std::int64_t now_ns);
+  member_steps want(node_id who, std::int64_t until_ns, std::int64_t now_ns);
   /// A peer has sent a heartbeat.
   member_steps heard(node_id from, const bond& theirs, std::int64_t now_ns);
   /// A peer has answered a heartbeat.
   member_steps answered(node_id by, const bond& theirs, std::int64_t now_ns);
-  /// To be called for each interval. `hears`: whether other bytes came from the peer lately.
-  member_steps beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears);
+  /// To be called for each interval. `hears`: whether other bytes came from the peer lately. `shares`: whether this node shares
+  /// work with the peer; empty: with every peer.
+  member_steps beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears,
+                    const std::function<bool(node_id)>& shares = {});
   /// A peer that is up did not answer when another node claimed its name.
   member_steps suspect(node_id who, std::int64_t now_ns);
   /// The connection to a peer is lost.
@@ -154,7 +201,7 @@ class member_table {
   /// The peer is gone for a reason that it gave itself, or because another node has taken its address.
   member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);
 
-  /// The peers that are up, sorted by name.
+  /// The members that are up, peers or not, sorted by name.
   std::vector<member> members() const;
   /// The names of the peers that are up for an error text: "a, b", or "none".
   std::string names() const;
@@ -172,10 +219,27 @@ class member_table {
     std::int64_t pause_ns = 0;
   };
 
+  /// A member that is dialled and is no peer yet.
+  struct stranger {
+    bool is_dialled = false;
+    std::int64_t dial_ns = 0;
+    std::int64_t pause_ns = 0;
+    bool is_out_of_reach = false;  // whether this node could not connect to it
+    std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
+  };
+
+  void meet(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
+            member_steps& to);
+  std::vector<node_id> listeners() const;
+  bool is_watched(const known_peer& peer, const std::function<bool(node_id)>& shares) const;
+  bool is_awaited(node_id id) const;
+  void meet_strangers(std::int64_t now_ns, member_steps& to);
+  void dial_gone(std::int64_t now_ns, member_steps& to);
+  void note_news(member_steps& to);
   void take_over(node_id from, const bond& theirs, std::int64_t now_ns, member_steps& to);
   void lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);
   void revive(known_peer& peer, std::int64_t now_ns, member_steps& to);
-  enum class end { left, awaited, replaced };
+  enum class end { left, out_of_reach, ended, replaced };
   void forget(node_id who, const std::string& reason, end how, std::int64_t now_ns, member_steps& to);
   void greet_next(member_steps& to);
   void drop_oldest();
@@ -187,6 +251,9 @@ class member_table {
   node_id last_greeted_;
   std::unordered_map<node_id, known_peer> peers_;
   std::unordered_map<node_id, absent> gone_;
+  roster roster_;
+  std::unordered_map<node_id, stranger> strangers_;
+  bool will_pass_on_ = false;
 };
 
 /// "750 ms".

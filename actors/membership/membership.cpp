@@ -28,15 +28,17 @@ caf::result<contracts::peer_up> find(Self self, const std::string& name, node_id
   if (const auto* peer = name.empty() ? st.table.find_up(id) : st.table.find_up(name))
     return contracts::peer_up{peer->who, peer->gateway, false, peer->period};
   auto promise = self->template make_response_promise<contracts::peer_up>();
-  const auto search = st.searches.insert(st.searches.end(), {name, id, 0, promise});
+  left_ns = std::clamp<std::int64_t>(left_ns, 0, longest_ns);
+  const auto search = st.searches.insert(st.searches.end(), {name, id, st.options.clock() + left_ns, 0, promise});
   // The timer is erased with the search, so `search` is valid when the timer fires.
-  search->timer = after(self, nanoseconds(std::clamp<std::int64_t>(left_ns, 0, longest_ns)), [=] {
+  search->timer = after(self, nanoseconds(left_ns), [=] {
     auto& here = self->state;
     const auto wanted = search->name.empty() ? to_string(search->id) : search->name;
     search->promise.deliver(make_error(errc::unknown_peer, "no peer '" + wanted + "' became known within " +
                                                              milliseconds_text(left_ns) + "; up are: " + here.table.names()));
     here.searches.erase(search);
   });
+  look_for(self, *search);
   return promise;
 }
 
@@ -72,7 +74,7 @@ void beat(Self self) {
   const auto hears = [&](const known_peer& peer) {
     return st.options.has_heard(peer.gateway->node(), 2 * st.options.heartbeat);
   };
-  act(self, st.table.beat(st.options.clock(), hears));
+  act(self, st.table.beat(st.options.clock(), hears, st.options.shares));
   after(self, st.options.heartbeat, [=] { beat(self); });
 }
 
@@ -151,12 +153,16 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
       auto& here = self->state;
       act(self, here.table.left(from.from, "left: " + from.reason, here.options.clock()));
     },
+    [=](const gossip& news) { hear(self, news); },
     [=](support::subscribe_atom, const caf::actor& subscriber) {
       auto& here = self->state;
       self->monitor(subscriber);
       here.subscribers.push_back(subscriber);
-      for (const auto& [id, peer] : here.table.peers())
-        if (peer.is_up) caf::anon_send(subscriber, contracts::peer_up{peer.who, peer.gateway, false, peer.period});
+      for (const auto& who : here.table.members())
+        if (const auto* peer = here.table.find(who.id))
+          caf::anon_send(subscriber, contracts::peer_up{who, peer->gateway, false, peer->period});
+        else
+          caf::anon_send(subscriber, contracts::member_heard{who, true, {}});
     },
     [=](support::leave_atom, const std::string& reason) { return leave(self, reason); },
     [=](support::clock_atom, node_id of) -> caf::result<std::int64_t> {

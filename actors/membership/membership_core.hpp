@@ -34,13 +34,54 @@ std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<voi
 template <class Self>
 void act(Self self, member_steps steps);
 
-/// Connects to a node that was a peer before, and greets it.
+/// Connects to the member that somebody looks for, if it is known.
+template <class Self>
+void look_for(Self self, const membership_state::search& wanted) {
+  auto& st = self->state;
+  const auto now = st.options.clock();
+  act(self,
+      wanted.name.empty() ? st.table.want(wanted.id, wanted.until_ns, now) : st.table.want(wanted.name, wanted.until_ns, now));
+}
+
+/// Connects to a node that was a peer before, or that other nodes have named, and greets it.
 template <class Self>
 void dial_again(Self self, const member& who);
 
 /// Greets a peer over the connection that stands.
 template <class Self>
 void greet_again(Self self, node_id who);
+
+/// News wait for this part of a heartbeat's interval before they are passed on, so that a message carries more than one of them.
+inline constexpr int parts_of_interval = 8;
+
+/// The news for the node at the other end of the route: this node's own address is the one by which that node reaches it, and
+/// members that it can't reach are left out. The log names these.
+template <class Self>
+std::vector<member_news> news_for(Self self, std::vector<member_news> all, const std::optional<route>& to) {
+  auto& st = self->state;
+  for (auto& each : all)
+    if (each.who.id == st.table.self().id) each.who.host = host_to_tell(each.who.host, to);
+  const auto left_out = take_unreachable(all, to);
+  if (!to) return all;
+  for (const auto& each : left_out)
+    st.options.log.warn("membership", [&] {
+      return "the node at " + to->other + " is not told of node " + describe(each.who) +
+             ": they can't meet, because that address is loopback; start node '" + each.who.name +
+             "' with --host or --advertise";
+    });
+  return all;
+}
+
+/// Tells a peer the news.
+template <class Self>
+void pass_on(Self self, node_id to, std::vector<member_news> news, bool introduces) {
+  auto& st = self->state;
+  const auto* peer = st.table.find(to);
+  if (peer == nullptr) return;
+  news = news_for(self, std::move(news), st.options.route_to(peer->gateway->node()));
+  if (news.empty()) return;
+  caf::anon_send(caf::actor_cast<caf::actor>(peer->gateway), gossip{st.table.self().id, std::move(news), introduces});
+}
 
 /// Sends a heartbeat to the peer and takes in its answer.
 template <class Self>
@@ -68,11 +109,30 @@ void send_heartbeat(Self self, node_id to) {
       });
 }
 
+/// Tells the log and the subscribers about a member that this node is not connected to.
+template <class Self>
+void tell_heard(Self self, const peer_change& news) {
+  using kind = peer_change::kind;
+  auto& st = self->state;
+  const auto line = [&](const std::string& text) { return "node " + describe(news.who) + text; };
+  if (news.what == kind::clash)
+    return st.options.log.warn("membership", [&] { return line(" is left out: " + news.reason + "; give it another name"); });
+  const bool is_up = news.what == kind::known;
+  st.options.log.debug("membership",
+                       [&] { return line(is_up ? " is up, other nodes say" : " is not up any more: " + news.reason); });
+  for (const auto& subscriber : st.subscribers)
+    caf::anon_send(subscriber, contracts::member_heard{news.who, is_up, news.reason});
+  if (!is_up) return;
+  for (const auto& search : st.searches)
+    if (search.name == news.who.name || search.id == news.who.id) look_for(self, search);
+}
+
 /// Tells the log and the subscribers about a peer.
 template <class Self>
 void tell(Self self, const peer_change& news) {
   using kind = peer_change::kind;
   auto& st = self->state;
+  if (news.what == kind::known || news.what == kind::lost || news.what == kind::clash) return tell_heard(self, news);
   const auto line = [&](const std::string& text) {
     return "peer '" + news.who.name + "' is " + text + address_text(news.who.host, news.who.port);
   };
@@ -125,6 +185,9 @@ void act(Self self, member_steps steps) {
   for (const auto id : steps.beats) send_heartbeat(self, id);
   for (const auto id : steps.greets) greet_again(self, id);
   for (const auto& who : steps.dials) dial_again(self, who);
+  for (auto& [to, news] : steps.tells) pass_on(self, to, std::move(news), false);
+  auto& st = self->state;
+  if (steps.passes_on) after(self, st.options.heartbeat / parts_of_interval, [=] { act(self, self->state.table.pass_on()); });
 }
 
 /// Another peer with the name of `who`; null if there is none. If that peer is unreachable and had the address of `who`, then `who`
@@ -136,6 +199,13 @@ const known_peer* living_rival(Self self, const member& who) {
   if (rival == nullptr || rival->is_up || rival->who.port != who.port || rival->who.host != who.host) return rival;
   act(self, st.table.left(rival->who.id, "replaced by a restarted node at the same address", st.options.clock()));
   return nullptr;
+}
+
+/// A member that is no peer and has the name of `who` at another address; null if there is none.
+template <class Self>
+const member* other_holder(Self self, const member& who) {
+  const auto* holder = self->state.table.holder(who);
+  return holder == nullptr || (holder->host == who.host && holder->port == who.port) ? nullptr : holder;
 }
 
 }  // namespace troupe::membership

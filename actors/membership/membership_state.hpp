@@ -35,6 +35,7 @@ struct membership_options {
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
   std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
+  std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
   logging::node_log log;
 };
 
@@ -43,7 +44,6 @@ struct join_task {
   caf::typed_response_promise<member> promise;
   std::int64_t deadline_ns = 0;
   member first;
-  std::set<node_id> met;
   std::size_t open = 0;  // number of nodes that have not answered
   caf::error failure;
 };
@@ -52,6 +52,7 @@ struct membership_state {
   struct search {
     std::string name;
     node_id id;  // used if `name` is empty
+    std::int64_t until_ns = 0;
     std::uint64_t timer = 0;
     caf::typed_response_promise<contracts::peer_up> promise;
   };

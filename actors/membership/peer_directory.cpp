@@ -15,6 +15,7 @@ namespace troupe::membership {
 namespace {
 
 constexpr std::size_t remembered_down = 64;
+constexpr const char* not_connected = "not connected";
 
 }  // namespace
 
@@ -25,6 +26,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
     down_.erase(ended);
     std::erase(last_down_, who.id);
   }
+  known_.erase(who.id);
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
   const auto [place, is_new] =
@@ -39,6 +41,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
 
 void peer_directory::remove(node_id id, std::uint64_t period, const std::string& reason, bool is_gone) {
   std::lock_guard lock(mutex_);
+  known_.erase(id);
   auto found = up_.find(id);
   if (auto known = traffic_.find(id); known != traffic_.end()) {
     known->second.gone = is_gone;
@@ -55,8 +58,26 @@ void peer_directory::remove(node_id id, std::uint64_t period, const std::string&
   last_down_.pop_front();
 }
 
+bool peer_directory::know(const member& who) {
+  std::lock_guard lock(mutex_);
+  if (up_.contains(who.id)) return false;
+  names_[who.id] = who.name;
+  return known_.insert_or_assign(who.id, who).second;
+}
+
+bool peer_directory::forget(node_id id) {
+  std::lock_guard lock(mutex_);
+  return known_.erase(id) > 0;
+}
+
+bool peer_directory::is_member(node_id id) const {
+  std::lock_guard lock(mutex_);
+  return up_.contains(id) || known_.contains(id);
+}
+
 void peer_directory::clear() {
   std::lock_guard lock(mutex_);
+  known_.clear();
   up_.clear();
   ids_.clear();
 }
@@ -101,11 +122,51 @@ std::vector<member> peer_directory::members() const {
   std::vector<member> result;
   result.reserve(up_.size());
   for (const auto& [id, each] : up_) result.push_back(each.who);
+  for (const auto& [id, who] : known_) result.push_back(who);
   return result;
+}
+
+std::shared_ptr<void> peer_directory::hold(node_id id) const {
+  std::lock_guard lock(uses_->mutex);
+  auto& each = uses_->all[id];
+  ++each.held;
+  each.rests = false;
+  return {nullptr, [uses = uses_, id](void*) {
+            std::lock_guard inner(uses->mutex);
+            auto& ended = uses->all[id];
+            --ended.held;
+            ended.last_ns = support::steady_ns();
+          }};
+}
+
+bool peer_directory::is_used(node_id id, const std::function<bool()>& keeps) const {
+  const auto now_ns = support::steady_ns();
+  {
+    std::lock_guard lock(uses_->mutex);
+    const auto& each = uses_->all[id];
+    if (each.rests) return false;
+    if (each.held > 0 || now_ns - each.last_ns < rest_after_ns) return true;
+  }
+  const bool is_kept = keeps();
+  std::lock_guard lock(uses_->mutex);
+  auto& each = uses_->all[id];
+  if (each.held > 0 || is_kept)
+    each.last_ns = now_ns;
+  else
+    each.rests = true;
+  return !each.rests;
+}
+
+void peer_directory::touch(node_id id) const {
+  std::lock_guard lock(uses_->mutex);
+  auto& each = uses_->all[id];
+  each.last_ns = support::steady_ns();
+  each.rests = false;
 }
 
 void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) const {
   const auto bytes = payload_bytes(tensors);
+  touch(to);
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(to);
   if (found == traffic_.end()) return;
@@ -115,6 +176,7 @@ void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) co
 
 void peer_directory::received(node_id from, const std::vector<at::Tensor>& tensors) const {
   const auto bytes = payload_bytes(tensors);
+  touch(from);
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(from);
   if (found == traffic_.end()) return;
@@ -141,8 +203,14 @@ std::vector<peer_status> peer_directory::traffic(node_id self) const {
   {
     std::lock_guard lock(mutex_);
     const auto now_ns = support::steady_ns();
+    for (const auto& [id, who] : known_) {
+      auto& peer = result.emplace_back();
+      peer.who = who;
+      peer.up = true;
+      peer.transport = not_connected;
+    }
     for (const auto& [id, each] : traffic_) {
-      if (id == self) continue;
+      if (id == self || known_.contains(id)) continue;
       auto& peer = result.emplace_back(each);
       peer.up = up_.contains(id);
       peer.since_ns = now_ns - each.since_ns;

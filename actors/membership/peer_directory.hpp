@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,6 +22,7 @@ namespace troupe::membership {
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
+///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
 ///   PD-2  the traffic with the last 64 nodes that went down is still known.
 class peer_directory {
  public:
@@ -34,6 +37,13 @@ class peer_directory {
   void remove(node_id id, std::uint64_t period = 0, const std::string& reason = {}, bool is_gone = true);
   void clear();
 
+  /// Other nodes say that a member is up that this node is not connected to. Returns whether the directory did not list it.
+  bool know(const member& who);
+  /// A member that this node is not connected to is not up any more. Returns whether the directory listed it as such.
+  bool forget(node_id id);
+  /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
+  bool is_member(node_id id) const;
+
   /// The gateway of the node; null if the node is not up.
   contracts::gateway_actor gateway(node_id id) const;
   contracts::gateway_actor gateway(const std::string& name) const;
@@ -45,7 +55,15 @@ class peer_directory {
   bool is_down(node_id id) const;
   /// The name of the node, also after the node went down. The id as a text if the node was never up.
   std::string name(node_id id) const;
+  /// The nodes that are up, and the members that this node is not connected to.
   std::vector<member> members() const;
+
+  /// A call to the node or from it is under way, as long as the result lives.
+  std::shared_ptr<void> hold(node_id id) const;
+  /// Whether this node shares work with the peer: a call is under way, a message was sent or received within `rest_after`, or
+  /// `keeps` says so, which is asked once in this time (MT-4 of member_table).
+  bool is_used(node_id id, const std::function<bool()>& keeps) const;
+  static constexpr std::int64_t rest_after_ns = 10'000'000'000;
 
   /// Counts a message to a node or from it, and the bytes of its tensors.
   void sent(node_id to, const std::vector<at::Tensor>& tensors = {}) const;
@@ -63,7 +81,20 @@ class peer_directory {
   mutable std::mutex mutex_;
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
+  std::unordered_map<node_id, member> known_;     // members that this node is not connected to
   std::unordered_map<node_id, std::string> names_;
+  struct use {
+    std::size_t held = 0;  // calls under way
+    std::int64_t last_ns = 0;
+    bool rests = false;
+  };
+  struct uses {
+    std::mutex mutex;  // guards all
+    std::unordered_map<node_id, use> all;
+  };
+  void touch(node_id id) const;
+
+  std::shared_ptr<uses> uses_ = std::make_shared<uses>();     // calls may end after the directory
   mutable std::unordered_map<node_id, peer_status> traffic_;  // `since_ns`: when the peer went up or down, by the steady clock
   std::unordered_map<node_id, std::uint64_t> down_;           // the periods that have ended, of nodes that are not up
   std::deque<node_id> last_down_;                             // the nodes that went down last: traffic_ still has them

@@ -15,6 +15,15 @@ bool means_nothing(const std::string& host, const std::optional<route>& there) {
   return is_wildcard(host) || (there && !there->within_machine && is_loopback(host));
 }
 
+/// Moves the elements that `is_wanted` names out of the list.
+template <class T, class F>
+std::vector<T> take_if(std::vector<T>& all, F is_wanted) {
+  const auto first = std::stable_partition(all.begin(), all.end(), [&](const T& each) { return !is_wanted(each); });
+  std::vector<T> taken(std::make_move_iterator(first), std::make_move_iterator(all.end()));
+  all.erase(first, all.end());
+  return taken;
+}
+
 }  // namespace
 
 std::string host_to_tell(const std::string& host, const std::optional<route>& to) {
@@ -35,11 +44,11 @@ std::string unreachable(const member& who, const std::optional<route>& from) {
 }
 
 std::vector<member> take_unreachable(std::vector<member>& all, const std::optional<route>& to) {
-  const auto first =
-    std::stable_partition(all.begin(), all.end(), [&](const member& who) { return !means_nothing(who.host, to); });
-  std::vector<member> taken(std::make_move_iterator(first), std::make_move_iterator(all.end()));
-  all.erase(first, all.end());
-  return taken;
+  return take_if(all, [&](const member& who) { return means_nothing(who.host, to); });
+}
+
+std::vector<member_news> take_unreachable(std::vector<member_news>& all, const std::optional<route>& to) {
+  return take_if(all, [&](const member_news& each) { return means_nothing(each.who.host, to); });
 }
 
 }  // namespace troupe::membership

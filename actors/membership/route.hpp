@@ -32,5 +32,6 @@ std::string unreachable(const member& who, const std::optional<route>& from);
 /// Moves those members out of `all` whose addresses mean nothing at the other end: wildcards, and loopback addresses if the
 /// other end is on another machine. Returns the members that were moved out.
 std::vector<member> take_unreachable(std::vector<member>& all, const std::optional<route>& to);
+std::vector<member_news> take_unreachable(std::vector<member_news>& all, const std::optional<route>& to);
 
 }  // namespace troupe::membership

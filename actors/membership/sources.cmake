@@ -6,4 +6,5 @@ add_room(membership
   membership.cpp
   node_connection.cpp
   peer_directory.cpp
+  roster.cpp
   route.cpp)

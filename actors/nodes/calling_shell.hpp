@@ -29,9 +29,11 @@ struct calling_shell : gateway_shell<Self> {
   void call(const contracts::outgoing_call_ptr& job) {
     const auto& context = job->request.payload.context;
     if (context && !parts.contexts.find(context).actor) return parts.calls.fail(*job, parts.contexts.unknown(context));
-    if (!here.directory().gateway(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
+    const bool is_up = here.directory().gateway(job->to) != nullptr;
+    if (!is_up && !here.directory().is_member(job->to)) return parts.calls.fail(*job, error(errc::peer_down, "it is down"));
     state.calls[context].insert(job);
-    state.late.hold(job) ? limit(job) : leave(job);
+    job->use = here.directory().hold(job->to);
+    is_up && !state.meeting.contains(job->to) ? begin(job) : meet_first(job);
   }
 
   void deadline_passed(const contracts::outgoing_call_ptr& job) {
@@ -69,6 +71,34 @@ struct calling_shell : gateway_shell<Self> {
   }
 
  private:
+  void begin(const contracts::outgoing_call_ptr& job) { state.late.hold(job) ? limit(job) : leave(job); }
+
+  /// Connects to the member first. Calls to one member leave in the order in which they came.
+  void meet_first(const contracts::outgoing_call_ptr& job) {
+    ++state.meeting[job->to];
+    limit(job);
+    const auto left = time_left(*job);
+    const auto over = [s = self, job] {
+      auto& meeting = s->state.meeting;
+      if (--meeting[job->to] == 0) meeting.erase(job->to);
+    };
+    const auto met = [s = self, job, over](contracts::peer_up& news) {
+      over();
+      calling_shell sh(s);
+      sh.here.directory().add(news.who, std::move(news.gateway), news.period);
+      if (sh.is_open(job)) sh.begin(job);
+    };
+    const auto not_met = [s = self, job, over](const caf::error& why) {
+      over();
+      calling_shell sh(s);
+      if (sh.ended(job)) sh.fail(job, error(errc::peer_down, std::string("no connection to it: ") + to_exception(why).what()));
+    };
+    self
+      ->request(state.membership, left + std::chrono::seconds(1), support::find_atom::value, job->to,
+                std::int64_t{std::chrono::nanoseconds(left).count()})
+      .then(met, not_met);
+  }
+
   /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).
   void send_gradients(const contracts::outgoing_gradients_ptr& what) {
     const auto gateway = here.directory().gateway(what->to);

@@ -67,6 +67,7 @@ template <class Self>
 void is_up(Self self, contracts::peer_up& news) {
   const gateway_shell sh(self);
   const auto id = news.who.id;
+  const bool was_known = !news.again && sh.here.directory().is_member(id);
   sh.here.directory().add(news.who, std::move(news.gateway), news.period);
   const auto gateway = sh.here.directory().gateway(id);
   if (!gateway) return;
@@ -74,7 +75,21 @@ void is_up(Self self, contracts::peer_up& news) {
     routing_shell(self).is_up_again(id);
     caf::anon_send(gateway, held_objects{sh.here.id(), sh.parts.objects.tether()->held_of(id)});
   }
-  sh.parts.on_peer_up.tell(news.who.name, {});
+  if (!was_known) sh.parts.on_peer_up.tell(news.who.name, {});
+}
+
+// Other nodes say that a member is up, or is not up any more. This node is not connected to the member.
+template <class Self>
+void heard(Self self, const contracts::member_heard& news) {
+  const gateway_shell sh(self);
+  const auto& name = news.who.name;
+  if (news.is_up) {
+    if (sh.here.directory().know(news.who)) sh.parts.on_peer_up.tell(name, {});
+  } else if (sh.here.directory().forget(news.who.id)) {
+    sh.parts.on_peer_down.tell(name, news.reason);
+    sh.parts.on_peer_gone.tell(name, news.reason);
+    sh.parts.on_left.tell(name, news.reason);
+  }
 }
 
 // For another node, this node is up again. The other node names the objects that it holds; calls that were to drop other objects
@@ -115,6 +130,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     },
     [=](heartbeat& sign) { return self->delegate(self->state.membership, std::move(sign)); },
     [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
+    [=](gossip& news) { self->send(self->state.membership, std::move(news)); },
     [=](call_request& request) { return serving_shell(self).serve(request); },
     [=](propagate_gradients& message) { routing_shell(self).gradients(message); },
     [=](participant_quiet& message) { routing_shell(self).report(message); },
@@ -154,6 +170,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](support::resumed_atom) { self->state.pool.resumed(); },
     [=](contracts::peer_up& news) { is_up(self, news); },
     [=](const contracts::peer_down& news) { went_down(self, news); },
+    [=](const contracts::member_heard& news) { heard(self, news); },
   };
 }
 

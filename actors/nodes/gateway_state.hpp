@@ -39,6 +39,7 @@ struct gateway_state {
   calls::bulky_calls bulky;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
   std::unordered_map<node_id, transfers::piece_window> windows;  // of the pieces in `leaving`
+  std::unordered_map<node_id, int> meeting;                      // number of calls that wait until the node is connected
   std::unordered_map<object_id, int> shipping;                   // number of calls on the object in `leaving`
   support::open_requests asked;                                  // requests that carry pieces or offers, or ask for marks
   transfers::direct_memory direct;

@@ -33,6 +33,7 @@ struct serving_shell : gateway_shell<Self> {
     job->promise = self->template make_response_promise<caf::typed_response_promise<call_result>>();
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
     job->arrived_ns = support::steady_ns();
+    job->use = here.directory().hold(job->request.payload.message.node);
     const auto opener = job->request.payload.context.node;
     const auto context = context_of(*job);
     if (!context.actor && will_meet(opener))

@@ -54,11 +54,36 @@ struct status_shell : gateway_shell<Self> {
   caf::result<node_status> of_peer(node_id who, std::int64_t left_ns) {
     if (who == here.id()) return own();
     const auto name = here.directory().name(who);
-    const auto gateway = here.directory().gateway(who);
-    if (!gateway) return make_error(errc::peer_down, "node '" + name + "' is not up for node '" + here.name() + "'");
     const std::chrono::milliseconds asked_for(left_ns / 1'000'000);
     const auto limit = std::clamp(asked_for, std::chrono::milliseconds(1), longest_relay);
     auto promise = self->template make_response_promise<node_status>();
+    if (here.directory().gateway(who)) {
+      ask(who, limit, promise);
+    } else if (here.directory().is_member(who)) {
+      self
+        ->request(state.membership, limit + std::chrono::seconds(1), support::find_atom::value, who,
+                  std::int64_t{std::chrono::nanoseconds(limit).count()})
+        .then(
+          [=, s = self](contracts::peer_up& news) {
+            status_shell sh(s);
+            sh.here.directory().add(news.who, std::move(news.gateway), news.period);
+            sh.ask(who, limit, promise);
+          },
+          [=](caf::error& why) mutable { promise.deliver(std::move(why)); });
+    } else {
+      promise.deliver(make_error(errc::peer_down, "node '" + name + "' is not up for node '" + here.name() + "'"));
+    }
+    return promise;
+  }
+
+ private:
+  void ask(node_id who, std::chrono::milliseconds limit, caf::typed_response_promise<node_status> promise) {
+    const auto name = here.directory().name(who);
+    const auto gateway = here.directory().gateway(who);
+    if (!gateway) {
+      promise.deliver(make_error(errc::peer_down, "node '" + name + "' went down"));
+      return;
+    }
     auto alarm = std::make_shared<support::deadline_clock::alarm>();
     auto question = services::timed_request(self, here, gateway, limit, *alarm, support::status_atom::value);
     const auto number = question.id();
@@ -79,7 +104,6 @@ struct status_shell : gateway_shell<Self> {
           why = make_error(errc::deadline_passed, "node '" + name + "' did not answer within " + support::seconds_text(limit));
         promise.deliver(std::move(why));
       });
-    return promise;
   }
 };
 

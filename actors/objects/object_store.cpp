@@ -140,6 +140,16 @@ void object_store::accept_loan(object_id id, std::uint64_t ticket, node_id to) {
   found->second.owners.push_back(to);
 }
 
+bool object_store::serves(node_id who) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(objects_.begin(), objects_.end(), [&](const auto& each) {
+    const auto& [id, held] = each;
+    const auto& owners = held.owners;
+    return std::find(owners.begin(), owners.end(), who) != owners.end() ||
+           std::any_of(held.loans.begin(), held.loans.end(), [&](const loan& open) { return open.to == who; });
+  });
+}
+
 std::size_t object_store::size() const {
   std::lock_guard lock(mutex_);
   return objects_.size();

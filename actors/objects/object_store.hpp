@@ -109,6 +109,8 @@ class object_store {
   /// Turns a loan into an ownership of `to`. Throws troupe::error (misuse) if `to` has no open loan with this ticket.
   void accept_loan(object_id id, std::uint64_t ticket, node_id to);
   std::size_t size() const;
+  /// Whether the node owns an object here, or has an open loan.
+  bool serves(node_id who) const;
 
   node_id here() const noexcept { return here_; }
   const std::string& node_name() const noexcept { return node_name_; }

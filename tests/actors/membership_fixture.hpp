@@ -38,6 +38,7 @@ struct fake_node {
   caf::actor gateway;
   std::shared_ptr<bool> mute = std::make_shared<bool>(false);
   std::vector<std::string> news;
+  std::vector<std::string> heard;  // news about members that the node is not connected to
 };
 
 inline caf::behavior make_face(caf::event_based_actor* self, contracts::membership_host to, std::shared_ptr<bool> mute) {
@@ -52,6 +53,9 @@ inline caf::behavior make_face(caf::event_based_actor* self, contracts::membersh
                    : self->delegate(to, std::move(x));
     },
     [=](farewell& x) { self->send(to, std::move(x)); },
+    [=](gossip& x) {
+      if (!*mute) self->send(to, std::move(x));
+    },
   };
 }
 
@@ -110,7 +114,8 @@ class fake_cluster {
       return {[&node](const contracts::peer_up& x) { node.news.push_back((x.again ? "up again " : "up ") + x.who.name); },
               [&node](const contracts::peer_down& x) {
                 node.news.push_back((x.is_gone ? "gone " : "unreachable ") + x.who.name + ": " + x.reason);
-              }};
+              },
+              [&node](const contracts::member_heard& x) { node.heard.push_back((x.is_up ? "up " : "lost ") + x.who.name); }};
     });
     caf::anon_send(node.membership, support::subscribe_atom::value, subscriber);
     for (const auto& actor : {caf::actor_cast<caf::actor>(node.membership), subscriber}) all_.push_back(actor);

@@ -174,7 +174,8 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   read<call_request>(many(std::string("\x22\x00", 2)));  // empty attributes
   read<call_result>(many(std::string("\x0a\x00", 2)));
   read<call_request>(many(std::string("\x2a\x00", 2)));  // payloads, which the parser merges
-  read<welcome>(many(std::string("\x12\x00", 2)));       // empty members
+  read<welcome>(many(std::string("\x2a\x00", 2)));       // empty news
+  read<gossip>(many(std::string("\x12\x00", 2)));
   read<std::vector<member>>(many(std::string("\x0a\x00", 2)));
   read<autograd_message>(many(std::string("\x30\x01", 2)));                      // requires_grad, not packed
   read<autograd_message>(many(std::string("\x0a\x05\x35\x00\x00\x00\x00", 7)));  // devices, payloads merged
@@ -305,6 +306,11 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   wire::Hello greeting;
   greeting.set_port(65536);
   BOOST_TEST(static_cast<bool>(read<hello>(framed(greeting.SerializeAsString()))));
+  wire::Gossip news;
+  news.add_news()->set_id(1);
+  BOOST_TEST(!read<gossip>(framed(news.SerializeAsString())));
+  news.mutable_news(0)->set_state(4);
+  BOOST_TEST(static_cast<bool>(read<gossip>(framed(news.SerializeAsString()))));
   wire::ParticipantFailed failed;
   failed.set_code(256);
   BOOST_TEST(static_cast<bool>(read<participant_failed>(framed(failed.SerializeAsString()))));

@@ -143,6 +143,8 @@ void fill(generator& random, std::string& x) {
   for (char& c : x) c = static_cast<char>(random());  // any byte: names need not be UTF-8
 }
 
+void fill(generator& random, member_state& x) { x = static_cast<member_state>(random() % 4); }
+
 void fill(generator& random, attributes& x) {
   static constexpr std::array doubles = {0.0,
                                          -0.0,

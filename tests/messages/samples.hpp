@@ -22,10 +22,10 @@ using bytes = std::vector<char>;
 
 /// Every message type; tests run once for each.
 using message_types =
-  std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, call_request,
-             call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune, abort_pass,
-             pass_aborted, context_joined, held_objects, release_context, context_released, node_status, tensor_piece,
-             request_mark, memory_mark, tensor_offer>;
+  std::tuple<autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, gossip,
+             call_request, call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune,
+             abort_pass, pass_aborted, context_joined, held_objects, release_context, context_released, node_status,
+             tensor_piece, request_mark, memory_mark, tensor_offer>;
 
 /// Every dtype that travels.
 const std::vector<at::ScalarType>& travelling_dtypes();
@@ -98,16 +98,24 @@ auto members(is<bond> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<hello> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i);
+  auto& [a, b, c, d, e, f, g, h, i, j] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j);
+}
+auto members(is<member_news> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
+auto members(is<gossip> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
 }
 auto members(is<member> auto& x) {
   auto& [a, b, c, d] = x;
   return std::tie(a, b, c, d);
 }
 auto members(is<welcome> auto& x) {
-  auto& [a, b, c] = x;
-  return std::tie(a, b, c);
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
 }
 auto members(is<heartbeat> auto& x) {
   auto& [a, b, c] = x;
@@ -216,6 +224,7 @@ void fill(generator& random, std::uint64_t& x);
 void fill(generator& random, std::int64_t& x);
 void fill(generator& random, std::array<std::uint64_t, 4>& x);
 void fill(generator& random, std::string& x);
+void fill(generator& random, member_state& x);
 void fill(generator& random, attributes& x);
 void fill(generator& random, at::Tensor& x);
 void fill(generator& random, std::vector<bool>& x);

@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(two_nodes_of_which_one_has_left_looks_for_the_other_alone) 
   const auto dialled = all.dialled;
   auto joined = all.join(a, 4003);
   BOOST_TEST(joined->value.has_value());  // does not wait for those two to meet
-  CHECK_NAMES(all.peers(c), "a");
+  CHECK_NAMES(c.news, "up a");
   all.pass(20'000 * ms);
   CHECK_NAMES(all.peers(a), "c");
   BOOST_TEST(all.dialled - dialled < 40);  // three tries for each greeting, which comes every 2 s
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(succeeds_though_another_member_can_not_be_reached) {
   all.pass(500 * ms);
   BOOST_TEST_REQUIRE(joined->value.has_value());
   BOOST_TEST(joined->value->name == "a");
-  CHECK_NAMES(all.peers(c), "a");
+  BOOST_TEST(c.news.front() == "up a");
   CHECK_NAMES(all.peers(a), "b", "c");
 }
 
@@ -699,13 +699,15 @@ BOOST_AUTO_TEST_CASE(nodes_that_could_not_meet_meet_later) {
   all.join(b, 4001);
   const auto port_of_b = all.ports.extract(4002);
   auto& c = all.start("c", 3, 4003);
+  const auto port_of_c = all.ports.extract(4003);
   all.join(c, 4001, 1000 * ms);
   all.pass(1000 * ms);
-  CHECK_NAMES(all.peers(c), "a");
+  CHECK_NAMES(c.news, "up a");
   all.ports[4002] = port_of_b.mapped();
+  all.ports[4003] = port_of_c.mapped();
   all.pass(3 * membership::member_table::intervals_to_greet * interval);
-  CHECK_NAMES(all.peers(c), "a", "b");
-  CHECK_NAMES(all.peers(b), "a", "c");
+  CHECK_NAMES(c.news, "up a", "up b");
+  CHECK_NAMES(b.news, "up a", "up c");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -849,6 +851,101 @@ BOOST_AUTO_TEST_CASE(that_come_late_hear_who_is_up_and_those_that_end_are_forgot
   all.run();
   BOOST_TEST(news.size() == 1);
   BOOST_TEST(a.news.size() == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(large_clusters)
+
+namespace {
+
+/// More nodes than one mesh takes: a0 to a29 have joined by each other.
+struct large_cluster {
+  large_cluster() {
+    for (int i = 0; i < 30; ++i) {
+      nodes.push_back(&all.start("a" + std::to_string(i), 100 + 37 * i % 30, static_cast<std::uint16_t>(5000 + i)));
+      if (i == 0) continue;
+      BOOST_TEST(all.join(*nodes.back(), static_cast<std::uint16_t>(5000 + i / 2))->value.has_value());
+      all.pass(interval);
+    }
+    all.pass(4 * interval);
+  }
+
+  /// A node that `from` is not connected to.
+  test::fake_node& stranger_of(const test::fake_node& from) {
+    for (auto* each : nodes)
+      if (each != &from && std::find(from.news.begin(), from.news.end(), "up " + each->who.name) == from.news.end())
+        return *each;
+    throw std::logic_error("the node is connected to all others");
+  }
+
+  fake_cluster all;
+  std::vector<test::fake_node*> nodes;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(know_all_members_and_connect_to_few) {
+  large_cluster cluster;
+  for (const auto* each : cluster.nodes) {
+    BOOST_TEST(cluster.all.peers(*each).size() == 29u, each->who.name);
+    BOOST_TEST(each->news.size() < 25u, each->who.name << " has " << each->news.size() << " peers");
+  }
+}
+
+// ME-3, MT-6
+BOOST_AUTO_TEST_CASE(connect_two_nodes_when_one_looks_for_the_other) {
+  large_cluster cluster;
+  auto& last = *cluster.nodes.back();
+  auto& other = cluster.stranger_of(last);
+  const auto dialled = cluster.all.dialled;
+  const auto found = cluster.all.find(last, other.who.name, 1000 * ms);
+  BOOST_TEST_REQUIRE(found->value.has_value());
+  BOOST_TEST((found->value->who.id == other.who.id));
+  BOOST_TEST(cluster.all.dialled == dialled + 1);
+  BOOST_TEST(last.news.back() == "up " + other.who.name);
+  BOOST_TEST(other.news.back() == "up " + last.who.name);
+}
+
+BOOST_AUTO_TEST_CASE(say_that_a_node_that_ended_is_not_up) {
+  large_cluster cluster;
+  auto& last = *cluster.nodes.back();
+  auto& other = cluster.stranger_of(last);
+  cluster.all.end(other);
+  cluster.all.pass(15 * interval);
+  BOOST_TEST(last.heard.back() == "lost " + other.who.name);
+  BOOST_TEST(cluster.all.peers(last).size() == 28u);
+  const auto found = cluster.all.find(last, other.who.name, 0);
+  cluster.all.pass(5 * ms);
+  failed(found, errc::unknown_peer, "no peer '" + other.who.name + "'");
+}
+
+BOOST_AUTO_TEST_CASE(give_the_name_of_a_member_to_nobody_else) {  // ME-4
+  large_cluster cluster;
+  auto& last = *cluster.nodes.back();
+  auto& other = cluster.stranger_of(last);
+  auto& second = cluster.all.start(other.who.name, 999, 6000);
+  auto joined = cluster.all.join(second, last.who.port);
+  cluster.all.pass(20 * interval);
+  failed(joined, errc::refused, "the name '" + other.who.name + "' is taken");
+}
+
+BOOST_AUTO_TEST_CASE(give_the_name_of_a_node_that_ended_to_its_successor) {
+  large_cluster cluster;
+  auto& last = *cluster.nodes.back();
+  auto& other = cluster.stranger_of(last);
+  cluster.all.end(other);
+  auto& second = cluster.all.start(other.who.name, 999, 6000);
+  auto joined = cluster.all.join(second, last.who.port);
+  cluster.all.pass(20 * interval);
+  BOOST_TEST(joined->value.has_value());
+  cluster.all.pass(20 * interval);
+  for (const auto* each : cluster.nodes) {
+    if (each == &other) continue;
+    const auto found = cluster.all.find(*each, other.who.name, 1000 * ms);
+    BOOST_TEST_REQUIRE(found->value.has_value(), each->who.name);
+    BOOST_TEST((found->value->who.id == second.who.id));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

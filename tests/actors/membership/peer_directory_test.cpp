@@ -7,6 +7,8 @@
 
 namespace {
 
+using troupe::member;
+using troupe::node_id;
 using troupe::membership::peer_directory;
 
 troupe::member numbered(std::uint64_t id, const std::string& name) { return {name, {id}, "127.0.0.1", 4000}; }
@@ -88,6 +90,51 @@ BOOST_AUTO_TEST_CASE(those_that_are_up_come_first_and_the_last_64_that_went_down
   BOOST_TEST(traffic.front().who.name == "n100");
   BOOST_TEST(traffic.front().up);
   for (std::size_t i = 1; i < traffic.size(); ++i) BOOST_TEST((!traffic[i].up && traffic[i].who.id.value > 35));
+}
+
+BOOST_AUTO_TEST_CASE(members_that_are_not_connected_are_listed_until_others_say_that_they_are_gone) {  // PD-3
+  peer_directory known;
+  const member stage{"stage", node_id{7}, "10.0.0.7", 4000};
+  BOOST_TEST(known.know(stage));
+  BOOST_TEST(!known.know(stage));
+  BOOST_TEST(known.is_member(node_id{7}));
+  BOOST_TEST_REQUIRE(known.members().size() == 1u);
+  BOOST_TEST(known.traffic({}).at(0).transport == "not connected");
+  BOOST_TEST((known.gateway(node_id{7}) == nullptr));
+  known.add(stage, nullptr, 1);
+  BOOST_TEST(!known.know(stage));  // a peer
+  BOOST_TEST(!known.forget(node_id{7}));
+  BOOST_TEST(known.members().size() == 1u);
+  known.remove(node_id{7}, 1);
+  BOOST_TEST(!known.is_member(node_id{7}));
+  known.know(stage);
+  BOOST_TEST(known.forget(node_id{7}));
+  BOOST_TEST(known.members().empty());
+}
+
+// MT-4 of member_table
+BOOST_AUTO_TEST_CASE(a_peer_is_used_while_a_call_is_under_way_and_as_long_as_something_keeps_it) {
+  peer_directory known;
+  const node_id who{7};
+  int asked = 0;
+  const auto keeps = [&](bool answer) { return [&asked, answer] { return ++asked, answer; }; };
+  BOOST_TEST(!known.is_used(who, keeps(false)));
+  BOOST_TEST(!known.is_used(who, keeps(true)));
+  BOOST_TEST(asked == 1);  // a peer that rests is asked about no more
+  auto call = known.hold(who);
+  BOOST_TEST(known.is_used(who, keeps(false)));
+  auto second = known.hold(who);
+  call.reset();
+  BOOST_TEST(known.is_used(who, keeps(false)));
+  second.reset();
+  BOOST_TEST(known.is_used(who, keeps(false)));  // for a while
+  BOOST_TEST(asked == 1);
+  const node_id other{8};
+  BOOST_TEST(known.is_used(other, keeps(true)));
+  BOOST_TEST(known.is_used(other, keeps(false)));  // for a while
+  BOOST_TEST(asked == 2);
+  known.sent(node_id{9});
+  BOOST_TEST(known.is_used(node_id{9}, keeps(false)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/membership/roster.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <tuple>
+
+#include <troupe/actors/settings.hpp>
+
+namespace troupe::membership {
+
+namespace {
+
+constexpr std::int64_t longest_grave_ns = 3'600'000'000'000;
+
+/// Spreads the bits of a number (the finaliser of MurmurHash3, by Austin Appleby).
+std::uint64_t spread(std::uint64_t x) noexcept {
+  x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdULL;
+  x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53ULL;
+  return x ^ (x >> 33);
+}
+
+/// Where the node stands in a circle.
+std::uint64_t place(node_id who, std::uint64_t ring) noexcept { return spread(who.value + spread(ring + 1)); }
+
+std::uint64_t hash_of(const std::string& name) { return std::hash<std::string>()(name); }
+
+bool is_newer(std::uint32_t incarnation, member_state state, std::uint32_t old_incarnation, member_state old_state) noexcept {
+  return std::tie(incarnation, state) > std::tie(old_incarnation, old_state);
+}
+
+bool has_address_of(const member& one, const member& other) { return one.host == other.host && one.port == other.port; }
+
+std::string text_of(member_state state) { return state == member_state::left ? "it left" : "other nodes hold it for gone"; }
+
+}  // namespace
+
+roster::entry* roster::find_entry(node_id who) {
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), who, [](const entry& a, node_id id) { return a.id < id; });
+  return at == entries_.end() || at->id != who ? nullptr : &*at;
+}
+
+const roster::entry* roster::find_entry(node_id who) const { return const_cast<roster*>(this)->find_entry(who); }
+
+roster roster::seen_by(const member& other) const {
+  auto result = *this;
+  std::erase_if(result.entries_, [&](const entry& each) { return each.id == other.id; });
+  std::erase(result.names_, hash_of(other.name));
+  result.own_ = other;
+  result.knows_neighbours_ = false;
+  result.take({}, {own_, incarnation_, member_state::up}, {}, 0);
+  result.fresh_.clear();
+  result.changes_.clear();
+  return result;
+}
+
+void roster::hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns) {
+  for (const auto& each : news) take(from, each, text_of(each.state), now_ns);
+}
+
+std::vector<member_news> roster::met(const member& who, std::uint32_t incarnation, std::int64_t now_ns) {
+  take({}, {who, incarnation, member_state::up}, {}, now_ns);
+  accused_.erase(who.id);
+  auto* known = find_entry(who.id);
+  if (known == nullptr) return {};
+  if (!has_address_of(*known->who, who)) known->who = std::make_shared<const member>(who);  // what others tell may be older
+  return known->state == member_state::up ? std::vector<member_news>{} : about(who.id);
+}
+
+void roster::accuse(node_id who, std::int64_t now_ns) {
+  const auto* known = find_entry(who);
+  if (known == nullptr || known->state != member_state::up) return;
+  const auto [last, is_first] = accused_.try_emplace(who, now_ns);
+  if (!is_first && now_ns - last->second < limits_.accuse_again.count()) return;
+  last->second = now_ns;
+  take({}, {*known->who, known->incarnation, member_state::suspected}, {}, now_ns);
+}
+
+void roster::end(node_id who, member_state how, const std::string& reason, std::int64_t now_ns) {
+  if (const auto* known = find_entry(who)) take({}, {*known->who, known->incarnation, how}, reason, now_ns);
+}
+
+void roster::beat(std::int64_t now_ns) {
+  std::vector<node_id> gone;
+  for (const auto& [id, since] : since_) {
+    auto* known = find_entry(id);
+    const auto age = now_ns - since;
+    if (known->state == member_state::suspected && !known->is_unreachable && age >= limits_.patience.count()) {
+      known->is_unreachable = true;
+      knows_neighbours_ = false;
+      changes_.push_back({change::kind::unreachable, *known->who, "other nodes get no answer from it"});
+    }
+    const bool is_over = known->is_listed() ? age >= limits_.forget_after.count() : age >= longest_grave_ns;
+    if (is_over) gone.push_back(id);
+  }
+  for (const auto id : gone) {
+    auto* known = find_entry(id);
+    if (known->is_listed()) {
+      const auto silence = std::to_string((now_ns - since_.at(id)) / 1'000'000);
+      change_to(*known, {*known->who, known->incarnation, member_state::gone}, {}, "unreachable for " + silence + " ms",
+                now_ns);
+      fresh_.erase(id);  // the other nodes see the same by their own clocks
+    } else {
+      since_.erase(id);
+      entries_.erase(entries_.begin() + (known - entries_.data()));
+    }
+  }
+  settle_clashes(now_ns);
+  drop_oldest();
+}
+
+std::vector<roster::item> roster::take_news() {
+  std::vector<item> result;
+  for (const auto& [id, from] : std::exchange(fresh_, {})) {
+    if (id == own_.id)
+      result.push_back({{own_, incarnation_, member_state::up}, from});
+    else if (const auto* known = find_entry(id))
+      result.push_back({{*known->who, known->incarnation, known->state}, from});
+  }
+  return result;
+}
+
+const std::vector<node_id>& roster::neighbours() const {
+  if (std::exchange(knows_neighbours_, true)) return neighbours_;
+  neighbours_.clear();
+  std::vector<node_id> others;
+  others.reserve(entries_.size());
+  for (const auto& each : entries_)
+    if (each.counts()) others.push_back(each.id);
+  if (others.size() <= limits_.most_in_mesh) return neighbours_ = std::move(others);
+  for (std::uint64_t ring = 0; ring < limits_.rings; ++ring) {
+    const auto here = place(own_.id, ring);
+    std::array<std::uint64_t, 2> shortest{std::numeric_limits<std::uint64_t>::max(), std::numeric_limits<std::uint64_t>::max()};
+    std::array<node_id, 2> nearest;  // the next one, and the one before
+    for (const auto id : others) {
+      const auto there = place(id, ring);
+      const std::array ways{there - here, here - there};  // around the circle, in either direction
+      for (std::size_t i = 0; i < 2; ++i)
+        if (ways[i] <= shortest[i]) {
+          shortest[i] = ways[i];
+          nearest[i] = id;
+        }
+    }
+    neighbours_.insert(neighbours_.end(), nearest.begin(), nearest.end());
+  }
+  std::sort(neighbours_.begin(), neighbours_.end());
+  neighbours_.erase(std::unique(neighbours_.begin(), neighbours_.end()), neighbours_.end());
+  return neighbours_;
+}
+
+bool roster::is_neighbour(node_id who) const {
+  const auto& all = neighbours();
+  return std::binary_search(all.begin(), all.end(), who);
+}
+
+const member* roster::find(node_id who) const {
+  const auto* known = find_entry(who);
+  return known != nullptr && known->is_listed() ? known->who.get() : nullptr;
+}
+
+const member* roster::find(const std::string& name) const {
+  if (!std::binary_search(names_.begin(), names_.end(), hash_of(name))) return nullptr;
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const entry& each) { return each.is_listed() && each.who->name == name; });
+  return found == entries_.end() ? nullptr : found->who.get();
+}
+
+bool roster::is_up(node_id who) const {
+  const auto* known = find_entry(who);
+  return known != nullptr && known->counts();
+}
+
+bool roster::is_left_out(node_id who) const {
+  const auto found = clashes_.find(who);
+  return found != clashes_.end() && found->second.news.who.name != own_.name;
+}
+
+bool roster::doubts(node_id who) const {
+  const auto* known = find_entry(who);
+  return known != nullptr && known->state != member_state::up;
+}
+
+std::vector<member> roster::members() const {
+  std::vector<member> result;
+  for (const auto& each : entries_)
+    if (each.counts()) result.push_back(*each.who);
+  return result;
+}
+
+std::vector<member_news> roster::about(node_id who) const {
+  const auto* known = find_entry(who);
+  if (known == nullptr) return {};
+  return {{*known->who, known->incarnation, known->state}};
+}
+
+std::vector<member_news> roster::all() const {
+  std::vector<member_news> result{{own_, incarnation_, member_state::up}};
+  result.reserve(entries_.size() + 1);
+  for (const auto& each : entries_) result.push_back({*each.who, each.incarnation, each.state});
+  return result;
+}
+
+std::vector<member_news> roster::beyond(const std::vector<member_news>& theirs) const {
+  std::unordered_map<node_id, const member_news*> known;
+  for (const auto& each : theirs) known[each.who.id] = &each;
+  auto result = all();
+  std::erase_if(result, [&](const member_news& mine) {
+    const auto found = known.find(mine.who.id);
+    return found != known.end() && !is_newer(mine.incarnation, mine.state, found->second->incarnation, found->second->state);
+  });
+  return result;
+}
+
+std::uint64_t roster::digest(node_id one, node_id other) const {
+  std::uint64_t result = 0;
+  for (const auto& each : entries_)
+    if (each.id != one && each.id != other && each.is_listed())
+      result ^= spread(each.id.value + spread(4 * std::uint64_t{each.incarnation} + static_cast<std::uint64_t>(each.state)));
+  return result;
+}
+
+void roster::take(node_id from, const member_news& news, const std::string& reason, std::int64_t now_ns) {
+  const auto id = news.who.id;
+  if (id == own_.id) return contradict(news);
+  if (id.value == 0 || !valid_node_name(news.who.name)) return;
+  auto* known = find_entry(id);
+  if (known != nullptr) {
+    if (is_newer(news.incarnation, news.state, known->incarnation, known->state)) change_to(*known, news, from, reason, now_ns);
+    return;
+  }
+  if (news.state < member_state::gone && !makes_way(from, news, now_ns)) return;
+  clashes_.erase(id);
+  const auto at = std::lower_bound(entries_.begin(), entries_.end(), id, [](const entry& a, node_id x) { return a.id < x; });
+  auto& added = *entries_.insert(at, {id, nullptr, 0, member_state::left, true});
+  change_to(added, news, from, reason, now_ns);
+}
+
+/// Whether the name of a new member is free. A member at the same address has ended: the new one is its restart.
+bool roster::makes_way(node_id from, const member_news& for_news, std::int64_t now_ns) {
+  const auto& who = for_news.who;
+  const auto* holder = who.name == own_.name ? &own_ : find(who.name);
+  if (holder == nullptr) return true;
+  if (holder != &own_ && has_address_of(*holder, who)) {
+    end(holder->id, member_state::gone, "replaced by a restarted node at the same address", now_ns);
+    return true;
+  }
+  const auto [known, is_new] = clashes_.try_emplace(who.id, clash{for_news, from, now_ns});
+  if (!is_new && is_newer(for_news.incarnation, for_news.state, known->second.news.incarnation, known->second.news.state))
+    known->second.news = for_news;
+  return false;
+}
+
+/// A node that was restarted at another address may be heard of before the end of its predecessor is.
+void roster::settle_clashes(std::int64_t now_ns) {
+  std::vector<clash> free;
+  for (auto i = clashes_.begin(); i != clashes_.end();) {
+    auto& [id, each] = *i;
+    const auto& name = each.news.who.name;
+    const auto* holder = name == own_.name ? &own_ : find(name);
+    const auto age = now_ns - each.since_ns;
+    if (holder != nullptr && age >= limits_.patience.count() && !std::exchange(each.is_told, true))
+      changes_.push_back(
+        {change::kind::clash, each.news.who, "the name '" + name + "' is taken by node " + to_string(holder->id)});
+    if (holder == nullptr) free.push_back(each);
+    i = holder == nullptr || age >= longest_grave_ns ? clashes_.erase(i) : std::next(i);
+  }
+  for (const auto& each : free) take(each.from, each.news, {}, now_ns);
+}
+
+void roster::change_to(entry& which, const member_news& news, node_id from, const std::string& reason, std::int64_t now_ns) {
+  using kind = change::kind;
+  const bool was_up = which.counts();
+  const bool was_listed = which.is_listed();
+  const bool is_new = which.who == nullptr;
+  if (is_new || !has_address_of(*which.who, news.who)) which.who = std::make_shared<const member>(news.who);
+  which.incarnation = news.incarnation;
+  which.state = news.state;
+  if (was_listed != which.is_listed()) list_name(which);
+  which.is_unreachable = which.is_unreachable && news.state == member_state::suspected && was_listed;
+  fresh_[which.id] = from;
+  if (news.state == member_state::up)
+    since_.erase(which.id);
+  else if (!was_listed || which.state != member_state::suspected || !since_.contains(which.id))
+    since_[which.id] = now_ns;
+  knows_neighbours_ = knows_neighbours_ && was_up == which.counts();
+  if (!was_up && which.counts()) changes_.push_back({kind::arrived, *which.who, {}});
+  if (was_listed && !which.is_listed()) changes_.push_back({kind::gone, *which.who, reason});
+}
+
+void roster::list_name(const entry& which) {
+  const auto hash = hash_of(which.who->name);
+  const auto at = std::lower_bound(names_.begin(), names_.end(), hash);
+  if (which.is_listed())
+    names_.insert(at, hash);
+  else
+    names_.erase(at);
+}
+
+/// Answers news about this node itself (RT-2).
+void roster::contradict(const member_news& news) {
+  const bool is_wrong = news.state != member_state::up || news.incarnation > incarnation_;
+  if (!is_wrong || news.incarnation < incarnation_) return;
+  incarnation_ = news.incarnation + (news.state != member_state::up ? 1 : 0);
+  fresh_[own_.id] = {};
+}
+
+void roster::drop_oldest() {
+  std::vector<std::pair<std::int64_t, node_id>> gone;
+  for (const auto& [id, since] : since_)
+    if (!find_entry(id)->is_listed()) gone.emplace_back(since, id);
+  if (gone.size() <= most_gone) return;
+  std::sort(gone.begin(), gone.end());
+  gone.resize(gone.size() - most_gone);
+  for (const auto& [since, id] : gone) {
+    since_.erase(id);
+    entries_.erase(entries_.begin() + (find_entry(id) - entries_.data()));
+  }
+}
+
+}  // namespace troupe::membership

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::membership {
+
+/// What this node knows of all members of the cluster by news that neighbours pass on. A cluster may have thousands of members,
+/// so a node has few neighbours: it exchanges heartbeats and news with these alone. The design follows SWIM (Das, Gupta and
+/// Motivala, 2002): a member that does not answer is suspected, and may contradict. Its neighbours are drawn from rings, as in
+/// Rapid (Suresh and others, 2018). Decides; sends no message and reads no clock.
+///
+///   state        meaning                                                          next state
+///   up           no node says otherwise                                           accuse(), or news: suspected
+///   suspected    a node gets no answer from the member. Other nodes still take    news of a higher incarnation: up
+///                the member for up, for `patience`; then it is unreachable        beat() after `forget_after`, or end(): gone
+///   gone, left   the member's process has ended, or nobody has heard of it        news of a higher incarnation: up
+///
+///   RT-1  of two pieces of news about a member, the one with the higher incarnation counts; of one incarnation, the later state
+///         in the list of member_state.
+///   RT-2  a node that hears that it is suspected or gone raises its incarnation and says that it is up.
+///   RT-3  each piece of news goes once to each neighbour but the one that it came from. So the news of one event cost a node
+///         at most as many messages as it has neighbours, however large the cluster is.
+///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the neighbours are, in each of `rings` circles in
+///         which the members stand by a hash of their ids, the next one and the one before. Two nodes that know the same
+///         members agree on who is a neighbour of whom.
+///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour.
+class roster {
+ public:
+  static constexpr std::size_t most_gone = 1024;
+
+  struct limits {
+    std::chrono::nanoseconds patience{1'500'000'000};  // from the first suspicion until the member is unreachable
+    std::chrono::nanoseconds forget_after{30'000'000'000};
+    std::chrono::nanoseconds accuse_again{30'000'000'000};  // a node does not accuse a member again within this time
+    std::size_t most_in_mesh = 8;
+    std::uint64_t rings = 3;
+  };
+
+  /// A member has become known or up again, or is not up any more. `clash`: the member has the name of another member.
+  struct change {
+    enum class kind { arrived, unreachable, gone, clash };
+
+    kind what;
+    member who;
+    std::string reason;
+  };
+
+  roster(member self, limits how) : own_(std::move(self)), limits_(how) {}
+  /// The roster of another member that has heard the same as this node.
+  roster seen_by(const member& other) const;
+
+  void set_port(std::uint16_t port) noexcept { own_.port = port; }
+  const member& self() const noexcept { return own_; }
+  std::uint32_t incarnation() const noexcept { return incarnation_; }
+
+  /// Takes in news. `from`: the neighbour that they came from.
+  void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
+  /// This node has spoken with a member. Returns what the member has to contradict, if others suspect it or hold it for gone.
+  std::vector<member_news> met(const member& who, std::uint32_t incarnation, std::int64_t now_ns);
+  /// This node gets no answer from the member.
+  void accuse(node_id who, std::int64_t now_ns);
+  /// The member has ended (`gone`), or has said farewell (`left`).
+  void end(node_id who, member_state how, const std::string& reason, std::int64_t now_ns);
+  /// To be called for each interval.
+  void beat(std::int64_t now_ns);
+
+  /// What has changed since the last call.
+  std::vector<change> take_changes() { return std::exchange(changes_, {}); }
+
+  /// News that have to be passed on, each with the neighbour that it came from (empty: from this node itself).
+  struct item {
+    member_news news;
+    node_id from;
+  };
+  bool has_news() const noexcept { return !fresh_.empty(); }
+  std::vector<item> take_news();
+
+  /// The ids of the neighbours, ascending.
+  const std::vector<node_id>& neighbours() const;
+  bool is_neighbour(node_id who) const;
+
+  /// The member, if it is not gone and has not left; null otherwise.
+  const member* find(node_id who) const;
+  const member* find(const std::string& name) const;
+  /// Whether the member is known, not gone, and was not suspected for longer than `patience`.
+  bool is_up(node_id who) const;
+  /// Whether the member is left out, because its name belongs to another member that is not this node.
+  bool is_left_out(node_id who) const;
+  /// Whether some node suspects the member, or holds it for gone.
+  bool doubts(node_id who) const;
+  /// The members that are up, without this node.
+  std::vector<member> members() const;
+
+  /// The news about one member; none if it is unknown.
+  std::vector<member_news> about(node_id who) const;
+  /// All news that this node has: of other members, and of itself.
+  std::vector<member_news> all() const;
+  /// The news of all() that a node lacks that has told `theirs`, which was all of its news.
+  std::vector<member_news> beyond(const std::vector<member_news>& theirs) const;
+  /// A number that is equal on two nodes that have heard the same. What concerns `one` and `other` does not count: the two nodes
+  /// that compare know each other better.
+  std::uint64_t digest(node_id one, node_id other) const;
+
+ private:
+  struct entry {
+    node_id id;
+    std::shared_ptr<const member> who;
+    std::uint32_t incarnation = 0;
+    member_state state = member_state::up;
+    bool is_unreachable = false;  // suspected for longer than `patience`
+
+    bool is_listed() const noexcept { return state < member_state::gone; }
+    bool counts() const noexcept { return is_listed() && !is_unreachable; }
+  };
+
+  /// News about a member whose name belongs to another member, which may have ended: the news wait until that is known.
+  struct clash {
+    member_news news;
+    node_id from;
+    std::int64_t since_ns = 0;
+    bool is_told = false;
+  };
+
+  entry* find_entry(node_id who);
+  const entry* find_entry(node_id who) const;
+  void take(node_id from, const member_news& news, const std::string& reason, std::int64_t now_ns);
+  void change_to(entry& which, const member_news& news, node_id from, const std::string& reason, std::int64_t now_ns);
+  bool makes_way(node_id from, const member_news& for_news, std::int64_t now_ns);
+  void settle_clashes(std::int64_t now_ns);
+  void list_name(const entry& which);
+  void contradict(const member_news& news);
+  void drop_oldest();
+
+  member own_;
+  limits limits_;
+  std::uint32_t incarnation_ = 0;
+  std::vector<entry> entries_;                         // by id, ascending; in a vector, because a large cluster has many
+  std::vector<std::uint64_t> names_;                   // hashes of the names of the members that are listed, ascending
+  std::unordered_map<node_id, std::int64_t> since_;    // when the member became suspected or gone
+  std::unordered_map<node_id, std::int64_t> accused_;  // when this node accused the member
+  std::unordered_map<node_id, node_id> fresh_;         // about whom news has to be passed on, and who told
+  std::unordered_map<node_id, clash> clashes_;
+  std::vector<change> changes_;
+  mutable std::vector<node_id> neighbours_;
+  mutable bool knows_neighbours_ = true;
+};
+
+}  // namespace troupe::membership

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "actors/membership/simulated_cluster.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using troupe::test::simulated_cluster;
+
+simulated_cluster::settings meshed(std::size_t count, std::uint64_t seed = 1) {
+  simulated_cluster::settings how;
+  how.count = count;
+  how.seed = seed;
+  how.limits = {};
+  how.longest_way_ns = 2 * simulated_cluster::ms;
+  how.is_meshed = true;
+  how.share_work = false;
+  return how;
+}
+
+/// For how many nodes `who` is not up.
+std::size_t missing_at(const simulated_cluster& all, std::size_t who) {
+  std::size_t result = 0;
+  for (std::size_t at = 0; at < all.size(); ++at) result += at != who && !all.is_up(at, who);
+  return result;
+}
+
+/// Pairs of nodes of which one is not up for the other.
+std::size_t missing_pairs(const simulated_cluster& all) {
+  std::size_t result = 0;
+  for (std::size_t who = 0; who < all.size(); ++who) result += missing_at(all, who);
+  return result;
+}
+
+std::uint64_t most_news(const simulated_cluster& all) {
+  std::uint64_t result = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) result = std::max(result, all.news_sent_by(i));
+  return result;
+}
+
+/// Messages that a node sends in an interval when nothing happens.
+double messages_of_a_node(std::size_t count) {
+  simulated_cluster all(meshed(count));
+  all.pass(4 * all.interval_ns());
+  all.forget_counts();
+  all.pass(20 * all.interval_ns());
+  return static_cast<double>(all.messages()) / static_cast<double>(20 * count);
+}
+
+}  // namespace
+
+// ME-5, ME-1, MT-1, MT-2
+BOOST_AUTO_TEST_CASE(three_nodes_are_up_for_each_other_again_whatever_went_wrong) {
+  std::size_t separations = 0;
+  std::size_t partings = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    simulated_cluster::settings how;
+    how.seed = seed;
+    simulated_cluster world(how);
+    world.pass(20'000 * simulated_cluster::ms, true);
+    world.heal();
+    world.pass(70'000 * simulated_cluster::ms);
+    for (std::size_t a = 0; a < world.size(); ++a)
+      for (std::size_t b = 0; b < world.size(); ++b) {
+        if (a == b) continue;
+        BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": " << b << " is not up for " << a);
+        BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
+      }
+    separations += world.separations();
+    partings += world.partings();
+  }
+  BOOST_TEST(separations > 300u);
+  BOOST_TEST(partings > 300u);
+}
+
+// RT-1, RT-2, RT-4, MT-5: neighbours alone exchange heartbeats and news
+BOOST_AUTO_TEST_CASE(six_nodes_in_two_rings_know_all_members_again_whatever_went_wrong) {
+  std::size_t partings = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    simulated_cluster::settings how;
+    how.count = 6;
+    how.seed = seed;
+    how.limits.most_in_mesh = 2;
+    how.limits.rings = 2;
+    how.share_work = false;
+    simulated_cluster world(how);
+    world.pass(20'000 * simulated_cluster::ms, true);
+    world.heal();
+    world.pass(100'000 * simulated_cluster::ms);
+    for (std::size_t a = 0; a < world.size(); ++a)
+      for (std::size_t b = 0; b < world.size(); ++b) {
+        if (a == b) continue;
+        BOOST_TEST_REQUIRE(world.is_up(a, b), "seed " << seed << ": " << b << " is not up for " << a);
+        const auto& heard = world.table(a).heard_of();
+        if (!heard.is_neighbour(world.self(b).id)) continue;
+        BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": neighbour " << b << " is no peer of " << a);
+        BOOST_TEST_REQUIRE(world.table(b).heard_of().is_neighbour(world.self(a).id), "seed " << seed);
+        BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
+        BOOST_TEST_REQUIRE(heard.digest({}, {}) != 0u);
+        BOOST_TEST_REQUIRE(heard.digest(world.self(a).id, world.self(b).id) ==
+                             world.table(b).heard_of().digest(world.self(a).id, world.self(b).id),
+                           "seed " << seed);
+      }
+    partings += world.partings();
+  }
+  BOOST_TEST(partings > 200u);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_sends_no_more_in_a_large_cluster_than_in_a_small_one) {  // RT-4, MT-4
+  const auto small = messages_of_a_node(100);
+  const auto large = messages_of_a_node(1000);
+  BOOST_TEST(small < 14.0);
+  BOOST_TEST(large < 1.2 * small);
+}
+
+BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_a_frozen_one_within_fifteen_intervals) {  // RT-3
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    simulated_cluster all(meshed(1000, seed));
+    all.pass(4 * all.interval_ns());
+    all.forget_counts();
+    all.freeze(7);
+    all.pass(15 * all.interval_ns());
+    BOOST_TEST(missing_at(all, 7) == all.size() - 1);
+    BOOST_TEST(missing_at(all, 8) == 0u);
+    BOOST_TEST(most_news(all) <= 4 * 6u);  // one event, at most one message for each neighbour, and a few for those who saw it
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_one_that_ended_within_four_intervals) {
+  simulated_cluster all(meshed(1000));
+  all.pass(4 * all.interval_ns());
+  all.forget_counts();
+  all.kill(7);
+  all.pass(4 * all.interval_ns());
+  BOOST_TEST(missing_at(all, 7) == all.size() - 1);
+  BOOST_TEST(most_news(all) <= 2 * 6u);
+}
+
+BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_one_that_joins_within_four_intervals) {
+  simulated_cluster all(meshed(1000));
+  all.pass(4 * all.interval_ns());
+  all.forget_counts();
+  const auto added = all.join(5);
+  all.pass(4 * all.interval_ns());
+  BOOST_TEST(missing_at(all, added) == 0u);
+  for (std::size_t other = 0; other < added; ++other) BOOST_TEST(all.is_up(added, other));
+  BOOST_TEST(most_news(all) <= 2 * 6u);
+  const auto& heard = all.table(added).heard_of();
+  for (const auto id : heard.neighbours()) BOOST_TEST(all.table(added).find_up(id) != nullptr);
+}
+
+// A node that freezes for a moment contradicts the others when it goes on.
+BOOST_AUTO_TEST_CASE(two_halves_of_a_cluster_find_each_other_again) {
+  for (const std::int64_t away_s : {3, 20, 60}) {
+    simulated_cluster all(meshed(60));
+    all.pass(4 * all.interval_ns());
+    all.part(20);
+    all.pass(away_s * 1'000 * simulated_cluster::ms);
+    BOOST_TEST(missing_pairs(all) > 0u);
+    if (away_s > 10) BOOST_TEST(missing_pairs(all) == 2 * 20 * 40u);
+    all.heal();
+    all.pass(60'000 * simulated_cluster::ms);
+    BOOST_TEST(missing_pairs(all) == 0u, "after " << away_s << " s");
+  }
+}

@@ -9,10 +9,8 @@ namespace troupe::bench {
 
 std::vector<hosts_row> hosts_rows() {
   std::vector<hosts_row> all;
-  for (const auto& rows : {link_rows(), member_rows(), training_rows(), chaos_rows()})
+  for (const auto& rows : {link_rows(), member_rows(), simulated_rows(), training_rows(), chaos_rows()})
     all.insert(all.end(), rows.begin(), rows.end());
-  // The rows simulated_messages and simulated_news belong here: what a simulated membership of 10,000 nodes sends and how fast
-  // it hears of a failure. They need no hosts.
   return all;
 }
 

@@ -40,6 +40,7 @@ std::vector<hosts_row> hosts_rows();
 /// The rows of one kind.
 std::vector<hosts_row> link_rows();
 std::vector<hosts_row> member_rows();
+std::vector<hosts_row> simulated_rows();
 std::vector<hosts_row> training_rows();
 std::vector<hosts_row> chaos_rows();
 

@@ -154,6 +154,8 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
     const auto* holder = rival != nullptr ? &rival->who : other_holder(self, who);
     if (objection.empty() && holder != nullptr)
       objection = "the name of node " + describe(who) + " is taken by node " + describe(*holder);
+    // The member of that name may have ended, and this node may not know it yet: the table dials again.
+    if (!objection.empty() && !to.first && holder != nullptr) return settle(self, to.task, false, {});
     if (!objection.empty()) {
       caf::anon_send(caf::actor_cast<caf::actor>(gateway), farewell{st.table.self().id, objection});
       settle(self, to.task, to.first, make_error(errc::refused, std::move(objection)));

@@ -34,12 +34,7 @@ struct serving_shell : gateway_shell<Self> {
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
     job->arrived_ns = support::steady_ns();
     job->use = here.directory().hold(job->request.payload.message.node);
-    const auto opener = job->request.payload.context.node;
-    const auto context = context_of(*job);
-    if (!context.actor && will_meet(opener))
-      find_context_when_met(opener, job);
-    else
-      find_gradients(job, context);
+    find_context(job);
     return job->promise;
   }
 
@@ -115,9 +110,21 @@ struct serving_shell : gateway_shell<Self> {
            !here.directory().is_down(who);
   }
 
+  /// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5).
+  void find_context(const contracts::incoming_call_ptr& job) {
+    const auto context = context_of(*job);
+    for (const auto who : {job->request.payload.message.node, job->request.payload.context.node})
+      if (job->request.payload.context && !context.actor && will_meet(who)) return find_context_when_met(who, job);
+    find_gradients(job, context);
+  }
+
   void find_context_when_met(node_id who, const contracts::incoming_call_ptr& job) {
     hold(job);
     const auto go_on = [s = self, job] {
+      serving_shell sh(s);
+      if (sh.is_wanted(job)) sh.find_context(job);
+    };
+    const auto not_met = [s = self, job](const caf::error&) {
       serving_shell sh(s);
       if (sh.is_wanted(job)) sh.find_gradients(job, sh.context_of(*job));
     };
@@ -128,7 +135,7 @@ struct serving_shell : gateway_shell<Self> {
     self
       ->request(state.membership, meeting_patience + std::chrono::seconds(1), support::find_atom::value, who,
                 std::int64_t{std::chrono::nanoseconds(meeting_patience).count()})
-      .then(met, [go_on](const caf::error&) { go_on(); });
+      .then(met, not_met);
   }
 
   void find_gradients(const contracts::incoming_call_ptr& job, const passes::open_context& context) {

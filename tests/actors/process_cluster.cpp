@@ -63,7 +63,7 @@ bool process_cluster::knows_all(const std::string& name) {
   try {
     std::size_t up = 0;
     for (const auto& each : driver_.peer(name, std::chrono::seconds(10)).status(std::chrono::seconds(1)).peers)
-      if (each.up && (each.who.id == driver_.id() || is_up(each.who.id))) ++up;
+      if (each.up && each.transport != "not connected" && (each.who.id == driver_.id() || is_up(each.who.id))) ++up;
     return up == names_.size();
   } catch (const error&) {
     return false;

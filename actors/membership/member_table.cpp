@@ -233,13 +233,16 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   member_steps steps;
   std::vector<node_id> forgotten;
   roster_.beat(now_ns);
+  ++beats_;
   for (auto& [id, peer] : peers_) {
-    if (!is_watched(peer, shares)) {
+    const auto how = watch_of(peer, shares);
+    if (how == watch::none) {
       peer.answered = true;
       peer.missed = 0;
       peer.seen_ns = now_ns;
       continue;
     }
+    if (how == watch::in_turn && peer.answered && !has_turn(id)) continue;
     peer.missed = peer.answered ? 0 : peer.missed + 1;
     peer.answered = false;
     if (peer.is_up && peer.missed >= allowed_misses) {
@@ -267,7 +270,7 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   }
   for (const auto id : forgotten)
     forget(id, "unreachable for " + milliseconds_text(now_ns - find(id)->lost_ns), end::out_of_reach, now_ns, steps);
-  if (++beats_ % intervals_to_greet == 0) greet_next(steps);
+  if (beats_ % intervals_to_greet == 0) greet_next(steps);
   dial_gone(now_ns, steps);
   meet_strangers(now_ns, steps);
   note_news(steps);
@@ -283,9 +286,18 @@ std::vector<node_id> member_table::listeners() const {
   return result;
 }
 
-bool member_table::is_watched(const known_peer& peer, const std::function<bool(node_id)>& shares) const {
+member_table::watch member_table::watch_of(const known_peer& peer, const std::function<bool(node_id)>& shares) const {
   const auto id = peer.who.id;
-  return !peer.is_up || !shares || roster_.is_neighbour(id) || roster_.doubts(id) || shares(id);
+  if (!peer.is_up || !shares || roster_.doubts(id) || shares(id)) return watch::always;
+  return roster_.is_neighbour(id) ? watch::in_turn : watch::none;
+}
+
+/// Whether this is one of the intervals in which the neighbour gets a heartbeat (MT-4).
+bool member_table::has_turn(node_id neighbour) const {
+  const auto& all = roster_.neighbours();
+  const auto turns = (all.size() + most_in_turn - 1) / most_in_turn;
+  const auto at = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), neighbour) - all.begin());
+  return at % turns == beats_ % turns;
 }
 
 void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {

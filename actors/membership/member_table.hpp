@@ -100,9 +100,11 @@ struct member_steps {
 ///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
 ///         hour, or until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
-///   MT-4  heartbeats go to neighbours (see roster), to peers with which this node shares work, to peers that others suspect and
-///         to peers that are unreachable. Other peers rest: they cost no message. A peer that is up here and that others suspect
-///         is told so, until it has contradicted.
+///   MT-4  in each interval a heartbeat goes to the peers with which this node shares work, to peers that others suspect, to
+///         peers that are unreachable and to peers that have not answered the last heartbeat. Neighbours (see roster) with which
+///         this node shares no work take turns: `most_in_turn` of them get a heartbeat in an interval. Because each node does
+///         so, each member gets as many, whatever the number of its neighbours. Other peers rest: they cost no message. A peer
+///         that is up here and that others suspect is told so, until it has contradicted.
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
 ///         after `intervals_to_meet`, because a new node greets its neighbours itself.
 ///         A member that this node can't connect to is not up here, whatever other nodes say.
@@ -117,6 +119,7 @@ class member_table {
   /// bytes sooner than the old one: TCP sends lost bytes again after pauses that grow.
   static constexpr int intervals_to_cut = 8;
   static constexpr std::size_t most_gone = 1024;
+  static constexpr std::size_t most_in_turn = 2;
   /// A neighbour is greeted once more after this many intervals, each time another one.
   static constexpr int intervals_to_greet = 20;
   static constexpr int intervals_to_meet = 4;
@@ -231,7 +234,10 @@ class member_table {
   void meet(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
             member_steps& to);
   std::vector<node_id> listeners() const;
-  bool is_watched(const known_peer& peer, const std::function<bool(node_id)>& shares) const;
+  /// Whether a peer gets heartbeats: in each interval, in its turn among the neighbours, or not at all.
+  enum class watch { always, in_turn, none };
+  watch watch_of(const known_peer& peer, const std::function<bool(node_id)>& shares) const;
+  bool has_turn(node_id neighbour) const;
   bool is_awaited(node_id id) const;
   void meet_strangers(std::int64_t now_ns, member_steps& to);
   void dial_gone(std::int64_t now_ns, member_steps& to);
@@ -247,7 +253,7 @@ class member_table {
   member self_;
   times limits_;
   std::uint64_t last_period_ = 0;
-  int beats_ = 0;
+  std::uint64_t beats_ = 0;
   node_id last_greeted_;
   std::unordered_map<node_id, known_peer> peers_;
   std::unordered_map<node_id, absent> gone_;

@@ -42,7 +42,7 @@ class network_threads {
   /// How long the leader polls before it sleeps. The leader polls only after `enough_close_events` events with less than
   /// `awake_for` between them.
   static constexpr std::chrono::microseconds awake_for{1000};
-  static constexpr int enough_close_events = 8;
+  static constexpr int enough_close_events = 16;
   static constexpr std::chrono::microseconds longest_busy{1000};
   /// How often in a row the leader skips the sockets while there is traffic in shared memory.
   static constexpr int most_unpolled = 8;

@@ -129,7 +129,7 @@ member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway,
   if (auto news = roster_.met(who, incarnation, now_ns); !news.empty()) steps.tells.emplace_back(who.id, std::move(news));
   strangers_.erase(who.id);
   meet(who, std::move(gateway), theirs, how, now_ns, steps);
-  note_news(steps);
+  note_news(now_ns, steps);
   return steps;
 }
 
@@ -165,7 +165,7 @@ std::vector<member_news> member_table::news_for(node_id who, std::uint64_t diges
 member_steps member_table::hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns) {
   member_steps steps;
   roster_.hear(from, news, now_ns);
-  note_news(steps);
+  note_news(now_ns, steps);
   return steps;
 }
 
@@ -273,7 +273,7 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   if (beats_ % intervals_to_greet == 0) greet_next(steps);
   dial_gone(now_ns, steps);
   meet_strangers(now_ns, steps);
-  note_news(steps);
+  note_news(now_ns, steps);
   return steps;
 }
 
@@ -309,11 +309,16 @@ void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
   }
 }
 
+/// If both nodes dialled at once, CAF might drop both connections: the node with the higher id waits for longer.
+member_table::stranger& member_table::add_stranger(node_id id, std::int64_t now_ns) {
+  auto& added = strangers_[id];
+  added.dial_ns = now_ns + (self_.id < id ? 1 : 2) * intervals_to_meet * limits_.heartbeat.count();
+  return added;
+}
+
 void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
-  // If both nodes dialled at once, CAF might drop both connections: the node with the higher id waits for longer.
   for (const auto id : roster_.neighbours())
-    if (find(id) == nullptr && !is_awaited(id) && !strangers_.contains(id))
-      strangers_[id].dial_ns = now_ns + (self_.id < id ? 1 : 2) * intervals_to_meet * limits_.heartbeat.count();
+    if (find(id) == nullptr && !is_awaited(id) && !strangers_.contains(id)) add_stranger(id, now_ns);
   for (auto i = strangers_.begin(); i != strangers_.end();) {
     auto& [id, other] = *i;
     const auto* who = roster_.find(id);
@@ -342,13 +347,18 @@ void member_table::greet_next(member_steps& to) {
 }
 
 /// Takes over what has changed in the roster.
-void member_table::note_news(member_steps& to) {
+void member_table::note_news(std::int64_t now_ns, member_steps& to) {
   using heard = roster::change::kind;
   using kind = peer_change::kind;
   for (auto& each : roster_.take_changes()) {
     const auto id = each.who.id;
     const bool is_lost = each.what == heard::unreachable || each.what == heard::gone;
     if (find(id) != nullptr || is_awaited(id) || (is_lost && gone_.contains(id))) continue;  // this node sees for itself
+    if (each.what == heard::arrived && roster_.is_neighbour(id)) {
+      const auto tried = strangers_.find(id);
+      (tried == strangers_.end() ? add_stranger(id, now_ns) : tried->second).is_out_of_reach = true;
+      continue;
+    }
     const auto what = each.what == heard::arrived ? kind::known : each.what == heard::clash ? kind::clash : kind::lost;
     to.changes.push_back({what, std::move(each.who), nullptr, std::move(each.reason)});
   }
@@ -404,7 +414,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     if (how == dial_end::nobody_listens) roster_.end(who, member_state::gone, "no program listens at its address", now_ns);
     if (how == dial_end::another_listens)
       roster_.end(who, member_state::gone, "another program listens at its address", now_ns);
-    note_news(steps);
+    note_news(now_ns, steps);
   }
   const auto found = gone_.find(who);
   if (found == gone_.end()) return steps;
@@ -446,7 +456,7 @@ void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_
 
 void member_table::lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
   roster_.accuse(peer.who.id, now_ns);
-  note_news(to);
+  note_news(now_ns, to);
   peer.is_up = false;
   peer.lost_ns = now_ns;
   peer.dial_ns = now_ns;
@@ -487,13 +497,16 @@ void member_table::drop_oldest() {
                                [](const auto& a, const auto& b) { return a.second.since_ns < b.second.since_ns; }));
 }
 
+bool member_table::is_up(node_id id) const {
+  if (const auto* peer = find(id)) return peer->is_up;
+  const auto tried = strangers_.find(id);
+  const bool is_out_of_reach = tried != strangers_.end() && tried->second.is_out_of_reach;
+  return !is_out_of_reach && !is_awaited(id) && roster_.is_up(id);
+}
+
 std::vector<member> member_table::members() const {
   auto result = roster_.members();
-  std::erase_if(result, [&](const member& who) {
-    const auto tried = strangers_.find(who.id);
-    const bool is_out_of_reach = tried != strangers_.end() && tried->second.is_out_of_reach;
-    return is_out_of_reach || find(who.id) != nullptr || is_awaited(who.id);
-  });
+  std::erase_if(result, [&](const member& who) { return find(who.id) != nullptr || !is_up(who.id); });
   for (const auto& [id, peer] : peers_)
     if (peer.is_up) result.push_back(peer.who);
   std::sort(result.begin(), result.end(), [](const member& a, const member& b) { return a.name < b.name; });

@@ -107,7 +107,8 @@ struct member_steps {
 ///         that is up here and that others suspect is told so, until it has contradicted.
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
 ///         after `intervals_to_meet`, because a new node greets its neighbours itself.
-///         A member that this node can't connect to is not up here, whatever other nodes say.
+///         A new neighbour is up here once this node is connected to it. A member that this node can't connect to is not up here.
+///         What other nodes say does not matter.
 ///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over.
 class member_table {
  public:
@@ -204,6 +205,8 @@ class member_table {
   /// The peer is gone for a reason that it gave itself, or because another node has taken its address.
   member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);
 
+  /// Whether the member is up, peer or not.
+  bool is_up(node_id id) const;
   /// The members that are up, peers or not, sorted by name.
   std::vector<member> members() const;
   /// The names of the peers that are up for an error text: "a, b", or "none".
@@ -227,7 +230,7 @@ class member_table {
     bool is_dialled = false;
     std::int64_t dial_ns = 0;
     std::int64_t pause_ns = 0;
-    bool is_out_of_reach = false;  // whether this node could not connect to it
+    bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
     std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
   };
 
@@ -241,7 +244,8 @@ class member_table {
   bool is_awaited(node_id id) const;
   void meet_strangers(std::int64_t now_ns, member_steps& to);
   void dial_gone(std::int64_t now_ns, member_steps& to);
-  void note_news(member_steps& to);
+  void note_news(std::int64_t now_ns, member_steps& to);
+  stranger& add_stranger(node_id id, std::int64_t now_ns);
   void take_over(node_id from, const bond& theirs, std::int64_t now_ns, member_steps& to);
   void lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);
   void revive(known_peer& peer, std::int64_t now_ns, member_steps& to);

@@ -121,7 +121,7 @@ void simulated_cluster::part(std::size_t first) { parted_ = first; }
 bool simulated_cluster::is_up(std::size_t at, std::size_t who) const {
   const auto& table = hosts_[at].table;
   const auto id = hosts_[who].self.id;
-  return table.find(id) != nullptr ? is_peer(at, who) : table.heard_of().is_up(id);
+  return table.find(id) != nullptr ? is_peer(at, who) : table.is_up(id);
 }
 
 bool simulated_cluster::is_peer(std::size_t at, std::size_t who) const {
@@ -161,7 +161,7 @@ void simulated_cluster::go_wrong() {
   const auto b = (a + 1 + below(hosts_.size() - 1)) % hosts_.size();
   switch (below(400)) {
     case 0:
-      cut_.insert({way_of(a, b), way_of(b, a)});
+      cut(a, b);
       break;
     case 1:
     case 2:

@@ -50,6 +50,8 @@ class simulated_cluster {
   void start(std::size_t which);
   /// Starts one more node, which joins by the node `at`. Returns its number.
   std::size_t join(std::size_t at);
+  /// No message passes between the two nodes. The second one may join later.
+  void cut(std::size_t a, std::size_t b) { cut_.insert({way_of(a, b), way_of(b, a)}); }
   /// No message passes between the nodes with numbers below `first` and the others.
   void part(std::size_t first);
 

@@ -152,6 +152,27 @@ BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_one_that_joins_within_four_interva
   for (const auto id : heard.neighbours()) BOOST_TEST(all.table(added).find_up(id) != nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(a_member_that_cannot_be_reached_is_up_at_no_time) {  // MT-5
+  auto how = meshed(2);
+  how.is_meshed = false;
+  simulated_cluster all(how);
+  all.cut(0, 2);
+  all.pass(20 * all.interval_ns());
+  const auto added = all.join(1);
+  for (int step = 0; step < 400; ++step) {
+    all.pass(all.interval_ns() / 10);
+    BOOST_TEST_REQUIRE(!all.is_up(0, added), "step " << step);
+    BOOST_TEST_REQUIRE(!all.is_up(added, 0), "step " << step);
+  }
+  BOOST_TEST(all.table(0).heard_of().is_up(all.self(added).id));
+  BOOST_TEST(all.is_up(0, 1));
+  BOOST_TEST(all.is_up(1, added));
+  BOOST_TEST(all.is_up(added, 1));
+  all.heal();
+  all.pass(200 * all.interval_ns());
+  BOOST_TEST(missing_pairs(all) == 0u);
+}
+
 // A node that freezes for a moment contradicts the others when it goes on.
 BOOST_AUTO_TEST_CASE(two_halves_of_a_cluster_find_each_other_again) {
   for (const std::int64_t away_s : {3, 20, 60}) {

@@ -32,7 +32,7 @@ std::uint64_t after(Self self, std::chrono::nanoseconds delay, std::function<voi
 }
 
 template <class Self>
-void act(Self self, member_steps steps);
+void act(Self self, const member_steps& steps);
 
 /// Connects to the member that somebody looks for, if it is known.
 template <class Self>
@@ -175,7 +175,7 @@ void end_searches(Self self, const member& who, const caf::strong_actor_ptr& gat
 
 /// Does what the table of members has decided.
 template <class Self>
-void act(Self self, member_steps steps) {
+void act(Self self, const member_steps& steps) {
   for (const auto& news : steps.changes) {
     tell(self, news);
     if (news.what == peer_change::kind::up || news.what == peer_change::kind::up_again)
@@ -185,7 +185,7 @@ void act(Self self, member_steps steps) {
   for (const auto id : steps.beats) send_heartbeat(self, id);
   for (const auto id : steps.greets) greet_again(self, id);
   for (const auto& who : steps.dials) dial_again(self, who);
-  for (auto& [to, news] : steps.tells) pass_on(self, to, std::move(news), false);
+  for (const auto& [to, news] : steps.tells) pass_on(self, to, news, false);
   auto& st = self->state;
   if (steps.passes_on) after(self, st.options.heartbeat / parts_of_interval, [=] { act(self, self->state.table.pass_on()); });
 }

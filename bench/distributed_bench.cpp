@@ -94,10 +94,7 @@ void run(const std::vector<definition>& chosen, bool quick, const std::string& f
   write_report(folder, "distributed", all);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a write to a child that has ended must not end this process
+int measure(int argc, char** argv) {
   CLI::App app{what_it_does};
   app.footer(example);
   std::vector<std::string> only;
@@ -107,13 +104,22 @@ int main(int argc, char** argv) {
   app.add_option("--out", folder, "where to write distributed.json and distributed.txt")->capture_default_str();
   app.add_flag("--quick", quick, "two runs a row: to see that it works");
   CLI11_PARSE(app, argc, argv);
+  auto chosen = distributed_rows();
+  keep_only(chosen, only);
+  run(chosen, quick, folder);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a write to a child that has ended must not end this process
   try {
-    auto chosen = distributed_rows();
-    keep_only(chosen, only);
-    run(chosen, quick, folder);
+    return measure(argc, argv);
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "distributed_bench: %s\n", failed.what());
-    return 1;
+  } catch (...) {
+    std::fputs("distributed_bench: an exception of an unknown type\n", stderr);
   }
-  return 0;
+  return 1;
 }

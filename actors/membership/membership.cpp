@@ -93,11 +93,11 @@ void lost(Self self, const caf::down_msg& down) {
 }  // namespace
 
 template <class Self>
-contracts::membership_host::behavior_type make_membership(Self self, membership_options options) {
+contracts::membership_host::behavior_type make_membership(Self self, const membership_options& options) {
   support::close_mailbox_at_exit(self);
   auto& st = self->state;
   st.table = member_table{options.self, {options.heartbeat, options.forget_after}};
-  st.options = std::move(options);
+  st.options = options;
   if (!st.options.clock) st.options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
   if (!st.options.has_heard)
     st.options.has_heard = [self](const caf::node_id& from, nanoseconds lately) {
@@ -184,15 +184,15 @@ contracts::membership_host::behavior_type make_membership(Self self, membership_
 }
 
 template contracts::membership_host::behavior_type make_membership(
-  contracts::membership_host::stateful_pointer<membership_state>, membership_options);
+  contracts::membership_host::stateful_pointer<membership_state>, const membership_options&);
 template contracts::membership_host::behavior_type make_membership(
-  contracts::membership_host::stateful_broker_pointer<membership_state>, membership_options);
+  contracts::membership_host::stateful_broker_pointer<membership_state>, const membership_options&);
 
-contracts::membership_host spawn_membership(caf::actor_system& system, membership_options options) {
+contracts::membership_host spawn_membership(caf::actor_system& system, const membership_options& options) {
   if (system.has_middleman())
     return system.middleman().spawn_broker(
-      make_membership<contracts::membership_host::stateful_broker_pointer<membership_state>>, std::move(options));
-  return system.spawn(make_membership<contracts::membership_host::stateful_pointer<membership_state>>, std::move(options));
+      make_membership<contracts::membership_host::stateful_broker_pointer<membership_state>>, options);
+  return system.spawn(make_membership<contracts::membership_host::stateful_pointer<membership_state>>, options);
 }
 
 }  // namespace troupe::membership

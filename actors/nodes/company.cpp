@@ -161,6 +161,8 @@ void company::listen() {
   caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
 }
 
+// The process ends with the error's text if a thread destroys the node that would wait for itself.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 company::~company() {
   stop();
   services().let_go();

@@ -30,7 +30,7 @@ class company {
   /// With `host` the actors live on that actor system, without a network. introduce() makes the nodes of one system known to
   /// each other.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
-  ~company();
+  ~company();  // NOLINT(bugprone-exception-escape)
   company(const company&) = delete;
   company& operator=(const company&) = delete;
 

@@ -100,7 +100,7 @@ std::size_t object_store::drop_owned_by(node_id owner) {
   return dropped.size();
 }
 
-std::shared_ptr<void> object_store::settle(node_id owner, std::vector<std::uint64_t> held) {
+std::shared_ptr<void> object_store::settle(node_id owner, const std::vector<std::uint64_t>& held) {
   std::unordered_map<std::uint64_t, std::size_t> counts;
   for (const auto number : held) ++counts[number];
   auto dropped = std::make_shared<std::vector<entry>>();

@@ -101,7 +101,7 @@ class object_store {
 
   /// Leaves the node only the ownerships of the objects with these numbers (an object that the node owns twice is listed
   /// twice). Returns the objects that were dropped; the caller frees them where long work is allowed.
-  std::shared_ptr<void> settle(node_id owner, std::vector<std::uint64_t> held);
+  std::shared_ptr<void> settle(node_id owner, const std::vector<std::uint64_t>& held);
 
   /// Opens a loan: the object stays until `to` accepts it. Returns the ticket of the loan. Throws troupe::error
   /// (unknown_function) if the object is not in the store.

@@ -40,7 +40,8 @@ struct peer_down {
 struct member_heard {
   member who;
   bool is_up = true;
-  std::string reason;  // why the member is not up
+  std::string reason;    // why the member is not up
+  bool is_gone = false;  // whether the member is gone or has left; otherwise it may come back
 };
 
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the

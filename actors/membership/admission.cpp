@@ -22,6 +22,7 @@ using join_ptr = std::shared_ptr<join_task>;
 
 constexpr nanoseconds retry_pause{100'000'000};
 constexpr nanoseconds shortest_greeting{1'000'000'000};
+constexpr nanoseconds longest_look_up{5'000'000'000};
 // How long a greeting waits for an unreachable node of the same name, which may have ended: at least `name_patience`, and until
 // the node was unreachable for `news_patience`.
 constexpr nanoseconds name_patience{800'000'000};
@@ -37,9 +38,9 @@ struct target {
   bool first;  // whether it is the node that the user named; the others are nodes that this one knows
   std::int64_t begun_ns;
   std::int64_t until_ns;
-  node_id again = {};     // the node that was a peer before; empty for a join
+  node_id again = {};     // the node that the table asked to dial; empty for a join
   node_id expected = {};  // the node that listens there; empty if that is not known
-  std::string name = {};  // of the node that was a peer before
+  std::string name = {};  // of the node that listens there; empty if that is not known
   node_id stranger = {};  // the new neighbour that the table waits for (see member_table::take_strangers)
 
   std::string where() const { return address_text(host, port); }
@@ -92,7 +93,7 @@ void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
 }
 
 template <class Self>
-void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, node_id stranger);
+void dial(Self self, const join_ptr& task, const member& whom);
 
 // Takes in what another node has heard, and greets the new neighbours.
 template <class Self>
@@ -101,11 +102,20 @@ void meet(Self self, const join_ptr& task, node_id from, std::vector<member_news
   take_unreachable(news, to_teller);
   const auto now = st.options.clock();
   act(self, st.table.hear(from, news, now));
-  for (const auto& each : news)
-    if (st.table.heard_of().is_left_out(each.who.id) && !task->failure)
-      task->failure = make_error(errc::refused, "the name '" + each.who.name + "' of node " + describe(each.who) +
-                                                  " is taken by another node; give one of them another name");
-  for (const auto& other : st.table.take_strangers(now)) dial(self, task, other.host, other.port, other.id);
+  for (const auto& other : st.table.take_strangers(now)) dial(self, task, other);
+  std::erase_if(news, [&](const member_news& each) { return !st.table.heard_of().is_left_out(each.who.id); });
+  if (news.empty()) return;
+  // A node that was restarted may be heard of before the end of its predecessor is: the join waits for that.
+  ++task->open;
+  const nanoseconds patience = (member_table::intervals_of_patience + 1) * st.options.heartbeat;
+  after(self, std::min(patience, nanoseconds(std::max<std::int64_t>(task->deadline_ns - now, 1))), [=] {
+    caf::error problem;
+    for (const auto& each : news)
+      if (!problem && self->state.table.heard_of().is_left_out(each.who.id))
+        problem = make_error(errc::refused, "the name '" + each.who.name + "' of node " + describe(each.who) +
+                                              " is taken by another node; give one of them another name");
+    settle(self, task, false, std::move(problem));
+  });
 }
 
 // Tells the table how a dial ended that the table had asked for.
@@ -142,7 +152,7 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   const auto by = st.options.route_to(gateway->node());
   auto who = answer.self;
   using dial_end = member_table::dial_end;
-  if (to.again.value != 0 && who.name != to.name) {
+  if (!to.name.empty() && who.name != to.name) {
     end_dial(self, to, dial_end::another_listens);
     return settle(self, to.task, false, {});
   }
@@ -232,17 +242,18 @@ void try_to_reach(Self self, const target_ptr& to) {
       [=](const caf::error& problem) { unreached(self, to, "answer", problem); });
 }
 
-/// `stranger`: the new neighbour at that address; empty for the node that the user named.
+/// `whom`: the new neighbour; without id and name: the node that the user named.
 template <class Self>
-void dial(Self self, const join_ptr& task, const std::string& host, std::uint16_t port, node_id stranger) {
+void dial(Self self, const join_ptr& task, const member& whom) {
   const auto now = self->state.options.clock();
-  const bool first = stranger == node_id{};
+  const bool first = whom.id == node_id{};
   // Other nodes get half of the time that is left. So a node that can't be reached does not make the join miss its deadline
   // (ME-3).
   const auto until = first ? task->deadline_ns : now + (task->deadline_ns - now) / 2;
   ++task->open;
-  auto to = target{task, host, port, first, now, until};
-  to.stranger = stranger;
+  auto to = target{task, whom.host, whom.port, first, now, until};
+  to.stranger = to.expected = whom.id;
+  to.name = whom.name;
   try_to_reach(self, std::make_shared<target>(std::move(to)));
 }
 
@@ -304,9 +315,13 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
   const auto objection =
     gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
   if (!objection.empty()) return refuse(self, promise, who, objection);
-  if (!from.to_name.empty() && from.to_name != own.name)
-    return refuse(self, promise, who,
-                  "node " + describe(who) + " looks for node '" + from.to_name + "' at the address of node '" + own.name + "'");
+  if (!from.to_name.empty() && from.to_name != own.name) {
+    const auto reason =
+      "node " + describe(who) + " looks for node '" + from.to_name + "' at the address of node '" + own.name + "'";
+    st.options.log.warn("membership", [&] { return "refused node " + describe(who) + ": " + reason; });
+    promise.deliver(make_error(errc::unknown_peer, reason));  // nothing is wrong with the node that greets
+    return;
+  }
   if (const auto why = unreachable(who, by); !why.empty()) return refuse(self, promise, who, why);
   who.host = host_to_reach(who.host, by);
   if (const auto* holder = other_holder(self, who)) return ask_holder(self, *holder, from, gateway, promise, left);
@@ -340,12 +355,14 @@ void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, c
   greet_within(self, from, gateway, promise, name_patience);
 }
 
-/// Begins to reach a former peer. The first step is `start`.
+/// Begins to reach a peer, or a member that is to become one. The first step is `start`.
 template <class Self>
 void reach_again(Self self, const member& who, const std::function<void(const target_ptr&)>& start) {
   auto& st = self->state;
   const auto now = st.options.clock();
-  const auto patience = std::max(shortest_greeting, 4 * st.options.heartbeat);
+  // A lost packet of a dial costs a second: a peer that is back is reached sooner by the next dial. A look-up of a name may take longer.
+  const auto least = st.table.find(who.id) != nullptr ? shortest_greeting : longest_look_up;
+  const auto patience = std::max(least, 4 * st.options.heartbeat);
   auto task = std::make_shared<join_task>();
   task->deadline_ns = now + patience.count();
   ++task->open;
@@ -369,7 +386,7 @@ void greet_again(Self self, node_id who) {
 
 template <class Self>
 void join(Self self, const std::shared_ptr<join_task>& task, const std::string& host, std::uint16_t port) {
-  dial(self, task, host, port, {});
+  dial(self, task, member{{}, {}, host, port});
 }
 
 template <class Self>

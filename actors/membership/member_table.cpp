@@ -53,7 +53,9 @@ member_table::member_table(member self, times limits)
                                             limits.most_in_mesh, limits.rings}),
                    limits) {}
 
-member_table::member_table(roster known, times limits) : self_(known.self()), limits_(limits), roster_(std::move(known)) {}
+member_table::member_table(roster known, times limits) : self_(known.self()), limits_(limits), roster_(std::move(known)) {
+  for (const auto& who : roster_.members()) told_[who.id] = true;
+}
 
 void member_table::set_port(std::uint16_t port) {
   self_.port = port;
@@ -129,6 +131,7 @@ member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway,
   if (auto news = roster_.met(who, incarnation, now_ns); !news.empty()) steps.tells.emplace_back(who.id, std::move(news));
   strangers_.erase(who.id);
   meet(who, std::move(gateway), theirs, how, now_ns, steps);
+  if (auto* peer = find(who.id)) peer->last_news = roster_.last_news();
   note_news(now_ns, steps);
   return steps;
 }
@@ -191,6 +194,7 @@ member_steps member_table::want(node_id who, std::int64_t until_ns, std::int64_t
   const auto* found = roster_.find(who);
   if (found == nullptr || find(who) != nullptr) return steps;
   auto& other = strangers_[who];
+  if (other.wanted_until_ns <= now_ns) other.is_tried = false;
   other.wanted_until_ns = std::max(other.wanted_until_ns, until_ns);
   other.dial_ns = now_ns;
   if (!std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
@@ -203,8 +207,9 @@ member_steps member_table::pass_on() {
   const auto news = roster_.take_news();
   for (const auto id : listeners()) {
     std::vector<member_news> for_peer;
+    const auto heard = find(id)->last_news;
     for (const auto& each : news)
-      if (each.from != id && each.news.who.id != id) for_peer.push_back(each.news);
+      if (each.from != id && each.news.who.id != id && each.number > heard) for_peer.push_back(each.news);
     if (!for_peer.empty()) steps.tells.emplace_back(id, std::move(for_peer));
   }
   return steps;
@@ -253,6 +258,7 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
         lose(peer, (mute ? "no answer to a heartbeat for " : "no sign of life for ") + silence, now_ns, steps);
     }
     const auto away = now_ns - peer.lost_ns;
+    if (!peer.is_up && (peer.missed >= allowed_misses || !peer.is_connected)) roster_.accuse(id, now_ns);
     if (!peer.is_up && away >= limits_.forget_after.count()) {
       forgotten.push_back(id);
       continue;
@@ -328,8 +334,7 @@ void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
       to.dials.push_back(*who);
     }
     const bool is_over = !is_needed && !other.is_dialled;
-    if (is_over && other.is_out_of_reach && who != nullptr && roster_.is_up(id) && find(id) == nullptr)
-      to.changes.push_back({peer_change::kind::known, *who, nullptr, {}});
+    if (is_over && other.is_out_of_reach && who != nullptr && roster_.is_up(id) && find(id) == nullptr) tell_known(*who, to);
     i = is_over ? strangers_.erase(i) : std::next(i);
   }
 }
@@ -349,21 +354,37 @@ void member_table::greet_next(member_steps& to) {
 /// Takes over what has changed in the roster.
 void member_table::note_news(std::int64_t now_ns, member_steps& to) {
   using heard = roster::change::kind;
-  using kind = peer_change::kind;
   for (auto& each : roster_.take_changes()) {
     const auto id = each.who.id;
-    const bool is_lost = each.what == heard::unreachable || each.what == heard::gone;
-    if (find(id) != nullptr || is_awaited(id) || (is_lost && gone_.contains(id))) continue;  // this node sees for itself
-    if (each.what == heard::arrived && roster_.is_neighbour(id)) {
-      const auto tried = strangers_.find(id);
-      (tried == strangers_.end() ? add_stranger(id, now_ns) : tried->second).is_out_of_reach = true;
+    if (each.what == heard::clash) {
+      to.changes.push_back({peer_change::kind::clash, std::move(each.who), nullptr, std::move(each.reason)});
       continue;
     }
-    const auto what = each.what == heard::arrived ? kind::known : each.what == heard::clash ? kind::clash : kind::lost;
-    to.changes.push_back({what, std::move(each.who), nullptr, std::move(each.reason)});
+    if (find(id) != nullptr || is_awaited(id)) continue;  // this node sees for itself
+    if (each.what != heard::arrived) {
+      tell_lost(each.who, each.reason, each.what == heard::gone, to);
+    } else if (roster_.is_neighbour(id)) {
+      const auto tried = strangers_.find(id);
+      (tried == strangers_.end() ? add_stranger(id, now_ns) : tried->second).is_out_of_reach = true;
+    } else {
+      tell_known(each.who, to);
+    }
   }
   if (!roster_.has_news() || std::exchange(will_pass_on_, true)) return;
   to.passes_on = true;
+}
+
+void member_table::tell_known(const member& who, member_steps& to) {
+  if (std::exchange(told_[who.id], true)) return;
+  to.changes.push_back({peer_change::kind::known, who, nullptr, {}});
+}
+
+void member_table::tell_lost(const member& who, const std::string& reason, bool is_gone, member_steps& to) {
+  const auto told = told_.find(who.id);
+  if (told == told_.end()) return;
+  if (!std::exchange(told->second, false) && !is_gone) return;
+  if (is_gone) told_.erase(told);
+  to.changes.push_back({peer_change::kind::lost, who, nullptr, reason, 0, 0, is_gone});
 }
 
 member_steps member_table::suspect(node_id who, std::int64_t now_ns) {
@@ -379,6 +400,7 @@ member_steps member_table::connection_lost(node_id of, std::int64_t now_ns) {
   auto* peer = find(of);
   if (peer == nullptr || !peer->is_connected) return steps;
   peer->is_connected = false;
+  peer->has_hung_up = true;
   if (peer->is_up) lose(*peer, "connection lost", now_ns, steps);
   peer->dial_ns = now_ns + (self_.id < of ? 0 : limits_.heartbeat.count());
   if (peer->is_dialled || now_ns < peer->dial_ns) return steps;
@@ -403,17 +425,22 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
   if (const auto found = strangers_.find(who); found != strangers_.end()) {
     auto& other = found->second;
     other.is_dialled = false;
-    const bool is_first = how != dial_end::reached && !std::exchange(other.is_out_of_reach, how != dial_end::reached);
-    if (const auto* heard = roster_.find(who); is_first && heard != nullptr)
-      steps.changes.push_back({peer_change::kind::lost, *heard, nullptr, "this node can't connect to it"});
     const bool is_wanted = other.wanted_until_ns > now_ns;
+    const bool is_first = !std::exchange(other.is_tried, true);
+    if (how != dial_end::reached && is_wanted && is_first) {
+      // The other node may have dialled this one at the same moment.
+      other.dial_ns = now_ns + (self_.id < who ? 1 : 2) * limits_.heartbeat.count();
+      return steps;
+    }
     other.pause_ns =
       is_wanted ? limits_.heartbeat.count() : std::clamp(2 * other.pause_ns, shortest_pause_ns, longest_pause_ns);
     other.dial_ns = now_ns + other.pause_ns;
-    if (how == dial_end::not_reached) roster_.accuse(who, now_ns);
-    if (how == dial_end::nobody_listens) roster_.end(who, member_state::gone, "no program listens at its address", now_ns);
-    if (how == dial_end::another_listens)
-      roster_.end(who, member_state::gone, "another program listens at its address", now_ns);
+    if (how != dial_end::reached) {
+      other.is_out_of_reach = true;
+      // Nobody listens there, as far as this node sees. Other nodes may reach the member, which can then contradict.
+      roster_.accuse(who, now_ns);
+      if (const auto* heard = roster_.find(who)) tell_lost(*heard, "this node can't connect to it", false, steps);
+    }
     note_news(now_ns, steps);
   }
   const auto found = gone_.find(who);
@@ -422,6 +449,8 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
   node.is_dialled = false;
   if (how == dial_end::another_listens) node.is_awaited = false;
   if (how == dial_end::reached) return steps;
+  roster_.accuse(who, now_ns);
+  note_news(now_ns, steps);
   node.pause_ns = std::clamp(2 * node.pause_ns, shortest_pause_ns, longest_pause_ns);
   node.dial_ns = now_ns + node.pause_ns;
   return steps;
@@ -447,7 +476,7 @@ void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_
   if (theirs.partings > peer->between.partings)
     forget(from, "it held this node for gone", end::out_of_reach, now_ns, to);
   else if (peer->is_up)
-    lose(*peer, "it held this node for unreachable", now_ns, to);
+    separate(*peer, "it held this node for unreachable", now_ns, to);
   if (peer = find(from); peer != nullptr)
     peer->between = theirs;
   else
@@ -457,6 +486,11 @@ void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_
 void member_table::lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
   roster_.accuse(peer.who.id, now_ns);
   note_news(now_ns, to);
+  separate(peer, reason, now_ns, to);
+}
+
+/// The peer is unreachable. Other nodes are not told so.
+void member_table::separate(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
   peer.is_up = false;
   peer.lost_ns = now_ns;
   peer.dial_ns = now_ns;
@@ -466,7 +500,9 @@ void member_table::lose(known_peer& peer, const std::string& reason, std::int64_
 
 void member_table::revive(known_peer& peer, std::int64_t now_ns, member_steps& to) {
   const auto away = peer.is_up ? 0 : now_ns - peer.lost_ns;
+  roster_.spoke(peer.who.id);
   peer.is_up = true;
+  peer.has_hung_up = false;
   peer.period = ++last_period_;
   peer.answered = true;
   peer.missed = 0;
@@ -478,10 +514,13 @@ void member_table::forget(node_id who, const std::string& reason, end how, std::
   auto peer = peers_.extract(who);
   if (!peer) return;
   const auto& lost = peer.mapped();
+  told_.erase(who);
   if (how == end::left)
     roster_.end(who, member_state::left, reason, now_ns);
-  else if (how != end::out_of_reach)
+  else if (how != end::out_of_reach && lost.has_hung_up)
     roster_.end(who, member_state::gone, reason, now_ns);
+  else if (how != end::out_of_reach)
+    roster_.accuse(who, now_ns);  // other nodes may reach it, and it can then contradict
   to.changes.push_back({peer_change::kind::gone, lost.who, lost.gateway, reason, lost.period});
   const bond ended{lost.between.partings + 1, 0};
   auto& node = gone_[who];
@@ -489,6 +528,7 @@ void member_table::forget(node_id who, const std::string& reason, end how, std::
   node.pause_ns = shortest_pause_ns;
   node.dial_ns = now_ns + shortest_pause_ns;
   drop_oldest();
+  note_news(now_ns, to);
 }
 
 void member_table::drop_oldest() {
@@ -514,8 +554,11 @@ std::vector<member> member_table::members() const {
 }
 
 std::string member_table::names() const {
+  constexpr std::size_t most_named = 10;
   std::string result;
-  for (const auto& who : members()) result += (result.empty() ? "" : ", ") + who.name;
+  const auto all = members();
+  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i) result += (i == 0 ? "" : ", ") + all[i].name;
+  if (all.size() > most_named) result += " and " + std::to_string(all.size() - most_named) + " more";
   return result.empty() ? "none" : result;
 }
 

@@ -39,15 +39,17 @@ struct known_peer {
   member who;
   caf::strong_actor_ptr gateway;
   bond between;
-  std::uint64_t period = 0;  // see contracts::peer_up
-  bool is_up = true;         // false: unreachable
-  bool is_connected = true;  // whether `gateway` belongs to a connection that stands
-  bool is_dialled = false;   // whether this node dials the peer now
-  std::int64_t seen_ns = 0;  // when the peer answered last, by the clock of this node
-  std::int64_t lost_ns = 0;  // since when the peer is unreachable
-  std::int64_t dial_ns = 0;  // when the peer is dialled next
-  int missed = 0;            // heartbeats in a row without an answer
-  bool answered = true;      // whether the peer has answered the last heartbeat
+  std::uint64_t period = 0;     // see contracts::peer_up
+  bool is_up = true;            // false: unreachable
+  bool is_connected = true;     // whether `gateway` belongs to a connection that stands
+  bool is_dialled = false;      // whether this node dials the peer now
+  std::int64_t seen_ns = 0;     // when the peer answered last, by the clock of this node
+  std::int64_t lost_ns = 0;     // since when the peer is unreachable
+  std::int64_t dial_ns = 0;     // when the peer is dialled next
+  int missed = 0;               // heartbeats in a row without an answer
+  bool answered = true;         // whether the peer has answered the last heartbeat
+  bool has_hung_up = false;     // whether the connection ended by itself since the peer was up: its process may have ended
+  std::uint64_t last_news = 0;  // news up to this number were compared when the two nodes greeted each other
   clock_estimate clock;
 };
 
@@ -60,7 +62,7 @@ struct peer_change {
     gone,
     known,  // other nodes say that the member is up; this node connects to it when it needs the member
     lost,   // other nodes say that the member is unreachable or gone
-    clash   // the member has the name of another member
+    clash   // the member is left out: it has the name of another member, or there are too many members
   };
 
   kind what;
@@ -69,6 +71,7 @@ struct peer_change {
   std::string reason;        // why the peer is unreachable or gone
   std::uint64_t period = 0;  // see contracts::peer_up
   std::int64_t away_ns = 0;  // how long a peer that is up again was unreachable
+  bool is_gone = false;      // of a member that is lost: whether it is gone or has left
 };
 
 /// What the membership actor has to do, in the order of the fields.
@@ -109,7 +112,12 @@ struct member_steps {
 ///         after `intervals_to_meet`, because a new node greets its neighbours itself.
 ///         A new neighbour is up here once this node is connected to it. A member that this node can't connect to is not up here.
 ///         What other nodes say does not matter.
-///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over.
+///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. The first such dial may fail
+///         because the other node dials this one: it tells nothing about the member.
+///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one `lost`
+///         that is not `is_gone`, and at most one that is.
+///   MT-8  this node says that a member is gone if the member's connection ended and no program listens at its address any more. Whoever
+///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
@@ -209,7 +217,7 @@ class member_table {
   bool is_up(node_id id) const;
   /// The members that are up, peers or not, sorted by name.
   std::vector<member> members() const;
-  /// The names of the peers that are up for an error text: "a, b", or "none".
+  /// The names of the members that are up for an error text: "a, b", or "none"; ten of them at most.
   std::string names() const;
 
  private:
@@ -230,6 +238,7 @@ class member_table {
     bool is_dialled = false;
     std::int64_t dial_ns = 0;
     std::int64_t pause_ns = 0;
+    bool is_tried = false;         // whether this node has dialled it since somebody looks for it
     bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
     std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
   };
@@ -245,9 +254,12 @@ class member_table {
   void meet_strangers(std::int64_t now_ns, member_steps& to);
   void dial_gone(std::int64_t now_ns, member_steps& to);
   void note_news(std::int64_t now_ns, member_steps& to);
+  void tell_known(const member& who, member_steps& to);
+  void tell_lost(const member& who, const std::string& reason, bool is_gone, member_steps& to);
   stranger& add_stranger(node_id id, std::int64_t now_ns);
   void take_over(node_id from, const bond& theirs, std::int64_t now_ns, member_steps& to);
   void lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);
+  void separate(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);
   void revive(known_peer& peer, std::int64_t now_ns, member_steps& to);
   enum class end { left, out_of_reach, ended, replaced };
   void forget(node_id who, const std::string& reason, end how, std::int64_t now_ns, member_steps& to);
@@ -263,6 +275,8 @@ class member_table {
   std::unordered_map<node_id, absent> gone_;
   roster roster_;
   std::unordered_map<node_id, stranger> strangers_;
+  std::unordered_map<node_id, bool>
+    told_;  // members of which a change was `known`, until they are gone: whether it was the last one
   bool will_pass_on_ = false;
 };
 

@@ -109,6 +109,21 @@ void send_heartbeat(Self self, node_id to) {
       });
 }
 
+/// Ends the searches for this very node. Searches by name go on: another node may take the name.
+template <class Self>
+void fail_searches(Self self, const member& who, const std::string& reason) {
+  auto& st = self->state;
+  for (auto i = st.searches.begin(); i != st.searches.end();) {
+    if (i->id != who.id) {
+      ++i;
+      continue;
+    }
+    st.timers.erase(i->timer);
+    i->promise.deliver(make_error(errc::peer_down, "node '" + who.name + "' went down: " + reason));
+    i = st.searches.erase(i);
+  }
+}
+
 /// Tells the log and the subscribers about a member that this node is not connected to.
 template <class Self>
 void tell_heard(Self self, const peer_change& news) {
@@ -118,10 +133,13 @@ void tell_heard(Self self, const peer_change& news) {
   if (news.what == kind::clash)
     return st.options.log.warn("membership", [&] { return line(" is left out: " + news.reason + "; give it another name"); });
   const bool is_up = news.what == kind::known;
-  st.options.log.debug("membership",
-                       [&] { return line(is_up ? " is up, other nodes say" : " is not up any more: " + news.reason); });
+  if (is_up)
+    st.options.log.debug("membership", [&] { return line(" is up, other nodes say"); });
+  else
+    st.options.log.info("membership", [&] { return line((news.is_gone ? " is gone: " : " is unreachable: ") + news.reason); });
   for (const auto& subscriber : st.subscribers)
-    caf::anon_send(subscriber, contracts::member_heard{news.who, is_up, news.reason});
+    caf::anon_send(subscriber, contracts::member_heard{news.who, is_up, news.reason, news.is_gone});
+  if (news.is_gone) fail_searches(self, news.who, news.reason);
   if (!is_up) return;
   for (const auto& search : st.searches)
     if (search.name == news.who.name || search.id == news.who.id) look_for(self, search);
@@ -150,6 +168,7 @@ void tell(Self self, const peer_change& news) {
   }
   const bool is_gone = news.what == kind::gone;
   if (is_gone) self->demonitor(news.gateway->address());
+  if (is_gone) fail_searches(self, news.who, news.reason);
   if (is_gone)
     st.options.log.info("membership", [&] { return line("gone: ") + ", " + news.reason; });
   else

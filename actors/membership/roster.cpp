@@ -15,6 +15,7 @@ namespace troupe::membership {
 namespace {
 
 constexpr std::int64_t longest_grave_ns = 3'600'000'000'000;
+constexpr std::size_t longest_host = 253;  // of a name, by RFC 1035
 
 /// Spreads the bits of a number (the finaliser of MurmurHash3, by Austin Appleby).
 std::uint64_t spread(std::uint64_t x) noexcept {
@@ -47,8 +48,7 @@ const roster::entry* roster::find_entry(node_id who) const { return const_cast<r
 
 roster roster::seen_by(const member& other) const {
   auto result = *this;
-  std::erase_if(result.entries_, [&](const entry& each) { return each.id == other.id; });
-  std::erase(result.names_, hash_of(other.name));
+  if (auto* known = result.find_entry(other.id)) result.erase(*known);
   result.own_ = other;
   result.knows_neighbours_ = false;
   result.take({}, {own_, incarnation_, member_state::up}, {}, 0);
@@ -59,11 +59,12 @@ roster roster::seen_by(const member& other) const {
 
 void roster::hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns) {
   for (const auto& each : news) take(from, each, text_of(each.state), now_ns);
+  settle_clashes(now_ns);
 }
 
 std::vector<member_news> roster::met(const member& who, std::uint32_t incarnation, std::int64_t now_ns) {
   take({}, {who, incarnation, member_state::up}, {}, now_ns);
-  accused_.erase(who.id);
+  spoke(who.id);
   auto* known = find_entry(who.id);
   if (known == nullptr) return {};
   if (!has_address_of(*known->who, who)) known->who = std::make_shared<const member>(who);  // what others tell may be older
@@ -98,14 +99,14 @@ void roster::beat(std::int64_t now_ns) {
   }
   for (const auto id : gone) {
     auto* known = find_entry(id);
+    if (known == nullptr) continue;
     if (known->is_listed()) {
       const auto silence = std::to_string((now_ns - since_.at(id)) / 1'000'000);
       change_to(*known, {*known->who, known->incarnation, member_state::gone}, {}, "unreachable for " + silence + " ms",
                 now_ns);
       fresh_.erase(id);  // the other nodes see the same by their own clocks
     } else {
-      since_.erase(id);
-      entries_.erase(entries_.begin() + (known - entries_.data()));
+      erase(*known);
     }
   }
   settle_clashes(now_ns);
@@ -114,11 +115,11 @@ void roster::beat(std::int64_t now_ns) {
 
 std::vector<roster::item> roster::take_news() {
   std::vector<item> result;
-  for (const auto& [id, from] : std::exchange(fresh_, {})) {
+  for (const auto& [id, source] : std::exchange(fresh_, {})) {
     if (id == own_.id)
-      result.push_back({{own_, incarnation_, member_state::up}, from});
+      result.push_back({{own_, incarnation_, member_state::up}, source.from, source.number});
     else if (const auto* known = find_entry(id))
-      result.push_back({{*known->who, known->incarnation, known->state}, from});
+      result.push_back({{*known->who, known->incarnation, known->state}, source.from, source.number});
   }
   return result;
 }
@@ -162,10 +163,11 @@ const member* roster::find(node_id who) const {
 }
 
 const member* roster::find(const std::string& name) const {
-  if (!std::binary_search(names_.begin(), names_.end(), hash_of(name))) return nullptr;
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const entry& each) { return each.is_listed() && each.who->name == name; });
-  return found == entries_.end() ? nullptr : found->who.get();
+  const auto hash = hash_of(name);
+  for (auto at = std::lower_bound(names_.begin(), names_.end(), std::pair(hash, node_id{}));
+       at != names_.end() && at->first == hash; ++at)
+    if (const auto* known = find_entry(at->second); known->who->name == name) return known->who.get();
+  return nullptr;
 }
 
 bool roster::is_up(node_id who) const {
@@ -225,28 +227,47 @@ std::uint64_t roster::digest(node_id one, node_id other) const {
 void roster::take(node_id from, const member_news& news, const std::string& reason, std::int64_t now_ns) {
   const auto id = news.who.id;
   if (id == own_.id) return contradict(news);
-  if (id.value == 0 || !valid_node_name(news.who.name)) return;
+  if (id.value == 0 || !valid_node_name(news.who.name) || news.who.host.empty() || news.who.host.size() > longest_host) return;
+  if (news.incarnation > most_incarnation) return;
+  const bool is_end = news.state >= member_state::gone;
   auto* known = find_entry(id);
   if (known != nullptr) {
-    if (is_newer(news.incarnation, news.state, known->incarnation, known->state)) change_to(*known, news, from, reason, now_ns);
+    if (!is_newer(news.incarnation, news.state, known->incarnation, known->state)) return;
+    if (!is_end && !known->is_listed() && !makes_way(from, news, now_ns)) return;
+    // The entry may have another place now.
+    return change_to(*find_entry(id), news, from, reason, now_ns);
+  }
+  if (is_end) {  // this node has nothing to forget (RT-5)
+    clashes_.erase(id);
     return;
   }
-  if (news.state < member_state::gone && !makes_way(from, news, now_ns)) return;
+  if (entries_.size() >= limits_.most_members) return tell_full(news.who);
+  if (!makes_way(from, news, now_ns)) return;
   clashes_.erase(id);
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), id, [](const entry& a, node_id x) { return a.id < x; });
   auto& added = *entries_.insert(at, {id, nullptr, 0, member_state::left, true});
   change_to(added, news, from, reason, now_ns);
 }
 
-/// Whether the name of a new member is free. A member at the same address has ended: the new one is its restart.
+/// Tells once that a member is left out because this node knows as many as it can.
+void roster::tell_full(const member& who) {
+  if (std::exchange(is_full_told_, true)) return;
+  changes_.push_back(
+    {change::kind::clash, who, "this node knows " + std::to_string(limits_.most_members) + " members, and takes no more"});
+}
+
+/// Whether the name of a new member is free. If this node itself has spoken with the new member, a member at the same address
+/// has ended: the new one is its restart. Other nodes may tell of the two in any order.
 bool roster::makes_way(node_id from, const member_news& for_news, std::int64_t now_ns) {
   const auto& who = for_news.who;
   const auto* holder = who.name == own_.name ? &own_ : find(who.name);
   if (holder == nullptr) return true;
-  if (holder != &own_ && has_address_of(*holder, who)) {
+  if (holder->id == who.id) return true;
+  if (holder != &own_ && from == node_id{} && has_address_of(*holder, who)) {
     end(holder->id, member_state::gone, "replaced by a restarted node at the same address", now_ns);
     return true;
   }
+  if (clashes_.size() >= most_clashes && !clashes_.contains(who.id)) return false;
   const auto [known, is_new] = clashes_.try_emplace(who.id, clash{for_news, from, now_ns});
   if (!is_new && is_newer(for_news.incarnation, for_news.state, known->second.news.incarnation, known->second.news.state))
     known->second.news = for_news;
@@ -280,7 +301,7 @@ void roster::change_to(entry& which, const member_news& news, node_id from, cons
   which.state = news.state;
   if (was_listed != which.is_listed()) list_name(which);
   which.is_unreachable = which.is_unreachable && news.state == member_state::suspected && was_listed;
-  fresh_[which.id] = from;
+  fresh_[which.id] = {from, ++last_news_};
   if (news.state == member_state::up)
     since_.erase(which.id);
   else if (!was_listed || which.state != member_state::suspected || !since_.contains(which.id))
@@ -291,20 +312,28 @@ void roster::change_to(entry& which, const member_news& news, node_id from, cons
 }
 
 void roster::list_name(const entry& which) {
-  const auto hash = hash_of(which.who->name);
-  const auto at = std::lower_bound(names_.begin(), names_.end(), hash);
+  const std::pair named(hash_of(which.who->name), which.id);
+  const auto at = std::lower_bound(names_.begin(), names_.end(), named);
   if (which.is_listed())
-    names_.insert(at, hash);
+    names_.insert(at, named);
   else
     names_.erase(at);
+}
+
+void roster::erase(entry& which) {
+  if (which.is_listed())
+    names_.erase(std::lower_bound(names_.begin(), names_.end(), std::pair(hash_of(which.who->name), which.id)));
+  for (auto* each : {&since_, &accused_}) each->erase(which.id);
+  fresh_.erase(which.id);
+  entries_.erase(entries_.begin() + (&which - entries_.data()));
 }
 
 /// Answers news about this node itself (RT-2).
 void roster::contradict(const member_news& news) {
   const bool is_wrong = news.state != member_state::up || news.incarnation > incarnation_;
-  if (!is_wrong || news.incarnation < incarnation_) return;
-  incarnation_ = news.incarnation + (news.state != member_state::up ? 1 : 0);
-  fresh_[own_.id] = {};
+  if (!is_wrong || news.incarnation < incarnation_ || news.incarnation > most_incarnation) return;
+  incarnation_ = std::min(most_incarnation, news.incarnation + (news.state != member_state::up ? 1 : 0));
+  fresh_[own_.id] = {{}, ++last_news_};
 }
 
 void roster::drop_oldest() {
@@ -314,10 +343,7 @@ void roster::drop_oldest() {
   if (gone.size() <= most_gone) return;
   std::sort(gone.begin(), gone.end());
   gone.resize(gone.size() - most_gone);
-  for (const auto& [since, id] : gone) {
-    since_.erase(id);
-    entries_.erase(entries_.begin() + (find_entry(id) - entries_.data()));
-  }
+  for (const auto& [since, id] : gone) erase(*find_entry(id));
 }
 
 }  // namespace troupe::membership

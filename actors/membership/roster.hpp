@@ -21,8 +21,10 @@ namespace troupe::membership {
 ///
 ///   state        meaning                                                          next state
 ///   up           no node says otherwise                                           accuse(), or news: suspected
+///                                                                                  end(), or news: gone or left
 ///   suspected    a node gets no answer from the member. Other nodes still take    news of a higher incarnation: up
-///                the member for up, for `patience`; then it is unreachable        beat() after `forget_after`, or end(): gone
+///                the member for up, for `patience`; then it is unreachable        beat() after `forget_after`, end(), or
+///                                                                                  news: gone or left
 ///   gone, left   the member's process has ended, or nobody has heard of it        news of a higher incarnation: up
 ///
 ///   RT-1  of two pieces of news about a member, the one with the higher incarnation counts; of one incarnation, the later state
@@ -33,10 +35,16 @@ namespace troupe::membership {
 ///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the neighbours are, in each of `rings` circles in
 ///         which the members stand by a hash of their ids, the next one and the one before. Two nodes that know the same
 ///         members agree on who is a neighbour of whom.
-///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour.
+///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. News that a member is gone of which
+///         this node has not heard change nothing.
+///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an impossible
+///         name, host or incarnation change nothing.
 class roster {
  public:
   static constexpr std::size_t most_gone = 1024;
+  static constexpr std::size_t most_clashes = 1024;
+  /// A node raises its incarnation when others hold it for suspected or gone: once in some seconds at most.
+  static constexpr std::uint32_t most_incarnation = std::uint32_t{1} << 31;
 
   struct limits {
     std::chrono::nanoseconds patience{1'500'000'000};  // from the first suspicion until the member is unreachable
@@ -44,9 +52,11 @@ class roster {
     std::chrono::nanoseconds accuse_again{30'000'000'000};  // a node does not accuse a member again within this time
     std::size_t most_in_mesh = 8;
     std::uint64_t rings = 3;
+    std::size_t most_members = 65'536;
   };
 
-  /// A member has become known or up again, or is not up any more. `clash`: the member has the name of another member.
+  /// A member has become known or up again, or is not up any more. `clash`: the member is left out, because it has the name of
+  /// another member or because the roster is full.
   struct change {
     enum class kind { arrived, unreachable, gone, clash };
 
@@ -67,7 +77,9 @@ class roster {
   void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// This node has spoken with a member. Returns what the member has to contradict, if others suspect it or hold it for gone.
   std::vector<member_news> met(const member& who, std::uint32_t incarnation, std::int64_t now_ns);
-  /// This node gets no answer from the member.
+  /// The member has just spoken with this node. The next accusation counts, however soon it comes.
+  void spoke(node_id who) { accused_.erase(who); }
+  /// This node gets no answer from the member. Other nodes hear this at most once in `accuse_again`.
   void accuse(node_id who, std::int64_t now_ns);
   /// The member has ended (`gone`), or has said farewell (`left`).
   void end(node_id who, member_state how, const std::string& reason, std::int64_t now_ns);
@@ -81,7 +93,10 @@ class roster {
   struct item {
     member_news news;
     node_id from;
+    std::uint64_t number;
   };
+  /// The number of the newest piece of news.
+  std::uint64_t last_news() const noexcept { return last_news_; }
   bool has_news() const noexcept { return !fresh_.empty(); }
   std::vector<item> take_news();
 
@@ -138,17 +153,25 @@ class roster {
   bool makes_way(node_id from, const member_news& for_news, std::int64_t now_ns);
   void settle_clashes(std::int64_t now_ns);
   void list_name(const entry& which);
+  void erase(entry& which);
+  void tell_full(const member& who);
   void contradict(const member_news& news);
   void drop_oldest();
 
   member own_;
   limits limits_;
   std::uint32_t incarnation_ = 0;
-  std::vector<entry> entries_;                         // by id, ascending; in a vector, because a large cluster has many
-  std::vector<std::uint64_t> names_;                   // hashes of the names of the members that are listed, ascending
-  std::unordered_map<node_id, std::int64_t> since_;    // when the member became suspected or gone
-  std::unordered_map<node_id, std::int64_t> accused_;  // when this node accused the member
-  std::unordered_map<node_id, node_id> fresh_;         // about whom news has to be passed on, and who told
+  std::vector<entry> entries_;                            // by id, ascending; in a vector, because a large cluster has many
+  std::vector<std::pair<std::uint64_t, node_id>> names_;  // of the members that are listed: the hash of the name; ascending
+  std::unordered_map<node_id, std::int64_t> since_;       // when the member became suspected or gone
+  std::unordered_map<node_id, std::int64_t> accused_;     // when this node accused the member
+  struct source {
+    node_id from;
+    std::uint64_t number;
+  };
+  std::unordered_map<node_id, source> fresh_;  // about whom news has to be passed on, and who told
+  std::uint64_t last_news_ = 0;
+  bool is_full_told_ = false;
   std::unordered_map<node_id, clash> clashes_;
   std::vector<change> changes_;
   mutable std::vector<node_id> neighbours_;

@@ -85,11 +85,12 @@ void heard(Self self, const contracts::member_heard& news) {
   const auto& name = news.who.name;
   if (news.is_up) {
     if (sh.here.directory().know(news.who)) sh.parts.on_peer_up.tell(name, {});
-  } else if (sh.here.directory().forget(news.who.id)) {
-    sh.parts.on_peer_down.tell(name, news.reason);
-    sh.parts.on_peer_gone.tell(name, news.reason);
-    sh.parts.on_left.tell(name, news.reason);
+    return;
   }
+  if (sh.here.directory().forget(news.who.id)) sh.parts.on_peer_down.tell(name, news.reason);
+  if (!news.is_gone) return;
+  sh.parts.on_peer_gone.tell(name, news.reason);
+  sh.parts.on_left.tell(name, news.reason);
 }
 
 // For another node, this node is up again. The other node names the objects that it holds; calls that were to drop other objects

@@ -352,7 +352,10 @@ BOOST_AUTO_TEST_CASE(are_refused_by_any_member_of_the_cluster) {
   *b.mute = false;
   auto& d = all.start("d", 5, 4005);
   all.join(other, 4005);
-  failed(all.join(d, 4001), errc::refused, "the name");
+  auto joined = all.join(d, 4001);
+  BOOST_TEST(pending(joined));  // one of the two may be the successor of the other
+  all.pass((membership::member_table::intervals_of_patience + 2) * interval);
+  failed(joined, errc::refused, "the name");
   failed(all.join(other, 4004), errc::refused, "the name 'b' is taken");
 }
 
@@ -680,6 +683,23 @@ BOOST_AUTO_TEST_CASE(a_node_of_another_name_at_the_address_is_not_met) {
   BOOST_TEST(all.peers(a).empty());
 }
 
+// The address that other nodes tell of a member may be that of another node meanwhile.
+BOOST_AUTO_TEST_CASE(a_node_of_another_name_at_the_address_of_a_stranger_is_not_met) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  all.freeze(b);  // the others do not know yet
+  auto& stranger = all.start("of_another_cluster", 3, 4002);
+  auto& c = all.start("c", 4, 4003);
+  auto joined = all.join(c, 4001);
+  all.pass(longest_pause);
+  BOOST_TEST(joined->value.has_value());
+  BOOST_TEST(stranger.news.empty());
+  CHECK_NAMES(all.peers(c), "a");
+  CHECK_NAMES(all.peers(a), "c");
+}
+
 BOOST_AUTO_TEST_CASE(a_peer_that_left_is_not_dialled) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
@@ -918,6 +938,26 @@ BOOST_AUTO_TEST_CASE(say_that_a_node_that_ended_is_not_up) {
   const auto found = cluster.all.find(last, other.who.name, 0);
   cluster.all.pass(5 * ms);
   failed(found, errc::unknown_peer, "no peer '" + other.who.name + "'");
+}
+
+// A search by id, which a call makes, ends with its node.
+BOOST_AUTO_TEST_CASE(end_a_search_for_a_node_that_is_gone) {
+  large_cluster cluster;
+  auto& last = *cluster.nodes.back();
+  auto& other = cluster.stranger_of(last);
+  cluster.all.end(other);
+  const auto found =
+    cluster.all.ask<contracts::peer_up>(last.membership, support::find_atom::value, other.who.id, std::int64_t{60'000 * ms});
+  BOOST_TEST(pending(found));
+  cluster.all.pass(forget_after);
+  failed(found, errc::peer_down, "node '" + other.who.name + "' went down: ");
+}
+
+BOOST_AUTO_TEST_CASE(name_ten_members_at_most_in_an_error) {
+  large_cluster cluster;
+  const auto found = cluster.all.find(*cluster.nodes.back(), "nobody", 0);
+  cluster.all.pass(5 * ms);
+  failed(found, errc::unknown_peer, "and 19 more");
 }
 
 BOOST_AUTO_TEST_CASE(give_the_name_of_a_member_to_nobody_else) {  // ME-4

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ member fellow(std::uint64_t id, const std::string& name = {}) {
 
 roster roster_of(std::uint64_t id, const std::vector<member_news>& heard = {}) {
   roster result(fellow(id), {std::chrono::seconds(2), std::chrono::seconds(30), std::chrono::seconds(30)});
-  result.hear({}, heard, 0);
+  for (const auto& each : heard) result.hear({}, {{each.who, each.incarnation, member_state::up}, each}, 0);
   result.take_news();
   result.take_changes();
   return result;
@@ -187,6 +188,26 @@ BOOST_AUTO_TEST_CASE(a_name_belongs_to_one_member) {
   BOOST_TEST(mine.find(node_id{5}) == nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(hearsay_ends_no_member_whose_name_and_address_another_one_has) {
+  auto mine = roster_of(1, {{fellow(2, "stage"), 0, member_state::up}});
+  auto restarted = fellow(4, "stage");
+  restarted.host = fellow(2).host;
+  mine.hear(node_id{7}, {{restarted, 0, member_state::up}}, 0);  // it may be older than node 2
+  BOOST_TEST((mine.find("stage")->id == node_id{2}));
+  mine.hear(node_id{7}, {{fellow(2, "stage"), 0, member_state::gone}}, 0);
+  BOOST_TEST((mine.find("stage")->id == node_id{4}));
+  mine.hear(node_id{7}, {{fellow(2, "stage"), 1, member_state::up}}, 0);  // node 2 lives after all, but its name is taken
+  BOOST_TEST((mine.find("stage")->id == node_id{4}));
+  BOOST_TEST(!mine.is_up(node_id{2}));
+}
+
+BOOST_AUTO_TEST_CASE(a_list_may_name_a_successor_before_its_predecessor) {
+  auto mine = roster_of(1, {{fellow(5, "stage"), 0, member_state::up}});
+  mine.hear(node_id{7}, {{fellow(3, "stage"), 0, member_state::up}, {fellow(5, "stage"), 0, member_state::gone}}, 0);
+  BOOST_TEST(!mine.is_left_out(node_id{3}));
+  BOOST_TEST((mine.find("stage")->id == node_id{3}));
+}
+
 BOOST_AUTO_TEST_CASE(a_successor_is_a_member_once_its_predecessor_is_gone) {
   auto mine = roster_of(1, {{fellow(2, "stage"), 0, member_state::up}});
   mine.hear(node_id{7}, {{fellow(3, "stage"), 4, member_state::up}}, 0);
@@ -200,15 +221,62 @@ BOOST_AUTO_TEST_CASE(a_successor_is_a_member_once_its_predecessor_is_gone) {
 
 BOOST_AUTO_TEST_CASE(news_that_can_not_be_true_changes_nothing) {
   auto mine = roster_of(1);
-  mine.hear({}, {{fellow(0), 0, member_state::up}, {fellow(2, "no valid name"), 0, member_state::up}}, 0);
+  auto no_host = fellow(3);
+  no_host.host.clear();
+  auto long_host = fellow(4);
+  long_host.host.assign(254, 'h');
+  constexpr auto highest = std::numeric_limits<std::uint32_t>::max();
+  mine.hear({},
+            {{fellow(0), 0, member_state::up},
+             {fellow(2, "no valid name"), 0, member_state::up},
+             {no_host, 0, member_state::up},
+             {long_host, 0, member_state::up},
+             {fellow(5), highest, member_state::up},
+             {fellow(1), highest, member_state::suspected}},
+            0);
   BOOST_TEST(mine.members().empty());
+  BOOST_TEST(!mine.has_news());
+  BOOST_TEST(mine.incarnation() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(an_incarnation_never_becomes_lower) {  // RT-2
+  auto mine = roster_of(1);
+  mine.hear({}, {{fellow(1), roster::most_incarnation, member_state::gone}}, 0);
+  BOOST_TEST(mine.incarnation() == roster::most_incarnation);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_roster_takes_no_more_members_and_says_so_once) {  // RT-6
+  roster::limits how;
+  how.most_members = 3;
+  roster mine(fellow(1), how);
+  mine.hear({}, ups(2, 9), 0);
+  BOOST_TEST(mine.members().size() == 3u);
+  BOOST_TEST((kinds(mine) == std::vector{kind::arrived, kind::arrived, kind::arrived, kind::clash}));
+  mine.end(node_id{2}, member_state::gone, "ended", 0);
+  mine.beat(3601 * second_ns);
+  mine.hear({}, {{fellow(20), 0, member_state::up}}, 3601 * second_ns);
+  BOOST_TEST(mine.is_up(node_id{20}));
+}
+
+BOOST_AUTO_TEST_CASE(a_roster_remembers_so_many_members_whose_name_is_taken) {  // RT-6
+  auto mine = roster_of(1, ups(2, 3));
+  for (std::uint64_t id = 100; id < 101 + roster::most_clashes; ++id)
+    mine.hear(node_id{2}, {{fellow(id, "n3"), 0, member_state::up}}, 0);
+  BOOST_TEST(mine.is_left_out(node_id{100}));
+  BOOST_TEST(!mine.is_left_out(node_id{100 + roster::most_clashes}));
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_member_that_nobody_heard_of_is_no_news) {  // RT-5
+  auto mine = roster_of(1);
+  mine.hear(node_id{2}, {{fellow(3), 0, member_state::gone}, {fellow(4), 2, member_state::left}}, 0);
+  BOOST_TEST(mine.all().size() == 1u);
   BOOST_TEST(!mine.has_news());
 }
 
 BOOST_AUTO_TEST_CASE(of_the_members_that_are_gone_the_newest_are_kept_for_an_hour) {  // RT-5
   auto mine = roster_of(1);
   for (std::uint64_t id = 2; id < 2 + roster::most_gone + 10; ++id)
-    mine.hear({}, {{fellow(id), 0, member_state::gone}}, static_cast<std::int64_t>(id));
+    mine.hear({}, {{fellow(id), 0, member_state::up}, {fellow(id), 0, member_state::gone}}, static_cast<std::int64_t>(id));
   mine.beat(1 * second_ns);
   BOOST_TEST(mine.about(node_id{11}).empty());
   BOOST_TEST(!mine.about(node_id{12}).empty());

@@ -130,7 +130,8 @@ bool simulated_cluster::is_peer(std::size_t at, std::size_t who) const {
 
 void simulated_cluster::forget_counts() {
   sent_ = 0;
-  for (auto& each : hosts_) each.sent = each.news_sent = 0;
+  lost_ = gone_ = 0;
+  for (auto& each : hosts_) each.sent = each.news_sent = each.members_told = 0;
 }
 
 bool simulated_cluster::is_cut(std::size_t from, std::size_t to) const {
@@ -211,6 +212,7 @@ void simulated_cluster::send(message what) {
   ++sent_;
   ++hosts_[what.from].sent;
   hosts_[what.from].news_sent += what.what == message::kind::news;
+  if (what.what == message::kind::news && !what.introduces) hosts_[what.from].members_told += what.news->size();
   if (is_cut(what.from, what.to) || (lossy_ && below(4) == 0)) return;
   const auto to = what.to;
   plan(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(how_.longest_way_ns))), timer::message, to,
@@ -229,7 +231,7 @@ void simulated_cluster::dial(std::size_t from, const member& who) {
 
 void simulated_cluster::greet(std::size_t from, std::size_t to, node_id expected) {
   if (is_cut(from, to) || is_cut(to, from) || hosts_[to].is_frozen) return;
-  if (hosts_[to].is_dead) {
+  if (hosts_[to].is_dead || rejected_.contains(way_of(from, to))) {
     auto nobody = this->from(to, message::kind::nobody, from);
     nobody.from_id = expected;
     plan(how_.longest_way_ns, timer::message, from, std::make_shared<message>(nobody));
@@ -254,9 +256,22 @@ void simulated_cluster::end_dials(std::size_t at, const member& who) {
     if (hosts_[at].addresses.at(id) == host_of(who)) end_dial(at, id, id == who.id ? end::reached : end::another_listens);
 }
 
+void simulated_cluster::check_heard(std::size_t at, const peer_change& news) {  // MT-7
+  const bool is_known = news.what == peer_change::kind::known;
+  auto& last = hosts_[at].last_heard[news.who.id];
+  const std::string now = is_known ? "known" : news.is_gone ? "gone" : "lost";
+  const bool allowed = is_known ? last != "known" : last != "gone" && (news.is_gone || last != "lost");
+  if (!allowed) throw std::logic_error("seed " + std::to_string(how_.seed) + ": '" + now + "' came after '" + last + "'");
+  last = now;
+  lost_ += now == "lost";
+  gone_ += now == "gone";
+}
+
 void simulated_cluster::check(std::size_t at, const peer_change& news) {
   using kind = peer_change::kind;
-  if (news.what == kind::known || news.what == kind::lost || news.what == kind::clash) return;
+  if (news.what == kind::known || news.what == kind::lost) return check_heard(at, news);
+  if (news.what == kind::clash) return;
+  hosts_[at].last_heard.erase(news.who.id);
   auto& last = hosts_[at].last[news.who.id];
   const std::string now = news.what == kind::gone ? "gone" : news.what == kind::unreachable ? "unreachable" : "up";
   const auto allowed = last.empty() || last == "gone" ? news.what == kind::up

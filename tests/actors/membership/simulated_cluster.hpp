@@ -52,6 +52,9 @@ class simulated_cluster {
   std::size_t join(std::size_t at);
   /// No message passes between the two nodes. The second one may join later.
   void cut(std::size_t a, std::size_t b) { cut_.insert({way_of(a, b), way_of(b, a)}); }
+  /// The host of `to` refuses connections from the host of `from`, as a firewall does.
+  void reject(std::size_t from, std::size_t to) { rejected_.insert(way_of(from, to)); }
+  void thaw(std::size_t which) { hosts_[which].is_frozen = false; }
   /// No message passes between the nodes with numbers below `first` and the others.
   void part(std::size_t first);
 
@@ -68,6 +71,11 @@ class simulated_cluster {
   std::uint64_t messages() const noexcept { return sent_; }
   std::uint64_t sent_by(std::size_t which) const { return hosts_[which].sent; }
   std::uint64_t news_sent_by(std::size_t which) const { return hosts_[which].news_sent; }
+  /// The members that the messages with news named which the node has sent, each as often as it was named.
+  std::uint64_t members_told_by(std::size_t which) const { return hosts_[which].members_told; }
+  /// How often a member that was `known` was lost, and how often it was gone.
+  std::size_t lost() const noexcept { return lost_; }
+  std::size_t gone() const noexcept { return gone_; }
   void forget_counts();
 
  private:
@@ -85,6 +93,8 @@ class simulated_cluster {
     std::vector<std::size_t> waiting;            // messages that came while the node was frozen
     std::uint64_t sent = 0;
     std::uint64_t news_sent = 0;
+    std::uint64_t members_told = 0;
+    std::map<node_id, std::string> last_heard;  // the last news of each member that is no peer
   };
   struct message {
     enum class kind { hello, welcome, beat, seen, refused, lost, news, nobody } what;
@@ -129,6 +139,7 @@ class simulated_cluster {
   void end_dial(std::size_t at, node_id whom, membership::member_table::dial_end how);
   void end_dials(std::size_t at, const member& who);
   void act(std::size_t at, membership::member_steps steps);
+  void check_heard(std::size_t at, const membership::peer_change& news);
   void check(std::size_t at, const membership::peer_change& news);
   void beat(std::size_t which);
   void meet(std::size_t at, const message& got, membership::member_table::way how);
@@ -141,6 +152,7 @@ class simulated_cluster {
   std::int64_t fault_ns_ = 0;
   std::vector<host> hosts_;
   std::set<std::uint64_t> cut_;
+  std::set<std::uint64_t> rejected_;
   std::size_t parted_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> connections_;
   std::uint64_t last_connection_ = 0;
@@ -150,6 +162,8 @@ class simulated_cluster {
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   std::size_t separations_ = 0;
   std::size_t partings_ = 0;
+  std::size_t lost_ = 0;
+  std::size_t gone_ = 0;
   std::uint64_t sent_ = 0;
 };
 

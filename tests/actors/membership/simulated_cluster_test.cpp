@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include <boost/test/unit_test.hpp>
 
@@ -173,7 +174,57 @@ BOOST_AUTO_TEST_CASE(a_member_that_cannot_be_reached_is_up_at_no_time) {  // MT-
   BOOST_TEST(missing_pairs(all) == 0u);
 }
 
-// A node that freezes for a moment contradicts the others when it goes on.
+// MT-8: a firewall may refuse what another host reaches
+BOOST_AUTO_TEST_CASE(a_member_that_refuses_one_node_stays_up_for_the_others) {
+  simulated_cluster all(meshed(60));
+  all.pass(4 * all.interval_ns());
+  const auto added = all.size();
+  std::set<std::size_t> refused;
+  for (std::size_t other = 1; other < added; other += 4) {
+    all.reject(other, added);
+    all.reject(added, other);
+    refused.insert(other);
+  }
+  all.join(0);
+  all.pass(20 * all.interval_ns());
+  all.forget_counts();
+  for (int step = 0; step < 400; ++step) {
+    all.pass(all.interval_ns());
+    for (std::size_t other = 0; other < added; ++other)
+      BOOST_TEST_REQUIRE((refused.contains(other) || all.is_up(other, added)), other << " at step " << step);
+  }
+  BOOST_TEST(all.gone() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_freezes_twice_is_found_the_second_time) {  // MT-8
+  simulated_cluster all(meshed(60));
+  all.pass(4 * all.interval_ns());
+  all.freeze(7);
+  all.pass(7 * all.interval_ns());
+  all.thaw(7);
+  all.pass(3 * all.interval_ns());
+  BOOST_TEST(missing_at(all, 7) == 0u);
+  BOOST_TEST(all.gone() == 0u);
+  all.freeze(7);
+  all.pass(15 * all.interval_ns());
+  BOOST_TEST(missing_at(all, 7) == all.size() - 1);
+  BOOST_TEST(all.lost() > 0u);
+  BOOST_TEST(all.gone() == 0u);  // it may come back
+  all.pass(40'000 * simulated_cluster::ms);
+  BOOST_TEST(all.gone() > 0u);
+}
+
+// What two nodes have compared in their greeting is not told once more.
+BOOST_AUTO_TEST_CASE(a_node_that_joins_tells_its_neighbours_no_news_that_they_know) {
+  simulated_cluster all(meshed(300));
+  all.pass(4 * all.interval_ns());
+  all.forget_counts();
+  const auto added = all.join(5);
+  all.pass(4 * all.interval_ns());
+  for (std::size_t i = 0; i <= added; ++i)
+    BOOST_TEST(all.members_told_by(i) <= 20u, i << " told of " << all.members_told_by(i));
+}
+
 BOOST_AUTO_TEST_CASE(two_halves_of_a_cluster_find_each_other_again) {
   for (const std::int64_t away_s : {3, 20, 60}) {
     simulated_cluster all(meshed(60));

@@ -130,8 +130,7 @@ void tell_heard(Self self, const peer_change& news) {
   using kind = peer_change::kind;
   auto& st = self->state;
   const auto line = [&](const std::string& text) { return "node " + describe(news.who) + text; };
-  if (news.what == kind::clash)
-    return st.options.log.warn("membership", [&] { return line(" is left out: " + news.reason + "; give it another name"); });
+  if (news.what == kind::clash) return st.options.log.warn("membership", [&] { return line(" is left out: " + news.reason); });
   const bool is_up = news.what == kind::known;
   if (is_up)
     st.options.log.debug("membership", [&] { return line(" is up, other nodes say"); });

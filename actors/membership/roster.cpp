@@ -283,8 +283,8 @@ void roster::settle_clashes(std::int64_t now_ns) {
     const auto* holder = name == own_.name ? &own_ : find(name);
     const auto age = now_ns - each.since_ns;
     if (holder != nullptr && age >= limits_.patience.count() && !std::exchange(each.is_told, true))
-      changes_.push_back(
-        {change::kind::clash, each.news.who, "the name '" + name + "' is taken by node " + to_string(holder->id)});
+      changes_.push_back({change::kind::clash, each.news.who,
+                          "the name '" + name + "' is taken by node " + to_string(holder->id) + "; give it another name"});
     if (holder == nullptr) free.push_back(each);
     i = holder == nullptr || age >= longest_grave_ns ? clashes_.erase(i) : std::next(i);
   }

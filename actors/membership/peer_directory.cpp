@@ -7,7 +7,6 @@
 
 #include <caf/actor_cast.hpp>
 
-#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {
@@ -18,6 +17,8 @@ constexpr std::size_t remembered_down = 64;
 constexpr const char* not_connected = "not connected";
 
 }  // namespace
+
+peer_directory::peer_directory(std::function<std::int64_t()> clock) : clock_(std::move(clock)) {}
 
 void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period) {
   std::lock_guard lock(mutex_);
@@ -34,7 +35,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
   auto& known = traffic_[who.id];
   known.who = who;
   if (!is_new) return;
-  known.since_ns = support::steady_ns();
+  known.since_ns = clock_();
   known.gone = false;
   known.reason.clear();
 }
@@ -46,7 +47,7 @@ void peer_directory::remove(node_id id, std::uint64_t period, const std::string&
   if (auto known = traffic_.find(id); known != traffic_.end()) {
     known->second.gone = is_gone;
     known->second.reason = reason;
-    if (found != up_.end()) known->second.since_ns = support::steady_ns();
+    if (found != up_.end()) known->second.since_ns = clock_();
   }
   if (found == up_.end()) return;
   if (auto named = ids_.find(found->second.who.name); named != ids_.end() && named->second == id) ids_.erase(named);
@@ -128,40 +129,34 @@ std::vector<member> peer_directory::members() const {
 
 std::shared_ptr<void> peer_directory::hold(node_id id) const {
   std::lock_guard lock(uses_->mutex);
-  auto& each = uses_->all[id];
-  ++each.held;
-  each.rests = false;
-  return {nullptr, [uses = uses_, id](void*) {
+  ++uses_->all[id].held;
+  return {nullptr, [uses = uses_, clock = clock_, id](void*) {
             std::lock_guard inner(uses->mutex);
             auto& ended = uses->all[id];
             --ended.held;
-            ended.last_ns = support::steady_ns();
+            ended.last_ns = clock();
           }};
 }
 
 bool peer_directory::is_used(node_id id, const std::function<bool()>& keeps) const {
-  const auto now_ns = support::steady_ns();
+  const auto now_ns = clock_();
+  const auto is_recent = [now_ns](std::int64_t when_ns) { return now_ns - when_ns < rest_after_ns; };
   {
     std::lock_guard lock(uses_->mutex);
     const auto& each = uses_->all[id];
-    if (each.rests) return false;
-    if (each.held > 0 || now_ns - each.last_ns < rest_after_ns) return true;
+    if (each.held > 0 || is_recent(each.last_ns)) return true;
+    if (is_recent(each.asked_ns)) return false;
   }
   const bool is_kept = keeps();
   std::lock_guard lock(uses_->mutex);
   auto& each = uses_->all[id];
-  if (each.held > 0 || is_kept)
-    each.last_ns = now_ns;
-  else
-    each.rests = true;
-  return !each.rests;
+  (is_kept ? each.last_ns : each.asked_ns) = now_ns;
+  return each.held > 0 || is_recent(each.last_ns);
 }
 
 void peer_directory::touch(node_id id) const {
   std::lock_guard lock(uses_->mutex);
-  auto& each = uses_->all[id];
-  each.last_ns = support::steady_ns();
-  each.rests = false;
+  uses_->all[id].last_ns = clock_();
 }
 
 void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) const {
@@ -202,7 +197,7 @@ std::vector<peer_status> peer_directory::traffic(node_id self) const {
   std::vector<peer_status> result;
   {
     std::lock_guard lock(mutex_);
-    const auto now_ns = support::steady_ns();
+    const auto now_ns = clock_();
     for (const auto& [id, who] : known_) {
       auto& peer = result.emplace_back();
       peer.who = who;

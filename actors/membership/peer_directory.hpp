@@ -15,6 +15,7 @@
 #include <caf/actor_control_block.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -22,14 +23,19 @@ namespace troupe::membership {
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
-///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
 ///   PD-2  the traffic with the last 64 nodes that went down is still known.
+///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
+///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the rest,
+///         also if no message went between the two (a third node may bring a peer into a context).
 class peer_directory {
  public:
   struct entry {
     member who;
     contracts::gateway_actor gateway;
   };
+
+  /// `clock`: nanoseconds of a steady clock.
+  explicit peer_directory(std::function<std::int64_t()> clock = support::steady_ns);
 
   /// `period`: see contracts::peer_up. Does nothing if the news is older than the last remove() of the node.
   void add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period = 0);
@@ -61,7 +67,7 @@ class peer_directory {
   /// A call to the node or from it is under way, as long as the result lives.
   std::shared_ptr<void> hold(node_id id) const;
   /// Whether this node shares work with the peer: a call is under way, a message was sent or received within `rest_after`, or
-  /// `keeps` says so, which is asked once in this time (MT-4 of member_table).
+  /// `keeps` says so, which is asked once in this time, whatever it said before (MT-4 of member_table).
   bool is_used(node_id id, const std::function<bool()>& keeps) const;
   static constexpr std::int64_t rest_after_ns = 10'000'000'000;
 
@@ -78,15 +84,16 @@ class peer_directory {
   std::vector<peer_status> traffic(node_id self) const;
 
  private:
-  mutable std::mutex mutex_;
+  const std::function<std::int64_t()> clock_;
+  mutable std::mutex mutex_;  // guards up_, ids_, known_, names_, traffic_, down_ and last_down_
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;     // members that this node is not connected to
   std::unordered_map<node_id, std::string> names_;
   struct use {
-    std::size_t held = 0;  // calls under way
-    std::int64_t last_ns = 0;
-    bool rests = false;
+    std::size_t held = 0;                    // calls under way
+    std::int64_t last_ns = -rest_after_ns;   // of a message, or when something kept the peer
+    std::int64_t asked_ns = -rest_after_ns;  // when nothing kept the peer
   };
   struct uses {
     std::mutex mutex;  // guards all

@@ -15,7 +15,7 @@
 #include <troupe/actors/membership/membership.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/nodes/gateway_actor.hpp>
-#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/nodes/ties.hpp>
 #include <troupe/actors/passes/cpu_continuation.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
@@ -57,16 +57,6 @@ std::string name_of_loopback(const settings& options, const std::string& address
   return "the host name " + options.host + " has the address " + address +
          " on this host, which is loopback: nodes of other hosts can't reach this node; start it with --host 0.0.0.0, or with "
          "--host and an address that they reach";
-}
-
-/// Whether an open context or an object ties this node and the other one together.
-bool shares_context_or_object(const node_parts& parts, node_id who) {
-  if (!parts.objects.tether()->held_of(who).empty() || parts.objects.serves(who)) return true;
-  const auto contexts = parts.contexts.all();
-  return std::any_of(contexts.begin(), contexts.end(), [&](const auto& each) {
-    const auto others = each.record->peers();
-    return each.record->id().node == who || std::find(others.begin(), others.end(), who) != others.end();
-  });
 }
 
 settings checked(settings options) {
@@ -153,7 +143,7 @@ void company::listen() {
   how.forget_after = options.forget_after;
   how.log = services().log();
   how.shares = [parts = &parts_](node_id who) {
-    return parts->services.directory().is_used(who, [&] { return shares_context_or_object(*parts, who); });
+    return parts->services.directory().is_used(who, [&] { return share_context_or_object(*parts, who); });
   };
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();

@@ -6,4 +6,5 @@ add_room(nodes
   node_pages.cpp
   node_parts.cpp
   gateway_actor.cpp
+  ties.cpp
   trace_functions.cpp)

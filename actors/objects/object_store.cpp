@@ -146,7 +146,8 @@ bool object_store::serves(node_id who) const {
     const auto& [id, held] = each;
     const auto& owners = held.owners;
     return std::find(owners.begin(), owners.end(), who) != owners.end() ||
-           std::any_of(held.loans.begin(), held.loans.end(), [&](const loan& open) { return open.to == who; });
+           std::any_of(held.loans.begin(), held.loans.end(),
+                       [&](const loan& open) { return open.from == who || open.to == who; });
   });
 }
 

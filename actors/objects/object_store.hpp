@@ -109,7 +109,7 @@ class object_store {
   /// Turns a loan into an ownership of `to`. Throws troupe::error (misuse) if `to` has no open loan with this ticket.
   void accept_loan(object_id id, std::uint64_t ticket, node_id to);
   std::size_t size() const;
-  /// Whether the node owns an object here, or has an open loan.
+  /// Whether the node owns an object here, or an open loan is from the node or for it.
   bool serves(node_id who) const;
 
   node_id here() const noexcept { return here_; }

@@ -38,6 +38,11 @@ std::vector<node_id> context_record::peers() const {
   return {peers_.begin(), peers_.end()};
 }
 
+bool context_record::has_peer(node_id who) const {
+  std::lock_guard lock(mutex_);
+  return peers_.contains(who);
+}
+
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {
   std::lock_guard lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;

@@ -42,6 +42,7 @@ class context_record {
   void joined(const std::vector<node_id>& nodes);
   void left(node_id who);
   std::vector<node_id> peers() const;
+  bool has_peer(node_id who) const;
 
   /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);

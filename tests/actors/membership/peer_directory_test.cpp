@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
+
 #include <ATen/ATen.h>
 
 #include <troupe/actors/membership/peer_directory.hpp>
@@ -113,28 +115,54 @@ BOOST_AUTO_TEST_CASE(members_that_are_not_connected_are_listed_until_others_say_
 }
 
 // MT-4 of member_table
-BOOST_AUTO_TEST_CASE(a_peer_is_used_while_a_call_is_under_way_and_as_long_as_something_keeps_it) {
-  peer_directory known;
+BOOST_AUTO_TEST_CASE(a_peer_is_used_while_a_call_is_under_way_and_for_a_while_after_a_message) {
+  std::int64_t now_ns = 0;
+  peer_directory known([&] { return now_ns; });
+  const auto nothing = [] { return false; };
+  for (const std::uint64_t id : {7, 9}) known.add(numbered(id, "n" + std::to_string(id)), nullptr);
   const node_id who{7};
-  int asked = 0;
-  const auto keeps = [&](bool answer) { return [&asked, answer] { return ++asked, answer; }; };
-  BOOST_TEST(!known.is_used(who, keeps(false)));
-  BOOST_TEST(!known.is_used(who, keeps(true)));
-  BOOST_TEST(asked == 1);  // a peer that rests is asked about no more
+  BOOST_TEST(!known.is_used(who, nothing));
   auto call = known.hold(who);
-  BOOST_TEST(known.is_used(who, keeps(false)));
   auto second = known.hold(who);
+  now_ns += 2 * peer_directory::rest_after_ns;
+  BOOST_TEST(known.is_used(who, nothing));
   call.reset();
-  BOOST_TEST(known.is_used(who, keeps(false)));
+  now_ns += 2 * peer_directory::rest_after_ns;
+  BOOST_TEST(known.is_used(who, nothing));
   second.reset();
-  BOOST_TEST(known.is_used(who, keeps(false)));  // for a while
-  BOOST_TEST(asked == 1);
-  const node_id other{8};
-  BOOST_TEST(known.is_used(other, keeps(true)));
-  BOOST_TEST(known.is_used(other, keeps(false)));  // for a while
+  now_ns += peer_directory::rest_after_ns - 1;
+  BOOST_TEST(known.is_used(who, nothing));
+  ++now_ns;
+  BOOST_TEST(!known.is_used(who, nothing));
+  BOOST_TEST(!known.is_used({9}, nothing));
+  known.sent({9});
+  BOOST_TEST(known.is_used({9}, nothing));  // the message ends the rest at once
+  known.received(who);
+  BOOST_TEST(known.is_used(who, nothing));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_rests_is_watched_again_once_something_ties_the_nodes_together) {  // PD-4
+  std::int64_t now_ns = 0;
+  peer_directory known([&] { return now_ns; });
+  const node_id who{7};
+  known.add(numbered(7, "peer"), nullptr);
+  int asked = 0;
+  bool is_tied = false;
+  const auto keeps = [&] { return ++asked, is_tied; };
+  BOOST_TEST(!known.is_used(who, keeps));
+  is_tied = true;  // by a third node: no message goes between the two
+  now_ns += peer_directory::rest_after_ns - 1;
+  BOOST_TEST(!known.is_used(who, keeps));
+  BOOST_TEST(asked == 1);  // once in this time
+  ++now_ns;
+  BOOST_TEST(known.is_used(who, keeps));
+  now_ns += peer_directory::rest_after_ns - 1;
+  BOOST_TEST(known.is_used(who, keeps));
   BOOST_TEST(asked == 2);
-  known.sent(node_id{9});
-  BOOST_TEST(known.is_used(node_id{9}, keeps(false)));
+  is_tied = false;
+  ++now_ns;
+  BOOST_TEST(!known.is_used(who, keeps));
+  BOOST_TEST(asked == 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,6 +107,23 @@ BOOST_AUTO_TEST_CASE(a_loan_keeps_an_object_until_it_is_taken_or_one_of_its_node
   BOOST_TEST(contains(text_of<error>([&] { store.accept_loan(id, ticket, bob); }), "accepted before"));
 }
 
+BOOST_AUTO_TEST_CASE(a_store_serves_the_owners_of_its_objects_and_both_nodes_of_an_open_loan) {
+  constexpr node_id lender{3};
+  objects::object_store store(here, "stage1");
+  BOOST_TEST(!store.serves(alice));
+  const auto id = store.add(alice, std::make_shared<noted_module>());
+  BOOST_TEST(store.serves(alice));
+  BOOST_TEST(!store.serves(bob));
+  const auto ticket = store.lend(id, lender, bob);
+  BOOST_TEST(store.serves(bob));
+  BOOST_TEST(store.serves(lender));
+  store.accept_loan(id, ticket, bob);
+  BOOST_TEST(store.serves(bob));
+  BOOST_TEST(!store.serves(lender));
+  store.drop(id, alice);
+  BOOST_TEST(!store.serves(alice));
+}
+
 BOOST_AUTO_TEST_CASE(makers_and_destructors_may_use_the_store) {  // OS-3
   objects::object_store store(here, "stage1");
   store.add_module_type("outer", [&](const attributes&) {

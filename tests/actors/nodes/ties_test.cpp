@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/ties.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+
+#include <caf/actor_system.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/context_actor.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+
+using namespace troupe;
+using nodes::share_context_or_object;
+
+namespace {
+
+constexpr node_id tied{7};
+constexpr node_id stranger{8};
+
+struct idle_module : module {
+  call_reply call(const std::string&, call_arguments&) override { return {}; }
+  named_tensors parameters() override { return {}; }
+};
+
+struct lone_node {
+  network::system_config config{network::system_config::for_tests{}};
+  caf::actor_system system{config};
+  node here{[] {
+              settings options;
+              options.name = "here";
+              return options;
+            }(),
+            system};
+  nodes::node_parts& parts = parts_of(here);
+
+  ~lone_node() {
+    here.stop();
+    dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run();
+  }
+
+  bool shares_with(node_id who) const { return share_context_or_object(parts, who); }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(ties_of_two_nodes, lone_node)
+
+BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_nodes_that_joined_it) {
+  BOOST_TEST(!shares_with(tied));
+  const auto opened = parts.contexts.open();
+  BOOST_TEST(!shares_with(tied));
+  opened.record->joined({tied});  // a third node named the peer
+  BOOST_TEST(shares_with(tied));
+  BOOST_TEST(!shares_with(stranger));
+  opened.record->left(tied);
+  BOOST_TEST(!shares_with(tied));
+}
+
+BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_node_that_opened_it) {
+  const context_id id{tied, 1};
+  const auto record = std::make_shared<passes::context_record>(id, here.id(), parts.services.counts());
+  BOOST_TEST(parts.contexts.know({record, passes::spawn_context(parts.services, record)}));
+  BOOST_TEST(shares_with(tied));
+  BOOST_TEST(!shares_with(stranger));
+}
+
+BOOST_AUTO_TEST_CASE(an_object_ties_its_node_and_its_owner_together) {
+  const auto object = parts.objects.add(tied, std::make_shared<idle_module>());
+  BOOST_TEST(shares_with(tied));
+  BOOST_TEST(!shares_with(stranger));
+  parts.objects.drop(object, tied);
+  BOOST_TEST(!shares_with(tied));
+  parts.objects.tether()->hold({tied, 3});  // a handle here, an object there
+  BOOST_TEST(shares_with(tied));
+  parts.objects.tether()->let_go({tied, 3});
+  BOOST_TEST(!shares_with(tied));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,7 +13,7 @@ namespace troupe::membership {
 
 namespace {
 
-constexpr std::size_t remembered_down = 64;
+constexpr std::size_t most_away = 64;
 constexpr const char* not_connected = "not connected";
 
 }  // namespace
@@ -25,49 +25,62 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
   if (const auto ended = down_.find(who.id); ended != down_.end()) {
     if (period <= ended->second) return;  // news from before the node went down
     down_.erase(ended);
-    std::erase(last_down_, who.id);
   }
   known_.erase(who.id);
   names_[who.id] = who.name;
   ids_[who.name] = who.id;
-  const auto [place, is_new] =
-    up_.insert_or_assign(who.id, entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))});
-  auto& known = traffic_[who.id];
-  known.who = who;
-  if (!is_new) return;
-  known.since_ns = clock_();
-  known.gone = false;
-  known.reason.clear();
+  up_.insert_or_assign(who.id, entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))});
+  list(who);
+}
+
+void peer_directory::list(const member& who) {
+  auto& node = traffic_[who.id];
+  node.who = who;
+  if (std::exchange(node.up, true)) return;
+  node.since_ns = clock_();
+  node.gone = false;
+  node.reason.clear();
+  std::erase(last_away_, who.id);
 }
 
 void peer_directory::remove(node_id id, std::uint64_t period, const std::string& reason, bool is_gone) {
   std::lock_guard lock(mutex_);
   known_.erase(id);
+  went_away(id, reason, is_gone);
   auto found = up_.find(id);
-  if (auto known = traffic_.find(id); known != traffic_.end()) {
-    known->second.gone = is_gone;
-    known->second.reason = reason;
-    if (found != up_.end()) known->second.since_ns = clock_();
-  }
   if (found == up_.end()) return;
   if (auto named = ids_.find(found->second.who.name); named != ids_.end() && named->second == id) ids_.erase(named);
   up_.erase(found);
   down_[id] = period;
-  last_down_.push_back(id);
-  if (last_down_.size() <= remembered_down) return;
-  traffic_.erase(last_down_.front());
-  last_down_.pop_front();
+}
+
+/// For a node that went away before: only the reason is new, and whether the node is gone.
+void peer_directory::went_away(node_id id, const std::string& reason, bool is_gone) {
+  const auto found = traffic_.find(id);
+  if (found == traffic_.end()) return;
+  auto& node = found->second;
+  node.gone = is_gone;
+  node.reason = reason;
+  if (!std::exchange(node.up, false)) return;
+  node.since_ns = clock_();
+  last_away_.push_back(id);
+  if (last_away_.size() <= most_away) return;
+  traffic_.erase(last_away_.front());
+  last_away_.pop_front();
 }
 
 bool peer_directory::know(const member& who) {
   std::lock_guard lock(mutex_);
   if (up_.contains(who.id)) return false;
   names_[who.id] = who.name;
+  list(who);
   return known_.insert_or_assign(who.id, who).second;
 }
 
-bool peer_directory::forget(node_id id) {
+bool peer_directory::forget(node_id id, const std::string& reason, bool is_gone) {
   std::lock_guard lock(mutex_);
+  if (up_.contains(id)) return false;
+  went_away(id, reason, is_gone);
   return known_.erase(id) > 0;
 }
 
@@ -78,6 +91,7 @@ bool peer_directory::is_member(node_id id) const {
 
 void peer_directory::clear() {
   std::lock_guard lock(mutex_);
+  for (auto& [id, node] : traffic_) node.up = false;
   known_.clear();
   up_.clear();
   ids_.clear();
@@ -198,17 +212,11 @@ std::vector<peer_status> peer_directory::traffic(node_id self) const {
   {
     std::lock_guard lock(mutex_);
     const auto now_ns = clock_();
-    for (const auto& [id, who] : known_) {
-      auto& peer = result.emplace_back();
-      peer.who = who;
-      peer.up = true;
-      peer.transport = not_connected;
-    }
     for (const auto& [id, each] : traffic_) {
-      if (id == self || known_.contains(id)) continue;
-      auto& peer = result.emplace_back(each);
-      peer.up = up_.contains(id);
-      peer.since_ns = now_ns - each.since_ns;
+      if (id == self) continue;
+      auto& node = result.emplace_back(each);
+      node.since_ns = now_ns - each.since_ns;
+      if (known_.contains(id)) node.transport = not_connected;
     }
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {

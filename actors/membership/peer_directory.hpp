@@ -23,7 +23,7 @@ namespace troupe::membership {
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
-///   PD-2  the traffic with the last 64 nodes that went down is still known.
+///   PD-2  of the last 64 nodes that went away, peers or not, the directory still knows the traffic, the state, since when and why.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
 ///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the rest,
 ///         also if no message went between the two (a third node may bring a peer into a context).
@@ -45,8 +45,9 @@ class peer_directory {
 
   /// Other nodes say that a member is up that this node is not connected to. Returns whether the directory did not list it.
   bool know(const member& who);
-  /// A member that this node is not connected to is not up any more. Returns whether the directory listed it as such.
-  bool forget(node_id id);
+  /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns whether
+  /// the directory listed it as such. A member may become gone after it was unreachable.
+  bool forget(node_id id, const std::string& reason, bool is_gone);
   /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
   bool is_member(node_id id) const;
 
@@ -85,7 +86,7 @@ class peer_directory {
 
  private:
   const std::function<std::int64_t()> clock_;
-  mutable std::mutex mutex_;  // guards up_, ids_, known_, names_, traffic_, down_ and last_down_
+  mutable std::mutex mutex_;  // guards up_, ids_, known_, names_, traffic_, last_away_ and down_
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;     // members that this node is not connected to
@@ -100,11 +101,14 @@ class peer_directory {
     std::unordered_map<node_id, use> all;
   };
   void touch(node_id id) const;
+  void list(const member& who);
+  void went_away(node_id id, const std::string& reason, bool is_gone);
 
-  std::shared_ptr<uses> uses_ = std::make_shared<uses>();     // calls may end after the directory
-  mutable std::unordered_map<node_id, peer_status> traffic_;  // `since_ns`: when the peer went up or down, by the steady clock
-  std::unordered_map<node_id, std::uint64_t> down_;           // the periods that have ended, of nodes that are not up
-  std::deque<node_id> last_down_;                             // the nodes that went down last: traffic_ still has them
+  std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
+  // Of the nodes that the directory lists, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
+  mutable std::unordered_map<node_id, peer_status> traffic_;
+  std::deque<node_id> last_away_;                    // the nodes that went away last
+  std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
 };
 
 }  // namespace troupe::membership

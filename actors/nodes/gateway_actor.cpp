@@ -87,7 +87,7 @@ void heard(Self self, const contracts::member_heard& news) {
     if (sh.here.directory().know(news.who)) sh.parts.on_peer_up.tell(name, {});
     return;
   }
-  if (sh.here.directory().forget(news.who.id)) sh.parts.on_peer_down.tell(name, news.reason);
+  if (sh.here.directory().forget(news.who.id, news.reason, news.is_gone)) sh.parts.on_peer_down.tell(name, news.reason);
   if (!news.is_gone) return;
   sh.parts.on_peer_gone.tell(name, news.reason);
   sh.parts.on_left.tell(name, news.reason);

@@ -124,6 +124,7 @@ BOOST_AUTO_TEST_CASE(a_node_asks_one_that_it_is_not_connected_to_for_its_status)
   BOOST_TEST_REQUIRE((found != status.peers.end()));
   BOOST_TEST(found->up);
   BOOST_TEST(found->transport == "not connected");
+  BOOST_TEST(found->since_ns > 0);
   status_client client("127.0.0.1", one.port(), 10s);
   const auto cluster = client.ask_cluster(10s);
   BOOST_TEST(cluster.others.size() == count - 1u);
@@ -151,5 +152,12 @@ BOOST_AUTO_TEST_CASE(a_node_that_stops_is_no_member_for_any_node) {
       return std::find(known.begin(), known.end(), name) == known.end();
     }));
   }
+  const auto status = one.status();
+  const auto seen =
+    std::find_if(status.peers.begin(), status.peers.end(), [&](const auto& each) { return each.who.name == name; });
+  BOOST_TEST_REQUIRE((seen != status.peers.end()));  // up, or since when not
+  BOOST_TEST((!seen->up && seen->gone));
+  BOOST_TEST(seen->reason != "");
+  BOOST_TEST((seen->since_ns > 0 && seen->since_ns < 20'000'000'000));
   BOOST_CHECK_EXCEPTION(one.peer(name, 100ms), error, [&](const error& why) { return contains(why.what(), name); });
 }

@@ -105,13 +105,75 @@ BOOST_AUTO_TEST_CASE(members_that_are_not_connected_are_listed_until_others_say_
   BOOST_TEST((known.gateway(node_id{7}) == nullptr));
   known.add(stage, nullptr, 1);
   BOOST_TEST(!known.know(stage));  // a peer
-  BOOST_TEST(!known.forget(node_id{7}));
+  BOOST_TEST(!known.forget(node_id{7}, "left", true));
   BOOST_TEST(known.members().size() == 1u);
   known.remove(node_id{7}, 1);
   BOOST_TEST(!known.is_member(node_id{7}));
   known.know(stage);
-  BOOST_TEST(known.forget(node_id{7}));
+  BOOST_TEST(known.forget(node_id{7}, "left", true));
   BOOST_TEST(known.members().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_is_not_connected_says_since_when_it_is_up_or_not_and_why) {  // PD-2, PD-3
+  std::int64_t now_ns = 100;
+  peer_directory known([&] { return now_ns; });
+  const auto stage = numbered(7, "stage");
+  known.know(stage);
+  now_ns += 5;
+  known.know(stage);  // told once more
+  now_ns += 5;
+  auto seen = known.traffic({}).at(0);
+  BOOST_TEST((seen.up && seen.since_ns == 10 && seen.transport == "not connected"));
+  known.add(stage, nullptr, 1);  // the nodes connect: the member has been up all the time
+  now_ns += 10;
+  seen = known.traffic({}).at(0);
+  BOOST_TEST((seen.up && seen.since_ns == 20 && seen.transport.empty()));
+  BOOST_TEST(!known.forget({7}, "others lost it", true));  // this node sees for itself
+  BOOST_TEST((known.traffic({}).at(0).up && known.traffic({}).at(0).reason.empty()));
+
+  known.know(numbered(8, "other"));
+  now_ns += 10;
+  BOOST_TEST(known.forget({8}, "did not answer", false));
+  now_ns += 30;
+  seen = known.traffic({}).at(1);
+  BOOST_TEST((!seen.up && !seen.gone && seen.since_ns == 30 && seen.reason == "did not answer" && seen.transport.empty()));
+  BOOST_TEST(!known.is_member({8}));
+  BOOST_TEST(!known.forget({8}, "its host is lost", true));  // after it was unreachable
+  seen = known.traffic({}).at(1);
+  BOOST_TEST((seen.gone && seen.since_ns == 30 && seen.reason == "its host is lost"));
+  known.know(numbered(8, "other"));
+  seen = known.traffic({}).at(0);
+  BOOST_TEST((seen.who.name == "other" && seen.up && !seen.gone && seen.since_ns == 0 && seen.reason.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_is_known_again_after_it_went_down_keeps_its_traffic) {  // PD-2, PD-3
+  peer_directory known;
+  known.add(numbered(1, "a"), nullptr, 1);
+  known.received(node_id{1}, {at::ones({2})});
+  known.remove({1}, 1, "connection lost");
+  known.know(numbered(1, "a"));
+  const auto traffic = known.traffic({});
+  BOOST_TEST_REQUIRE(traffic.size() == 1u);
+  BOOST_TEST((traffic[0].up && traffic[0].bytes_received == 8u && traffic[0].reason.empty()));
+  known.remove({1}, 1, "its process has ended");
+  BOOST_TEST((!known.traffic({})[0].up && known.members().empty()));
+}
+
+BOOST_AUTO_TEST_CASE(the_last_64_members_that_went_away_are_remembered_whether_they_were_peers_or_not) {  // PD-2
+  peer_directory known;
+  for (std::uint64_t id = 1; id <= 100; ++id) {
+    const auto who = numbered(id, "n" + std::to_string(id));
+    if (id % 2 == 0) {
+      known.add(who, nullptr, id);
+      known.remove({id}, id, "left");
+    } else {
+      known.know(who);
+      known.forget({id}, "left", true);
+    }
+  }
+  const auto traffic = known.traffic({});
+  BOOST_TEST(traffic.size() == 64u);
+  for (const auto& each : traffic) BOOST_TEST((!each.up && each.gone && each.reason == "left" && each.who.id.value > 36));
 }
 
 // MT-4 of member_table

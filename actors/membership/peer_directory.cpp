@@ -14,6 +14,7 @@ namespace troupe::membership {
 namespace {
 
 constexpr std::size_t most_away = 64;
+constexpr std::size_t most_down = 4096;
 constexpr const char* not_connected = "not connected";
 
 }  // namespace
@@ -25,9 +26,11 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
   if (const auto ended = down_.find(who.id); ended != down_.end()) {
     if (period <= ended->second) return;  // news from before the node went down
     down_.erase(ended);
+    std::erase(last_down_, who.id);
+  } else if (newest_dropped_ != 0 && period <= newest_dropped_) {
+    return;  // periods rise with each news: this one is known already, or has ended
   }
   known_.erase(who.id);
-  names_[who.id] = who.name;
   ids_[who.name] = who.id;
   up_.insert_or_assign(who.id, entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))});
   list(who);
@@ -41,6 +44,8 @@ void peer_directory::list(const member& who) {
   node.gone = false;
   node.reason.clear();
   std::erase(last_away_, who.id);
+  const std::lock_guard lock(uses_->mutex);
+  uses_->all[who.id].is_listed = true;
 }
 
 void peer_directory::remove(node_id id, std::uint64_t period, const std::string& reason, bool is_gone) {
@@ -51,7 +56,16 @@ void peer_directory::remove(node_id id, std::uint64_t period, const std::string&
   if (found == up_.end()) return;
   if (auto named = ids_.find(found->second.who.name); named != ids_.end() && named->second == id) ids_.erase(named);
   up_.erase(found);
+  note_end(id, period);
+}
+
+void peer_directory::note_end(node_id id, std::uint64_t period) {
   down_[id] = period;
+  last_down_.push_back(id);
+  if (last_down_.size() <= most_down) return;
+  const auto oldest = down_.extract(last_down_.front());
+  newest_dropped_ = std::max(newest_dropped_, oldest.mapped());
+  last_down_.pop_front();
 }
 
 /// For a node that went away before: only the reason is new, and whether the node is gone.
@@ -63,6 +77,13 @@ void peer_directory::went_away(node_id id, const std::string& reason, bool is_go
   node.reason = reason;
   if (!std::exchange(node.up, false)) return;
   node.since_ns = clock_();
+  {
+    const std::lock_guard lock(uses_->mutex);
+    if (const auto use = uses_->all.find(id); use != uses_->all.end() && use->second.held == 0)
+      uses_->all.erase(use);
+    else if (use != uses_->all.end())
+      use->second.is_listed = false;
+  }
   last_away_.push_back(id);
   if (last_away_.size() <= most_away) return;
   traffic_.erase(last_away_.front());
@@ -72,7 +93,6 @@ void peer_directory::went_away(node_id id, const std::string& reason, bool is_go
 bool peer_directory::know(const member& who) {
   std::lock_guard lock(mutex_);
   if (up_.contains(who.id)) return false;
-  names_[who.id] = who.name;
   list(who);
   return known_.insert_or_assign(who.id, who).second;
 }
@@ -128,8 +148,8 @@ bool peer_directory::is_down(node_id id) const {
 
 std::string peer_directory::name(node_id id) const {
   std::lock_guard lock(mutex_);
-  auto found = names_.find(id);
-  return found == names_.end() ? to_string(id) : found->second;
+  auto found = traffic_.find(id);
+  return found == traffic_.end() ? to_string(id) : found->second.who.name;
 }
 
 std::vector<member> peer_directory::members() const {
@@ -146,9 +166,9 @@ std::shared_ptr<void> peer_directory::hold(node_id id) const {
   ++uses_->all[id].held;
   return {nullptr, [uses = uses_, clock = clock_, id](void*) {
             std::lock_guard inner(uses->mutex);
-            auto& ended = uses->all[id];
-            --ended.held;
-            ended.last_ns = clock();
+            const auto ended = uses->all.find(id);
+            ended->second.last_ns = clock();
+            if (--ended->second.held == 0 && !ended->second.is_listed) uses->all.erase(ended);
           }};
 }
 
@@ -157,20 +177,24 @@ bool peer_directory::is_used(node_id id, const std::function<bool()>& keeps) con
   const auto is_recent = [now_ns](std::int64_t when_ns) { return now_ns - when_ns < rest_after_ns; };
   {
     std::lock_guard lock(uses_->mutex);
-    const auto& each = uses_->all[id];
-    if (each.held > 0 || is_recent(each.last_ns)) return true;
-    if (is_recent(each.asked_ns)) return false;
+    if (const auto found = uses_->all.find(id); found != uses_->all.end()) {
+      const auto& each = found->second;
+      if (each.held > 0 || is_recent(each.last_ns)) return true;
+      if (is_recent(each.asked_ns)) return false;
+    }
   }
   const bool is_kept = keeps();
   std::lock_guard lock(uses_->mutex);
-  auto& each = uses_->all[id];
+  const auto found = uses_->all.find(id);
+  if (found == uses_->all.end()) return is_kept;  // news that the peer is up are on their way
+  auto& each = found->second;
   (is_kept ? each.last_ns : each.asked_ns) = now_ns;
   return each.held > 0 || is_recent(each.last_ns);
 }
 
 void peer_directory::touch(node_id id) const {
   std::lock_guard lock(uses_->mutex);
-  uses_->all[id].last_ns = clock_();
+  if (const auto found = uses_->all.find(id); found != uses_->all.end()) found->second.last_ns = clock_();
 }
 
 void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) const {
@@ -223,6 +247,12 @@ std::vector<peer_status> peer_directory::traffic(node_id self) const {
     return a.up != b.up ? a.up : std::tie(a.who.name, a.who.id) < std::tie(b.who.name, b.who.id);
   });
   return result;
+}
+
+std::size_t peer_directory::entries() const {
+  std::scoped_lock lock(mutex_, uses_->mutex);
+  return up_.size() + ids_.size() + known_.size() + traffic_.size() + last_away_.size() + down_.size() + last_down_.size() +
+         uses_->all.size();
 }
 
 }  // namespace troupe::membership

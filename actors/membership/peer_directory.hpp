@@ -27,6 +27,8 @@ namespace troupe::membership {
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
 ///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the rest,
 ///         also if no message went between the two (a third node may bring a peer into a context).
+///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went down
+///         for PD-1. Ids that only messages name leave nothing behind.
 class peer_directory {
  public:
   struct entry {
@@ -58,9 +60,9 @@ class peer_directory {
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.
   std::string host(node_id id) const;
-  /// Whether the node was up and is not up now: the node is unreachable or gone.
+  /// Whether the node was a peer and is not one now: the node is unreachable or gone. Of the last 4,096 such nodes.
   bool is_down(node_id id) const;
-  /// The name of the node, also after the node went down. The id as a text if the node was never up.
+  /// The name of the node, also of the last 64 nodes that went away. The id as a text if the directory does not know the node.
   std::string name(node_id id) const;
   /// The nodes that are up, and the members that this node is not connected to.
   std::vector<member> members() const;
@@ -84,31 +86,37 @@ class peer_directory {
   /// by name.
   std::vector<peer_status> traffic(node_id self) const;
 
+  /// How many entries the tables of the directory have (PD-5).
+  std::size_t entries() const;
+
  private:
   const std::function<std::int64_t()> clock_;
-  mutable std::mutex mutex_;  // guards up_, ids_, known_, names_, traffic_, last_away_ and down_
+  mutable std::mutex mutex_;  // guards up_, ids_, known_, traffic_, last_away_, down_ and what follows
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;     // members that this node is not connected to
-  std::unordered_map<node_id, std::string> names_;
   struct use {
+    bool is_listed = false;
     std::size_t held = 0;                    // calls under way
     std::int64_t last_ns = -rest_after_ns;   // of a message, or when something kept the peer
     std::int64_t asked_ns = -rest_after_ns;  // when nothing kept the peer
   };
   struct uses {
-    std::mutex mutex;  // guards all
-    std::unordered_map<node_id, use> all;
+    std::mutex mutex;                      // guards all
+    std::unordered_map<node_id, use> all;  // of the nodes that the directory lists, and while a call is under way
   };
   void touch(node_id id) const;
   void list(const member& who);
   void went_away(node_id id, const std::string& reason, bool is_gone);
+  void note_end(node_id id, std::uint64_t period);
 
   std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
   // Of the nodes that the directory lists, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
   mutable std::unordered_map<node_id, peer_status> traffic_;
   std::deque<node_id> last_away_;                    // the nodes that went away last
   std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
+  std::deque<node_id> last_down_;                    // the keys of down_, the oldest first
+  std::uint64_t newest_dropped_ = 0;                 // the newest period that down_ had and has no more
 };
 
 }  // namespace troupe::membership

@@ -176,6 +176,70 @@ BOOST_AUTO_TEST_CASE(the_last_64_members_that_went_away_are_remembered_whether_t
   for (const auto& each : traffic) BOOST_TEST((!each.up && each.gone && each.reason == "left" && each.who.id.value > 36));
 }
 
+BOOST_AUTO_TEST_CASE(members_that_come_and_go_leave_a_bounded_trace) {  // PD-5
+  peer_directory known;
+  known.add(numbered(1, "self"), nullptr);
+  const auto come_and_go = [&](std::uint64_t from, std::uint64_t to) {
+    for (auto id = from; id < to; ++id) {
+      const auto who = numbered(id, "n" + std::to_string(id));
+      known.know(who);
+      known.sent(who.id);
+      known.forget(who.id, "left", true);
+    }
+  };
+  come_and_go(2, 200);
+  const auto before = known.entries();
+  come_and_go(200, 2000);
+  BOOST_TEST(known.entries() == before);
+  BOOST_TEST(known.name({1999}) == "n1999");
+  BOOST_TEST(known.name({2}) == to_string(node_id{2}));
+  BOOST_TEST(known.name({1}) == "self");
+}
+
+BOOST_AUTO_TEST_CASE(peers_that_come_and_go_leave_a_bounded_trace_and_old_news_still_change_nothing) {  // PD-1, PD-5
+  constexpr std::uint64_t most_down = 4096;
+  peer_directory known;
+  known.add(numbered(1, "self"), nullptr);
+  known.add(numbered(2, "stays"), nullptr, 1);
+  const auto come_and_go = [&](std::uint64_t from, std::uint64_t to) {
+    for (auto id = from; id < to; ++id) {
+      known.add(numbered(id, "n"), nullptr, id);
+      known.remove({id}, id, "left");
+    }
+  };
+  come_and_go(10, 20 + most_down);
+  const auto before = known.entries();
+  come_and_go(20 + most_down, 2000 + most_down);
+  BOOST_TEST(known.entries() == before);
+  BOOST_TEST(!known.is_down({10}));
+  known.add(numbered(10, "n"), nullptr, 10);  // news from before it went down
+  BOOST_TEST((known.is_member({2}) && !known.is_member({10})));
+  known.add(numbered(10, "n"), nullptr, 2000 + most_down);
+  BOOST_TEST(known.is_member({10}));
+}
+
+BOOST_AUTO_TEST_CASE(ids_that_only_messages_name_leave_nothing_behind) {  // PD-5
+  peer_directory known;
+  known.add(numbered(1, "a"), nullptr, 1);
+  const auto before = known.entries();
+  auto call = known.hold({1});
+  for (std::uint64_t id = 10; id < 100; ++id) {
+    const auto stranger = known.hold({id});
+    BOOST_TEST(known.is_used({id}, [] { return false; }));
+    known.sent({id});
+    known.received(node_id{id});
+  }
+  BOOST_TEST(known.is_used({200}, [] { return true; }));
+  BOOST_TEST(!known.is_used({200}, [] { return false; }));
+  BOOST_TEST(known.entries() == before);
+  known.remove({1}, 1, "left");
+  BOOST_TEST(known.is_used({1}, [] { return false; }));  // until the call ends
+  const auto during = known.entries();
+  call.reset();
+  BOOST_TEST(known.entries() == during - 1);
+  BOOST_TEST(!known.is_used({1}, [] { return false; }));
+}
+
 // MT-4 of member_table
 BOOST_AUTO_TEST_CASE(a_peer_is_used_while_a_call_is_under_way_and_for_a_while_after_a_message) {
   std::int64_t now_ns = 0;

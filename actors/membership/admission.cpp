@@ -101,7 +101,7 @@ void meet(Self self, const join_ptr& task, node_id from, std::vector<member_news
   auto& st = self->state;
   take_unreachable(news, to_teller);
   const auto now = st.options.clock();
-  act(self, st.table.hear(from, news, now));
+  act(self, st.table.hear_all(from, news, now));
   for (const auto& other : st.table.take_strangers(now)) dial(self, task, other);
   std::erase_if(news, [&](const member_news& each) { return !st.table.heard_of().is_left_out(each.who.id); });
   if (news.empty()) return;
@@ -282,6 +282,7 @@ template <class Self>
 void ask_holder(Self self, const member& holder, const hello& from, const caf::strong_actor_ptr& gateway,
                 const caf::typed_response_promise<welcome>& promise, nanoseconds left) {
   const auto patience = 2 * self->state.options.heartbeat;
+  self->state.table.contest(holder.id, self->state.options.clock());
   const auto go_on = [=] { greet_within(self, from, gateway, promise, left - patience - retry_pause); };
   const auto held = [=, held_by = holder, answer = promise](const caf::error&) mutable {
     const member who{from.name, from.id, from.host, from.port};

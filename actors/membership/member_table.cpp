@@ -172,6 +172,13 @@ member_steps member_table::hear(node_id from, const std::vector<member_news>& ne
   return steps;
 }
 
+member_steps member_table::hear_all(node_id from, const std::vector<member_news>& news, std::int64_t now_ns) {
+  member_steps steps;
+  roster_.hear_all(from, news, now_ns);
+  note_news(now_ns, steps);
+  return steps;
+}
+
 std::vector<member> member_table::take_strangers(std::int64_t now_ns) {
   std::vector<member> result;
   for (const auto id : roster_.neighbours()) {
@@ -361,7 +368,10 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
       continue;
     }
     if (find(id) != nullptr || is_awaited(id)) continue;  // this node sees for itself
-    if (each.what != heard::arrived) {
+    if (each.what == heard::contested) {
+      contest(id, now_ns);
+      if (!std::exchange(strangers_[id].is_dialled, true)) to.dials.push_back(each.who);
+    } else if (each.what != heard::arrived) {
       tell_lost(each.who, each.reason, each.what == heard::gone, to);
     } else if (roster_.is_neighbour(id)) {
       const auto tried = strangers_.find(id);
@@ -372,6 +382,13 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
   }
   if (!roster_.has_news() || std::exchange(will_pass_on_, true)) return;
   to.passes_on = true;
+}
+
+void member_table::contest(node_id holder, std::int64_t now_ns) {
+  if (find(holder) != nullptr) return;
+  auto& other = strangers_.contains(holder) ? strangers_[holder] : add_stranger(holder, now_ns);
+  other.is_contested = true;
+  other.wanted_until_ns = std::max(other.wanted_until_ns, now_ns + intervals_of_patience * limits_.heartbeat.count());
 }
 
 void member_table::tell_known(const member& who, member_steps& to) {
@@ -427,7 +444,12 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     other.is_dialled = false;
     const bool is_wanted = other.wanted_until_ns > now_ns;
     const bool is_first = !std::exchange(other.is_tried, true);
-    if (how != dial_end::reached && is_wanted && is_first) {
+    if (how == dial_end::nobody_listens && other.is_contested) {
+      roster_.end(who, member_state::gone, "no program listens at its address, and another node has its name", now_ns);
+      note_news(now_ns, steps);
+      return steps;
+    }
+    if (how == dial_end::not_reached && is_wanted && is_first) {
       // The other node may have dialled this one at the same moment.
       other.dial_ns = now_ns + (self_.id < who ? 1 : 2) * limits_.heartbeat.count();
       return steps;

@@ -117,7 +117,8 @@ struct member_steps {
 ///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one `lost`
 ///         that is not `is_gone`, and at most one that is.
 ///   MT-8  this node says that a member is gone if the member's connection ended and no program listens at its address any more. Whoever
-///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it.
+///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it. A member whose name another
+///         node claims is dialled at once, and is gone if no program listens at its address: the other node is its successor.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
@@ -188,6 +189,8 @@ class member_table {
   std::uint64_t digest(node_id of_other) const { return roster_.digest(self_.id, of_other); }
   /// Takes in news that a peer has passed on.
   member_steps hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
+  /// Takes in all news of another node, in a greeting.
+  member_steps hear_all(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// The neighbours that are no peers yet, to be dialled now; dialled() tells how that ended (MT-5).
   std::vector<member> take_strangers(std::int64_t now_ns);
   /// News for the neighbours. To be called soon after `passes_on` was true.
@@ -195,6 +198,8 @@ class member_table {
   /// Somebody looks for a member until a time (MT-6). Empty steps if no member has the name or id, or if it is a peer.
   member_steps want(const std::string& name, std::int64_t until_ns, std::int64_t now_ns);
   member_steps want(node_id who, std::int64_t until_ns, std::int64_t now_ns);
+  /// Another node claims the name of a member that is no peer. The next dial of the member decides who has the name (MT-8).
+  void contest(node_id holder, std::int64_t now_ns);
   /// A peer has sent a heartbeat.
   member_steps heard(node_id from, const bond& theirs, std::int64_t now_ns);
   /// A peer has answered a heartbeat.
@@ -238,6 +243,7 @@ class member_table {
     bool is_dialled = false;
     std::int64_t dial_ns = 0;
     std::int64_t pause_ns = 0;
+    bool is_contested = false;     // whether another node has its name
     bool is_tried = false;         // whether this node has dialled it since somebody looks for it
     bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
     std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();

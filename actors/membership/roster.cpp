@@ -62,6 +62,15 @@ void roster::hear(node_id from, const std::vector<member_news>& news, std::int64
   settle_clashes(now_ns);
 }
 
+void roster::hear_all(node_id from, std::vector<member_news> news, std::int64_t now_ns) {
+  std::erase_if(news, [&](const member_news& each) {
+    const bool is_unknown = each.state >= member_state::gone && find_entry(each.who.id) == nullptr;
+    if (is_unknown) clashes_.erase(each.who.id);
+    return is_unknown;
+  });
+  hear(from, news, now_ns);
+}
+
 std::vector<member_news> roster::met(const member& who, std::uint32_t incarnation, std::int64_t now_ns) {
   take({}, {who, incarnation, member_state::up}, {}, now_ns);
   spoke(who.id);
@@ -237,12 +246,10 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
     // The entry may have another place now.
     return change_to(*find_entry(id), news, from, reason, now_ns);
   }
-  if (is_end) {  // this node has nothing to forget (RT-5)
-    clashes_.erase(id);
-    return;
-  }
-  if (entries_.size() >= limits_.most_members) return tell_full(news.who);
-  if (!makes_way(from, news, now_ns)) return;
+  // The end of a member may be heard of before its beginning.
+  if (is_end && since_.size() >= limits_.most_members) return;
+  if (!is_end && entries_.size() >= limits_.most_members) return tell_full(news.who);
+  if (!is_end && !makes_way(from, news, now_ns)) return;
   clashes_.erase(id);
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), id, [](const entry& a, node_id x) { return a.id < x; });
   auto& added = *entries_.insert(at, {id, nullptr, 0, member_state::left, true});
@@ -269,6 +276,7 @@ bool roster::makes_way(node_id from, const member_news& for_news, std::int64_t n
   }
   if (clashes_.size() >= most_clashes && !clashes_.contains(who.id)) return false;
   const auto [known, is_new] = clashes_.try_emplace(who.id, clash{for_news, from, now_ns});
+  if (is_new && holder != &own_) changes_.push_back({change::kind::contested, *holder, {}});
   if (!is_new && is_newer(for_news.incarnation, for_news.state, known->second.news.incarnation, known->second.news.state))
     known->second.news = for_news;
   return false;

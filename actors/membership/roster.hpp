@@ -35,8 +35,8 @@ namespace troupe::membership {
 ///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the neighbours are, in each of `rings` circles in
 ///         which the members stand by a hash of their ids, the next one and the one before. Two nodes that know the same
 ///         members agree on who is a neighbour of whom.
-///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. News that a member is gone of which
-///         this node has not heard change nothing.
+///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. A member that this node does not know
+///         and that is gone in a list of all news (hear_all) stays unknown: nodes that exchange lists would never forget it.
 ///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an impossible
 ///         name, host or incarnation change nothing.
 class roster {
@@ -56,9 +56,9 @@ class roster {
   };
 
   /// A member has become known or up again, or is not up any more. `clash`: the member is left out, because it has the name of
-  /// another member or because the roster is full.
+  /// another member or because the roster is full. `contested`: another node has the name of the member, which may have ended.
   struct change {
-    enum class kind { arrived, unreachable, gone, clash };
+    enum class kind { arrived, unreachable, gone, clash, contested };
 
     kind what;
     member who;
@@ -75,6 +75,8 @@ class roster {
 
   /// Takes in news. `from`: the neighbour that they came from.
   void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
+  /// Takes in all news of another node, in a greeting.
+  void hear_all(node_id from, std::vector<member_news> news, std::int64_t now_ns);
   /// This node has spoken with a member. Returns what the member has to contradict, if others suspect it or hold it for gone.
   std::vector<member_news> met(const member& who, std::uint32_t incarnation, std::int64_t now_ns);
   /// The member has just spoken with this node. The next accusation counts, however soon it comes.

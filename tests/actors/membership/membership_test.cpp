@@ -359,6 +359,22 @@ BOOST_AUTO_TEST_CASE(are_refused_by_any_member_of_the_cluster) {
   failed(all.join(other, 4004), errc::refused, "the name 'b' is taken");
 }
 
+// MT-8: a node may end before those who have heard of it have met it. Its farewell then reaches none of them.
+BOOST_AUTO_TEST_CASE(of_a_node_that_ended_before_it_was_met_go_to_its_successor) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  const member ended{"x", node_id{9}, "127.0.0.1", 4999};
+  caf::anon_send(caf::actor_cast<caf::actor>(a.membership), gossip{b.who.id, {{ended, 0, member_state::up}}, false});
+  all.run();
+  auto& next = all.start("x", 3, 4003);
+  auto joined = all.join(next, 4001);
+  all.pass(8 * interval);
+  BOOST_TEST(joined->value.has_value());
+  CHECK_NAMES(all.peers(b), "a", "x");
+}
+
 // ME-4, ME-1
 BOOST_AUTO_TEST_CASE(of_a_node_that_is_unreachable_go_to_its_successor_once_it_is_gone) {
   fake_cluster all;

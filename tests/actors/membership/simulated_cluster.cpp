@@ -338,7 +338,7 @@ void simulated_cluster::meet(std::size_t at, const message& got, member_table::w
 /// Takes in what the other node has heard, and greets the new neighbours.
 void simulated_cluster::learn(std::size_t at, const message& got) {
   auto& table = hosts_[at].table;
-  act(at, table.hear(got.from_id, *got.news, now_));
+  act(at, table.hear_all(got.from_id, *got.news, now_));
   for (const auto& other : table.take_strangers(now_)) dial(at, other);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <system_error>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -323,10 +324,9 @@ BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
   troupe::node other{troupe::test::loopback_settings("other")};
   other.functions().add("touch", [](troupe::call_arguments&) { return troupe::call_reply{}; });
   const auto to = stays.peer(stays.join("127.0.0.1", other.port()));
-  std::atomic<bool> enough{false};
   int calls = 0;
-  std::thread calls_on([&] {
-    for (; !enough; ++calls) to.call("touch").get(long_enough);
+  std::jthread calls_on([&](const std::stop_token& enough) {
+    for (; !enough.stop_requested(); ++calls) to.call("touch").get(long_enough);
   });
   for (int i = 0; i < 30; ++i) {
     troupe::node one{troupe::test::loopback_settings("one")};
@@ -334,7 +334,7 @@ BOOST_AUTO_TEST_CASE(nodes_come_and_go_while_others_call) {
     one.join("127.0.0.1", two.port());
     two.join("127.0.0.1", other.port());
   }
-  enough = true;
+  calls_on.request_stop();
   calls_on.join();
   BOOST_TEST(calls > 0);
 }

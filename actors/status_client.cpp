@@ -2,7 +2,6 @@
 #include <troupe/actors/status_client.hpp>
 
 #include <algorithm>
-#include <deque>
 #include <set>
 #include <utility>
 
@@ -12,6 +11,7 @@
 
 #include <troupe/actors/membership/dialer.hpp>
 #include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/status_survey.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/actors/support/exception_text.hpp>
@@ -26,8 +26,6 @@ struct status_client::connection {
 };
 
 namespace {
-
-constexpr std::size_t most_asked_at_once = 64;
 
 error explain(const caf::error& from, const std::string& where, std::chrono::milliseconds deadline) {
   if (from == caf::sec::request_timeout)
@@ -75,30 +73,27 @@ node_status status_client::ask(std::chrono::milliseconds deadline) {
 cluster_status status_client::ask_cluster(std::chrono::milliseconds deadline) {
   const auto until = std::chrono::steady_clock::now() + deadline;
   cluster_status result{ask(deadline), {}};
-  caf::scoped_actor self{connection_->system};
-  const auto ask_for = [&](node_id who) {
-    // The node that is asked gets less time than is left, so that its answer, which names the peer, comes in time.
-    const auto left =
-      std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::milliseconds(1));
-    return self->request(connection_->gateway, left, support::status_atom::value, std::uint64_t{who.value},
-                         std::int64_t{left.count() / 10 * 8});
-  };
-  using question = decltype(ask_for({}));
-  std::deque<std::pair<std::size_t, question>> open;
-  const auto hear_next = [&] {
-    auto [index, asked] = std::move(open.front());
-    open.pop_front();
-    auto& member = result.others[index];
-    asked.receive([&](node_status& all) { member.status = std::move(all); },
-                  [&](const caf::error& reason) { member.problem = explain(reason, where_, deadline).what(); });
-  };
+  auto survey = std::make_shared<nodes::status_survey>();
+  survey->gateway = connection_->gateway;
   for (const auto& each : result.asked.peers) {
     result.others.push_back({each, {}, each.up ? std::string{} : each.reason});
-    if (!each.up) continue;
-    if (open.size() == most_asked_at_once) hear_next();
-    open.emplace_back(result.others.size() - 1, ask_for(each.who.id));
+    if (each.up) survey->members.push_back(each.who.id);
   }
-  while (!open.empty()) hear_next();
+  survey->limit = std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::milliseconds(1));
+  const auto each_limit = std::chrono::ceil<std::chrono::milliseconds>(survey->limit_of_each());
+  caf::scoped_actor self{connection_->system};
+  const auto asker = nodes::spawn_status_survey(connection_->system);
+  self->request(asker, deadline + std::chrono::seconds(1), survey)
+    .receive([](const nodes::status_survey_ptr&) {},
+             [&](const caf::error& reason) { throw explain(reason, where_, deadline); });
+  self->send_exit(asker, caf::exit_reason::user_shutdown);
+  auto next = survey->answers.begin();
+  for (auto& each : result.others) {
+    if (!each.seen.up) continue;
+    auto& [status, problem] = *next++;
+    each.status = std::move(status);
+    if (!each.status) each.problem = explain(problem, where_, each_limit).what();
+  }
   return result;
 }
 

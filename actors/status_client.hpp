@@ -16,7 +16,7 @@ namespace troupe {
 /// A peer of the node that was asked for its cluster.
 struct cluster_member {
   peer_status seen;                   // how the asked node sees the peer
-  std::optional<node_status> status;  // what the peer itself says; empty if the peer is not up or did not answer
+  std::optional<node_status> status;  // the peer's outline of itself; empty if the peer is not up or did not answer
   std::string problem;                // why `status` is empty
 };
 
@@ -41,8 +41,9 @@ class status_client {
   /// know this request.
   node_status ask(std::chrono::milliseconds deadline);
 
-  /// The status of the node and of all its peers. The node asks its peers, many at the same time: so only this one node has to be
-  /// in reach, and the answer comes by the deadline even if no peer answers. Throws troupe::error as ask() does.
+  /// The status of the node, and the outlines of all its peers (see node_status). The node asks its peers, many at the same time: so
+  /// only this one node has to be in reach, and the answer comes by the deadline even if no peer answers. Peers that do not answer
+  /// do not take the time of others. Throws troupe::error as ask() does.
   cluster_status ask_cluster(std::chrono::milliseconds deadline);
 
  private:

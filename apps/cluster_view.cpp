@@ -70,7 +70,8 @@ nlohmann::ordered_json json_of(const cluster_view::row& x) {
                    {"calls_waiting", s.calls_waiting},
                    {"contexts", s.contexts},
                    {"passes_running", s.passes_running},
-                   {"objects", s.objects}});
+                   {"objects", s.objects},
+                   {"members_up", s.members_up}});
   }
   if (x.rates)
     result["rates"] = {{"calls_run", x.rates->calls_run},

@@ -285,12 +285,12 @@ struct peer_status {
   std::uint64_t bytes_received = 0;
   std::uint64_t bytes_read = 0;  // bytes that the node read directly out of the peer's memory
   bool gone = false;             // of a peer that is not up: whether it is gone; otherwise it is unreachable
-  std::int64_t since_ns = 0;     // for how long the peer has been up, or has not been up
+  std::int64_t since_ns = 0;     // for how long the node has known that the peer is up, or is not up
   std::string transport;         // of a peer that is up: "TCP", "shared memory", or "not connected"
   std::string reason;            // of a peer that is not up: why
 };
 
-/// What a node does now, and what it has done since it started.
+/// What a node does now, and what it has done since it started. An outline lists in `peers` only nodes that the node was connected to.
 struct node_status {
   member self;
   std::int64_t uptime_ns = 0;
@@ -311,6 +311,7 @@ struct node_status {
   std::vector<peer_status> peers;    // sorted by name; of the peers that are down, only the last ones
   std::string version;               // of troupe
   std::uint64_t resident_bytes = 0;  // memory of the node's process that is in RAM
+  std::uint64_t members_up = 0;      // other members that are up for this node, connected or not
 };
 
 }  // namespace troupe

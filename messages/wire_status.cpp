@@ -78,6 +78,7 @@ void to_wire(const node_status& x, wire::NodeStatus& to) {
   for (const peer_status& each : x.peers) put_peer(to, each);
   to.set_version(x.version);
   to.set_resident_bytes(x.resident_bytes);
+  to.set_members_up(x.members_up);
 }
 
 complaint from_wire(const wire::NodeStatus& from, node_status& x) {
@@ -99,6 +100,7 @@ complaint from_wire(const wire::NodeStatus& from, node_status& x) {
   x.objects = from.objects();
   x.version = from.version();
   x.resident_bytes = from.resident_bytes();
+  x.members_up = from.members_up();
   const int peers = from.peer_names_size();
   if (!has_all_of(from, peers)) return "a list of peers has not as many of all entries";
   x.peers.clear();

@@ -55,7 +55,8 @@ using gateway_actor = caf::typed_actor<
   caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
   caf::reacts_to<context_joined>, caf::reacts_to<held_objects>, caf::replies_to<release_context>::with<context_released>,
   caf::replies_to<support::status_atom>::with<node_status>,
-  // the status of a peer (its id), which this node asks within a time (ns): for those who reach this node alone
+  caf::replies_to<support::status_atom, support::outline_atom>::with<node_status>,  // see node_status
+  // the outline of a peer (its id), which this node asks within a time (ns): for those who reach this node alone
   caf::replies_to<support::status_atom, std::uint64_t, std::int64_t>::with<node_status>,
   caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
   caf::reacts_to<tensor_piece>,  // CAF has read the elements already; the answer lets the next piece leave

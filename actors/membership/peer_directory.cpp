@@ -34,10 +34,11 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
   ids_[who.name] = who.id;
   up_.insert_or_assign(who.id, entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))});
   list(who);
+  traffic_[who.id].was_connected = true;
 }
 
 void peer_directory::list(const member& who) {
-  auto& node = traffic_[who.id];
+  auto& node = traffic_[who.id].seen;
   node.who = who;
   if (std::exchange(node.up, true)) return;
   node.since_ns = clock_();
@@ -72,7 +73,7 @@ void peer_directory::note_end(node_id id, std::uint64_t period) {
 void peer_directory::went_away(node_id id, const std::string& reason, bool is_gone) {
   const auto found = traffic_.find(id);
   if (found == traffic_.end()) return;
-  auto& node = found->second;
+  auto& node = found->second.seen;
   node.gone = is_gone;
   node.reason = reason;
   if (!std::exchange(node.up, false)) return;
@@ -111,7 +112,7 @@ bool peer_directory::is_member(node_id id) const {
 
 void peer_directory::clear() {
   std::lock_guard lock(mutex_);
-  for (auto& [id, node] : traffic_) node.up = false;
+  for (auto& [id, node] : traffic_) node.seen.up = false;
   known_.clear();
   up_.clear();
   ids_.clear();
@@ -149,7 +150,7 @@ bool peer_directory::is_down(node_id id) const {
 std::string peer_directory::name(node_id id) const {
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(id);
-  return found == traffic_.end() ? to_string(id) : found->second.who.name;
+  return found == traffic_.end() ? to_string(id) : found->second.seen.who.name;
 }
 
 std::vector<member> peer_directory::members() const {
@@ -203,8 +204,8 @@ void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) co
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(to);
   if (found == traffic_.end()) return;
-  ++found->second.messages_sent;
-  found->second.bytes_sent += bytes;
+  ++found->second.seen.messages_sent;
+  found->second.seen.bytes_sent += bytes;
 }
 
 void peer_directory::received(node_id from, const std::vector<at::Tensor>& tensors) const {
@@ -213,8 +214,8 @@ void peer_directory::received(node_id from, const std::vector<at::Tensor>& tenso
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(from);
   if (found == traffic_.end()) return;
-  ++found->second.messages_received;
-  found->second.bytes_received += bytes;
+  ++found->second.seen.messages_received;
+  found->second.seen.bytes_received += bytes;
 }
 
 void peer_directory::received(const std::string& from, const std::vector<at::Tensor>& tensors) const {
@@ -228,18 +229,24 @@ void peer_directory::received(const std::string& from, const std::vector<at::Ten
 
 void peer_directory::read(node_id from, std::uint64_t bytes) const {
   std::lock_guard lock(mutex_);
-  if (auto found = traffic_.find(from); found != traffic_.end()) found->second.bytes_read += bytes;
+  if (auto found = traffic_.find(from); found != traffic_.end()) found->second.seen.bytes_read += bytes;
 }
 
-std::vector<peer_status> peer_directory::traffic(node_id self) const {
+std::size_t peer_directory::others_listed() const {
+  std::lock_guard lock(mutex_);
+  const auto all = up_.size() + known_.size();
+  return all == 0 ? 0 : all - 1;
+}
+
+std::vector<peer_status> peer_directory::traffic(node_id self, which nodes) const {
   std::vector<peer_status> result;
   {
     std::lock_guard lock(mutex_);
     const auto now_ns = clock_();
     for (const auto& [id, each] : traffic_) {
-      if (id == self) continue;
-      auto& node = result.emplace_back(each);
-      node.since_ns = now_ns - each.since_ns;
+      if (id == self || (nodes == which::connected && !each.was_connected)) continue;
+      auto& node = result.emplace_back(each.seen);
+      node.since_ns = now_ns - each.seen.since_ns;
       if (known_.contains(id)) node.transport = not_connected;
     }
   }

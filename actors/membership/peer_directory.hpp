@@ -82,9 +82,16 @@ class peer_directory {
   /// Counts elements that were read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
 
-  /// State of and traffic with each peer, without node `self`: first the nodes that are up, then those that went down, each sorted
+  enum class which {
+    all,
+    connected,  // nodes that are peers or have been peers
+  };
+  /// State of and traffic with each node, without node `self`: first the nodes that are up, then those that went down, each sorted
   /// by name.
-  std::vector<peer_status> traffic(node_id self) const;
+  std::vector<peer_status> traffic(node_id self, which nodes = which::all) const;
+
+  /// How many nodes are listed, without this node.
+  std::size_t others_listed() const;
 
   /// How many entries the tables of the directory have (PD-5).
   std::size_t entries() const;
@@ -95,6 +102,10 @@ class peer_directory {
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;     // members that this node is not connected to
+  struct node {
+    peer_status seen;
+    bool was_connected = false;
+  };
   struct use {
     bool is_listed = false;
     std::size_t held = 0;                    // calls under way
@@ -112,7 +123,7 @@ class peer_directory {
 
   std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
   // Of the nodes that the directory lists, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
-  mutable std::unordered_map<node_id, peer_status> traffic_;
+  mutable std::unordered_map<node_id, node> traffic_;
   std::deque<node_id> last_away_;                    // the nodes that went away last
   std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
   std::deque<node_id> last_down_;                    // the keys of down_, the oldest first

@@ -143,6 +143,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](const held_objects& news) { settle(self, news); },
     [=](const release_context& message) { return routing_shell(self).release(message); },
     [=](support::status_atom) { return status_shell(self).own(); },
+    [=](support::status_atom, support::outline_atom) { return status_shell(self).outline(); },
     [=](support::status_atom, std::uint64_t who, std::int64_t left_ns) {
       return status_shell(self).of_peer(node_id{who}, left_ns);
     },

@@ -6,5 +6,6 @@ add_room(nodes
   node_pages.cpp
   node_parts.cpp
   gateway_actor.cpp
+  status_survey.cpp
   ties.cpp
   trace_functions.cpp)

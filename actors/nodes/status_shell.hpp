@@ -8,6 +8,7 @@
 #include <memory>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <caf/result.hpp>
 #include <caf/sec.hpp>
@@ -17,12 +18,15 @@
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/process_memory.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/version.hpp>
 
 namespace troupe::nodes {
 
 /// The handlers of the `gateway` actor that say what the node does.
-///   SH-1  the status of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
+///   SH-1  the outline of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
+///   SH-2  an outline lists no member that the node was never connected to. So the outlines of all members of a large cluster take
+///         no more room than their connections do; `members_up` counts all members.
 template <class Self>
 struct status_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;
@@ -30,32 +34,18 @@ struct status_shell : gateway_shell<Self> {
 
   static constexpr std::chrono::milliseconds longest_relay{60'000};
 
-  node_status own() const {
-    node_status result;
-    result.self = here.self();
-    result.uptime_ns = here.uptime_ns();
-    result.version = version;
-    result.resident_bytes = support::resident_bytes();
-    here.counts().fill(result);
-    result.calls_queued = state.pool.waiting() + state.unready.size();
-    result.objects = parts.objects.size();
-    result.peers = here.directory().traffic(here.id());
-    std::unordered_map<node_id, std::uint64_t> opened;
-    for (const auto& context : parts.contexts.all()) ++opened[context.record->id().node];
-    for (auto& each : result.peers) {
-      each.contexts = opened[each.who.id];
-      const auto gateway = here.directory().gateway(each.who.id);
-      if (gateway) each.transport = membership::transport_to(here.system(), gateway.node());
-    }
-    return result;
+  node_status own() const { return with(here.directory().traffic(here.id())); }
+  node_status outline() const {
+    return with(here.directory().traffic(here.id(), membership::peer_directory::which::connected));
   }
 
-  /// Asks a peer for its status.
+  /// Asks a peer for its outline.
   caf::result<node_status> of_peer(node_id who, std::int64_t left_ns) {
-    if (who == here.id()) return own();
+    if (who == here.id()) return outline();
     const auto name = here.directory().name(who);
     const std::chrono::milliseconds asked_for(left_ns / 1'000'000);
     const auto limit = std::clamp(asked_for, std::chrono::milliseconds(1), longest_relay);
+    const auto until_ns = support::steady_ns() + std::chrono::nanoseconds(limit).count();
     auto promise = self->template make_response_promise<node_status>();
     if (here.directory().gateway(who)) {
       ask(who, limit, promise);
@@ -67,7 +57,8 @@ struct status_shell : gateway_shell<Self> {
           [=, s = self](contracts::peer_up& news) {
             status_shell sh(s);
             sh.here.directory().add(news.who, std::move(news.gateway), news.period);
-            sh.ask(who, limit, promise);
+            const std::chrono::milliseconds left((until_ns - support::steady_ns()) / 1'000'000);
+            sh.ask(who, std::max(left, std::chrono::milliseconds(1)), promise);
           },
           [=](caf::error& why) mutable { promise.deliver(std::move(why)); });
     } else {
@@ -77,6 +68,27 @@ struct status_shell : gateway_shell<Self> {
   }
 
  private:
+  node_status with(std::vector<peer_status> peers) const {
+    node_status result;
+    result.self = here.self();
+    result.uptime_ns = here.uptime_ns();
+    result.version = version;
+    result.resident_bytes = support::resident_bytes();
+    here.counts().fill(result);
+    result.calls_queued = state.pool.waiting() + state.unready.size();
+    result.objects = parts.objects.size();
+    result.members_up = here.directory().others_listed();
+    result.peers = std::move(peers);
+    std::unordered_map<node_id, std::uint64_t> opened;
+    for (const auto& context : parts.contexts.all()) ++opened[context.record->id().node];
+    for (auto& each : result.peers) {
+      each.contexts = opened[each.who.id];
+      const auto gateway = here.directory().gateway(each.who.id);
+      if (gateway) each.transport = membership::transport_to(here.system(), gateway.node());
+    }
+    return result;
+  }
+
   void ask(node_id who, std::chrono::milliseconds limit, caf::typed_response_promise<node_status> promise) {
     const auto name = here.directory().name(who);
     const auto gateway = here.directory().gateway(who);
@@ -85,7 +97,8 @@ struct status_shell : gateway_shell<Self> {
       return;
     }
     auto alarm = std::make_shared<support::deadline_clock::alarm>();
-    auto question = services::timed_request(self, here, gateway, limit, *alarm, support::status_atom::value);
+    auto question =
+      services::timed_request(self, here, gateway, limit, *alarm, support::status_atom::value, support::outline_atom::value);
     const auto number = question.id();
     state.asked.add(who, number);
     const auto over = [s = self, who, number, alarm] {

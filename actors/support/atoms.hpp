@@ -25,6 +25,7 @@ using tick_atom = caf::atom_constant<caf::atom("tick")>;
 using listen_atom = caf::atom_constant<caf::atom("listen")>;
 using room_atom = caf::atom_constant<caf::atom("room")>;
 using status_atom = caf::atom_constant<caf::atom("status")>;
+using outline_atom = caf::atom_constant<caf::atom("outline")>;
 using collect_atom = caf::atom_constant<caf::atom("collect")>;
 
 }  // namespace troupe::support

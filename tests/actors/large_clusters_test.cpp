@@ -128,10 +128,17 @@ BOOST_AUTO_TEST_CASE(a_node_asks_one_that_it_is_not_connected_to_for_its_status)
   status_client client("127.0.0.1", one.port(), 10s);
   const auto cluster = client.ask_cluster(10s);
   BOOST_TEST(cluster.others.size() == count - 1u);
+  BOOST_TEST(cluster.asked.peers.size() == count - 1u);  // the asked node names all
+  std::size_t listed_by_others = 0;
   for (const auto& each : cluster.others) {
     BOOST_TEST_REQUIRE(each.status.has_value(), each.seen.who.name << ": " << each.problem);
     BOOST_TEST(each.status->self.name == each.seen.who.name);
+    BOOST_TEST(each.status->members_up == count - 1u);
+    const auto& listed = each.status->peers;  // SH-2
+    BOOST_TEST(std::none_of(listed.begin(), listed.end(), [](const auto& one) { return one.transport == "not connected"; }));
+    listed_by_others += listed.size();
   }
+  BOOST_TEST(listed_by_others < count * (count - 1u) / 2);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_stops_is_no_member_for_any_node) {

@@ -26,6 +26,7 @@ cluster_member up(const troupe::member& peer, std::uint64_t calls_run = 0) {
   result.status.emplace();
   result.status->self = peer;
   result.status->version = "0.1.0";
+  result.status->members_up = 23;
   result.status->uptime_ns = static_cast<std::int64_t>(1'000'000'000 + calls_run * 1'000'000'000);
   result.status->calls_run = calls_run * 7;
   return result;
@@ -95,6 +96,7 @@ BOOST_AUTO_TEST_CASE(a_node_without_an_answer_is_listed_with_the_reason) {  // C
   const auto nodes = view.json()["nodes"];
   BOOST_TEST(nodes[1]["problem"] == "node 'mute' did not answer within 2 s");
   BOOST_TEST(!nodes[1].contains("version"));
+  BOOST_TEST(cluster_view(cluster({up(who("b", 2, 1))})).json()["nodes"][1]["members_up"] == 23);
   BOOST_TEST(nodes[2]["for_s"] == 61.0);
 }
 

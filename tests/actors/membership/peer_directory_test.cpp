@@ -176,6 +176,26 @@ BOOST_AUTO_TEST_CASE(the_last_64_members_that_went_away_are_remembered_whether_t
   for (const auto& each : traffic) BOOST_TEST((!each.up && each.gone && each.reason == "left" && each.who.id.value > 36));
 }
 
+BOOST_AUTO_TEST_CASE(nodes_that_were_never_connected_can_be_left_out_and_are_counted) {
+  using which = peer_directory::which;
+  peer_directory known;
+  BOOST_TEST(known.others_listed() == 0u);
+  known.add(numbered(1, "self"), nullptr);
+  known.add(numbered(2, "peer"), nullptr, 1);
+  known.add(numbered(3, "was peer"), nullptr, 2);
+  known.remove({3}, 2, "left");
+  for (std::uint64_t id = 10; id < 20; ++id) known.know(numbered(id, "known"));
+  known.forget({10}, "left", true);
+  BOOST_TEST(known.others_listed() == 10u);
+  BOOST_TEST(known.traffic({1}).size() == 12u);
+  const auto connected = known.traffic({1}, which::connected);
+  BOOST_TEST_REQUIRE(connected.size() == 2u);
+  BOOST_TEST(connected[0].who.name == "peer");
+  BOOST_TEST(connected[1].who.name == "was peer");
+  known.know(numbered(3, "was peer"));
+  BOOST_TEST(known.traffic({1}, which::connected).at(1).transport == "not connected");
+}
+
 BOOST_AUTO_TEST_CASE(members_that_come_and_go_leave_a_bounded_trace) {  // PD-5
   peer_directory known;
   known.add(numbered(1, "self"), nullptr);

@@ -8,8 +8,8 @@
 #include <future>
 #include <memory>
 #include <set>
-#include <system_error>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <vector>
 

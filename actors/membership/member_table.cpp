@@ -53,9 +53,7 @@ member_table::member_table(member self, times limits)
                                             limits.most_in_mesh, limits.rings}),
                    limits) {}
 
-member_table::member_table(roster known, times limits) : self_(known.self()), limits_(limits), roster_(std::move(known)) {
-  for (const auto& who : roster_.members()) told_[who.id] = true;
-}
+member_table::member_table(roster known, times limits) : self_(known.self()), limits_(limits), roster_(std::move(known)) {}
 
 void member_table::set_port(std::uint16_t port) {
   self_.port = port;
@@ -392,15 +390,16 @@ void member_table::contest(node_id holder, std::int64_t now_ns) {
 }
 
 void member_table::tell_known(const member& who, member_steps& to) {
-  if (std::exchange(told_[who.id], true)) return;
+  auto* last = roster_.told_of(who.id);
+  if (last == nullptr || std::exchange(*last, roster::told::known) == roster::told::known) return;
   to.changes.push_back({peer_change::kind::known, who, nullptr, {}});
 }
 
 void member_table::tell_lost(const member& who, const std::string& reason, bool is_gone, member_steps& to) {
-  const auto told = told_.find(who.id);
-  if (told == told_.end()) return;
-  if (!std::exchange(told->second, false) && !is_gone) return;
-  if (is_gone) told_.erase(told);
+  using told = roster::told;
+  auto* last = roster_.told_of(who.id);
+  if (last == nullptr || *last == told::nothing || (*last == told::lost && !is_gone)) return;
+  *last = is_gone ? told::nothing : told::lost;
   to.changes.push_back({peer_change::kind::lost, who, nullptr, reason, 0, 0, is_gone});
 }
 
@@ -536,7 +535,7 @@ void member_table::forget(node_id who, const std::string& reason, end how, std::
   auto peer = peers_.extract(who);
   if (!peer) return;
   const auto& lost = peer.mapped();
-  told_.erase(who);
+  if (auto* last = roster_.told_of(who)) *last = roster::told::nothing;
   if (how == end::left)
     roster_.end(who, member_state::left, reason, now_ns);
   else if (how != end::out_of_reach && lost.has_hung_up)

@@ -281,8 +281,6 @@ class member_table {
   std::unordered_map<node_id, absent> gone_;
   roster roster_;
   std::unordered_map<node_id, stranger> strangers_;
-  std::unordered_map<node_id, bool>
-    told_;  // members of which a change was `known`, until they are gone: whether it was the last one
   bool will_pass_on_ = false;
 };
 

@@ -54,6 +54,7 @@ roster roster::seen_by(const member& other) const {
   result.take({}, {own_, incarnation_, member_state::up}, {}, 0);
   result.fresh_.clear();
   result.changes_.clear();
+  for (auto& each : result.entries_) each.last_told = told::known;
   return result;
 }
 
@@ -199,6 +200,11 @@ std::vector<member> roster::members() const {
   for (const auto& each : entries_)
     if (each.counts()) result.push_back(*each.who);
   return result;
+}
+
+roster::told* roster::told_of(node_id who) {
+  auto* known = find_entry(who);
+  return known == nullptr ? nullptr : &known->last_told;
 }
 
 std::vector<member_news> roster::about(node_id who) const {

@@ -118,6 +118,11 @@ class roster {
   /// The members that are up, without this node.
   std::vector<member> members() const;
 
+  /// What the owner of the roster has told others about a member. The roster only keeps it.
+  enum class told : std::uint8_t { nothing, known, lost };
+  /// Null if the member is unknown.
+  told* told_of(node_id who);
+
   /// The news about one member; none if it is unknown.
   std::vector<member_news> about(node_id who) const;
   /// All news that this node has: of other members, and of itself.
@@ -135,6 +140,7 @@ class roster {
     std::uint32_t incarnation = 0;
     member_state state = member_state::up;
     bool is_unreachable = false;  // suspected for longer than `patience`
+    told last_told = told::nothing;
 
     bool is_listed() const noexcept { return state < member_state::gone; }
     bool counts() const noexcept { return is_listed() && !is_unreachable; }

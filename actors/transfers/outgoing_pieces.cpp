@@ -42,7 +42,7 @@ void outgoing_pieces::add(const std::vector<at::Tensor>& tensors, sent_ahead& ah
   queue_.emplace_back(std::move(send));
 }
 
-std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct, int limit) {
+std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct, std::uint64_t limit, std::uint64_t piece_bytes) {
   if (queue_.empty()) return std::nullopt;
   if (auto* send = std::get_if<send_message>(&queue_.front())) {
     auto result = std::move(*send);
@@ -53,20 +53,23 @@ std::optional<outgoing_pieces::step> outgoing_pieces::next(bool direct, int limi
     auto* each = std::get_if<transfer>(&*at);
     if (each == nullptr || each->how == way::refused || each->all_left()) continue;
     if (each->how == way::undecided) each->how = direct ? way::offers : way::pieces;
-    if (under_way_ >= (each->how == way::offers ? most_offers : limit)) return std::nullopt;
-    ++under_way_;
-    if (each->how == way::offers) return next_offer(*each);
-    auto piece = next_piece(*each);
+    if (each->how == way::offers) {
+      if (offers_ >= most_offers) return std::nullopt;
+      return next_offer(*each);
+    }
+    if (under_way_ >= limit) return std::nullopt;
+    auto piece = next_piece(*each, piece_bytes);
     if (each->all_left()) queue_.erase(at);
     return piece;
   }
   return std::nullopt;
 }
 
-tensor_piece outgoing_pieces::next_piece(transfer& of) {
+tensor_piece outgoing_pieces::next_piece(transfer& of, std::uint64_t most_bytes) {
   const auto total = of.form.nbytes();
-  const auto bytes = std::min<std::uint64_t>(piece_bytes, total - of.offset);
+  const auto bytes = std::min<std::uint64_t>(most_bytes, total - of.offset);
   const auto offset = std::exchange(of.offset, of.offset + bytes);
+  under_way_ += bytes;
   return {of.from, of.number, total, offset, bytes_of(of.form, offset, bytes)};
 }
 
@@ -75,12 +78,13 @@ tensor_offer outgoing_pieces::next_offer(transfer& of) {
   const auto bytes = std::min<std::uint64_t>(offer_bytes, total - of.offset);
   const auto offset = std::exchange(of.offset, of.offset + bytes);
   ++of.offered;
+  ++offers_;
   const auto address = reinterpret_cast<std::uintptr_t>(of.form.const_data_ptr()) + offset;
   return {of.from, of.number, total, offset, bytes, address, 0, 0};
 }
 
 void outgoing_pieces::answered(std::uint64_t number, bool taken) {
-  --under_way_;
+  --offers_;
   const auto at = std::find_if(queue_.begin(), queue_.end(), [&](const entry& each) {
     const auto* found = std::get_if<transfer>(&each);
     return found != nullptr && found->number == number;

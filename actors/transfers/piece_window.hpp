@@ -1,23 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
 namespace troupe::transfers {
 
-/// How many pieces may be on their way to one node. The window grows as long as pieces do not wait in queues on the way, and shrinks
-/// when they do, as the window of LEDBAT does (RFC 6817). So a way that is fast and long is used, and other messages do not wait
-/// behind many pieces. The wait of a piece is the time from the piece to its answer, less the shortest such time that was seen lately.
-/// Times are nanoseconds of one clock.
-///   WD-1  the window has at least `least` and at most `most` pieces.
+/// How many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as pieces do not wait
+/// in queues on the way, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a way that is fast and long is used, and
+/// other messages do not wait behind many pieces. The wait of a piece is the time from the piece to its answer, less the shortest such
+/// time that was seen lately. Pieces are small on a slow way: the smallest window is a few pieces, and a message that leaves between
+/// two pieces waits until the way has taken all pieces before it.
+/// Times are nanoseconds of one clock, sizes are bytes.
+///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a way of constant rate and delay the window reaches what the way holds. Pieces then wait for at most 2 * `most_wait_ns` and
-///         as long as `least` pieces take.
+///         as long as the smallest window takes.
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
+///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In between,
+///         and while less is sent than the window allows, their size stays. The first pieces are large.
 class piece_window {
  public:
-  static constexpr int least = 4;
-  static constexpr int most = 256;
+  static constexpr std::uint64_t small_piece = std::uint64_t{64} << 10;
+  static constexpr std::uint64_t large_piece = std::uint64_t{256} << 10;
+  static constexpr double slow = 32e6;
+  static constexpr double fast = 48e6;
+  static constexpr std::uint64_t mean_of = std::uint64_t{2} << 20;  // bytes
+  static constexpr std::uint64_t least_small = 2 * small_piece;
+  static constexpr std::uint64_t least_large = 4 * large_piece;
+  static constexpr std::uint64_t most = std::uint64_t{64} << 20;
   /// How long pieces may wait in queues: twice the shortest delay, and between these times.
   static constexpr std::int64_t least_wait_ns = 500'000;
   static constexpr std::int64_t most_wait_ns = 20'000'000;
@@ -27,24 +38,32 @@ class piece_window {
   /// What has to be known of a piece when the answer to the piece comes.
   struct piece {
     std::int64_t left_ns;
-    bool fills;  // whether the window was full with this piece
+    std::uint64_t bytes;
+    std::uint64_t under_way;  // bytes, with this piece
+    bool fills;               // whether the window was full with this piece, and was not drained
     bool ends_draining;
   };
 
-  /// To be called when a piece leaves, with the number of pieces that are on their way then.
-  piece leaves(int under_way, std::int64_t now_ns);
+  /// To be called when a piece of so many bytes leaves, with the number of bytes that are on their way then.
+  piece leaves(std::uint64_t bytes, std::uint64_t under_way, std::int64_t now_ns);
   /// To be called when the node has taken or refused the piece.
   void answered(const piece& of, std::int64_t now_ns);
-  /// The window, in pieces.
-  int size() const { return drains_ ? least : static_cast<int>(window_); }
+  /// The window, in bytes.
+  std::uint64_t size() const { return drains_ ? smallest() : std::max(smallest(), static_cast<std::uint64_t>(window_)); }
+  /// The size of the next piece.
+  std::uint64_t piece_bytes() const { return is_small_ ? small_piece : large_piece; }
 
  private:
   static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
 
+  std::uint64_t smallest() const { return is_small_ ? least_small : least_large; }
+  void choose_size(const piece& of, std::int64_t delay_ns);
   void begin_span(std::int64_t now_ns);
   void shrink(double by, std::int64_t now_ns);
 
-  double window_ = least;
+  double window_ = least_large;
+  double ns_a_byte_ = 0;  // mean of about the last `mean_of` bytes; 0: not known
+  bool is_small_ = false;
   bool starts_ = true;                      // the window doubles with each round trip until pieces wait
   bool drains_ = false;                     // few pieces leave, until one of them shows the delay without a queue
   std::int64_t shrunk_ns_ = 0;              // pieces that left before tell of the window before it shrank

@@ -48,15 +48,16 @@ void send_pieces(Self self, node_id to);
 /// pass fails at its deadline at the latest.
 template <class Self>
 void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
+  const auto bytes = static_cast<std::uint64_t>(piece.elements.nbytes());
   const auto request = self->request(gateway, caf::infinite, std::move(piece));
   self->state.asked.add(to, request.id());
   const auto under_way = self->state.leaving.at(to).under_way();
-  const auto measured = self->state.windows[to].leaves(under_way, support::steady_ns());
+  const auto measured = self->state.windows[to].leaves(bytes, under_way, support::steady_ns());
   auto taken = [self, to, measured, id = request.id()] {
     if (!self->state.asked.answered(to, id)) return;  // the node went down meanwhile
     if (const auto at = self->state.windows.find(to); at != self->state.windows.end())
       at->second.answered(measured, support::steady_ns());
-    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.taken();
+    if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.piece_taken(measured.bytes);
     send_pieces(self, to);
   };
   request.then(taken, [taken](const caf::error&) { taken(); });
@@ -92,7 +93,7 @@ void send_pieces(Self self, node_id to) {
   if (found == leaving.end() || !gateway) return;
   auto& window = self->state.windows[to];
   // A piece that leaves may shrink the window.
-  while (auto step = found->second.next(self->state.direct.reads_here(to), window.size()))
+  while (auto step = found->second.next(self->state.direct.reads_here(to), window.size(), window.piece_bytes()))
     if (auto* send = std::get_if<outgoing_pieces::send_message>(&*step))
       (*send)();
     else if (auto* offer = std::get_if<tensor_offer>(&*step))

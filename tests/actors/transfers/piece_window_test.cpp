@@ -15,10 +15,10 @@ constexpr std::int64_t us = 1'000;
 constexpr std::int64_t ms = 1'000 * us;
 constexpr std::int64_t second = 1'000 * ms;
 
-/// A way that takes one piece at a time, `piece_ns` for each, and whose answers come `delay_ns` later. A sender has as many pieces
-/// on their way as the window allows, and always has more to send.
+/// A way that takes one piece at a time, `large_ns` for a large one, and whose answers come `delay_ns` later. A sender has as many
+/// bytes on their way as the window allows, and always has more to send.
 struct way {
-  std::int64_t piece_ns;
+  std::int64_t large_ns;
   std::int64_t delay_ns;
   piece_window window = {};
   std::int64_t now = second;
@@ -28,36 +28,49 @@ struct way {
     std::int64_t answer_ns;
   };
   std::deque<sent> under_way = {};
-  std::int64_t free_ns = 0;  // when the way can take the next piece
-  std::int64_t taken = 0;
+  std::uint64_t bytes = 0;    // under way
+  std::int64_t free_ns = 0;   // when the way can take the next piece
+  std::int64_t used_ns = 0;   // in which it took pieces that were answered
+  std::int64_t burst_ns = 0;  // what it takes at once after a pause of this length
 
+  std::int64_t takes_ns(std::uint64_t size) const {
+    return large_ns * static_cast<std::int64_t>(size) / static_cast<std::int64_t>(piece_window::large_piece);
+  }
   void send() {
-    free_ns = std::max(free_ns, now) + piece_ns;
-    const auto piece = window.leaves(static_cast<int>(under_way.size()) + 1, now);
-    under_way.push_back({piece, free_ns + delay_ns});
+    const auto size = window.piece_bytes();
+    free_ns = std::max(free_ns, now - burst_ns) + takes_ns(size);
+    bytes += size;
+    under_way.push_back({window.leaves(size, bytes, now), std::max(free_ns, now) + delay_ns});
   }
   void take_answer() {
     now = under_way.front().answer_ns;
-    window.answered(under_way.front().piece, now);
+    const auto piece = under_way.front().piece;
     under_way.pop_front();
-    ++taken;
+    window.answered(piece, now);
+    bytes -= piece.bytes;
+    used_ns += takes_ns(piece.bytes);
   }
   /// Sends without a pause for so long. Returns the share of the way that was used.
   double run(std::int64_t ns) {
     const auto begin = now;
-    const auto before = taken;
+    const auto before = used_ns;
     while (now < begin + ns) {
-      while (static_cast<int>(under_way.size()) < window.size()) send();
+      while (bytes < window.size()) send();
       take_answer();
     }
-    return static_cast<double>(taken - before) * static_cast<double>(piece_ns) / static_cast<double>(now - begin);
+    return static_cast<double>(used_ns - before) / static_cast<double>(now - begin);
   }
-  double holds() const { return static_cast<double>(delay_ns + piece_ns) / static_cast<double>(piece_ns); }
+  double in_bytes(std::int64_t ns) const {
+    return static_cast<double>(ns) * piece_window::large_piece / static_cast<double>(large_ns);
+  }
+  double rate() const { return in_bytes(second); }
+  double piece() const { return static_cast<double>(window.piece_bytes()); }
+  double holds() const { return in_bytes(delay_ns) + piece(); }
   /// The largest window with which pieces wait as long as they may.
-  double most_wanted() const {
-    const auto wait = 2 * piece_window::most_wait_ns + piece_window::least * piece_ns;
-    return holds() + static_cast<double>(wait) / static_cast<double>(piece_ns);
+  double least() const {
+    return window.piece_bytes() == piece_window::small_piece ? piece_window::least_small : piece_window::least_large;
   }
+  double most_wanted() const { return holds() + in_bytes(2 * piece_window::most_wait_ns) + least(); }
 };
 
 }  // namespace
@@ -65,20 +78,74 @@ struct way {
 BOOST_AUTO_TEST_SUITE(windows)
 
 BOOST_AUTO_TEST_CASE(before_any_answer_the_window_is_small) {  // WD-1
-  BOOST_TEST(piece_window().size() == piece_window::least);
+  BOOST_TEST(piece_window().size() == piece_window::least_large);
 }
 
 BOOST_AUTO_TEST_CASE(a_long_way_is_used_and_its_queue_stays_short) {  // WD-1, WD-2
-  for (const auto piece_ns : {100 * us, 2 * ms, 20 * ms})
+  for (const auto large_ns : {100 * us, 2 * ms, 6 * ms, 20 * ms})
     for (const auto delay_ns : {10 * us, 1 * ms, 10 * ms, 50 * ms, 200 * ms}) {
-      way to{piece_ns, delay_ns};
+      way to{large_ns, delay_ns};
       to.run(5 * second);
       const auto used = to.run(60 * second);
-      const auto reached = std::min(1.0, piece_window::most / to.holds());
-      BOOST_TEST(used >= 0.9 * reached, "piece " << piece_ns << " ns, delay " << delay_ns << " ns: " << used);
+      const auto reached = std::min(1.0, double{piece_window::most} / to.holds());
+      BOOST_TEST(used >= 0.9 * reached, "large piece " << large_ns << " ns, delay " << delay_ns << " ns: " << used);
       BOOST_TEST(to.window.size() <= to.most_wanted());
       BOOST_TEST(to.window.size() <= piece_window::most);
     }
+}
+
+BOOST_AUTO_TEST_CASE(pieces_are_small_on_a_slow_way_and_large_on_a_fast_one) {  // WD-4
+  for (const auto delay_ns : {10 * us, 10 * ms, 50 * ms}) {
+    way to{20 * ms, delay_ns};
+    BOOST_TEST(to.piece() == piece_window::large_piece);
+    to.run(2 * second);
+    BOOST_TEST(to.piece() == piece_window::small_piece);
+    to.large_ns = 6 * ms;  // between the two rates
+    BOOST_TEST((to.rate() > piece_window::slow && to.rate() < piece_window::fast));
+    to.run(2 * piece_window::memory_ns);
+    BOOST_TEST(to.piece() == piece_window::small_piece);
+    to.large_ns = 1 * ms;
+    to.run(2 * piece_window::memory_ns);
+    BOOST_TEST(to.piece() == piece_window::large_piece);
+    BOOST_TEST(to.run(20 * second) >= 0.9);
+    to.large_ns = 6 * ms;
+    to.run(2 * piece_window::memory_ns);
+    BOOST_TEST(to.piece() == piece_window::large_piece);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_sender_with_little_to_send_does_not_change_the_size_of_pieces) {  // WD-4
+  way to{1 * ms, 50 * ms};
+  to.run(2 * second);
+  for (int i = 0; i < 50; ++i) {
+    while (!to.under_way.empty()) to.take_answer();
+    to.send();
+  }
+  BOOST_TEST(to.piece() == piece_window::large_piece);
+}
+
+BOOST_AUTO_TEST_CASE(pieces_stay_small_on_a_slow_way_that_takes_some_at_once_after_a_pause) {  // WD-4
+  way to{20 * ms, 100 * us};
+  to.burst_ns = 40 * ms;  // two large pieces
+  to.run(2 * second);
+  BOOST_TEST(to.piece() == piece_window::small_piece);
+  for (int i = 0; i < 50; ++i) {
+    to.run(200 * ms);
+    while (!to.under_way.empty()) to.take_answer();
+    to.now += 100 * ms;
+    BOOST_TEST(to.piece() == piece_window::small_piece);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_leaves_between_two_pieces_waits_a_little_on_a_slow_way) {  // WD-2, WD-4
+  way to{20 * ms, 10 * us};                                                          // 100 Mbit/s
+  to.run(2 * second);
+  std::int64_t longest = 0;
+  for (int i = 0; i < 1'000; ++i) {
+    to.run(1);
+    longest = std::max(longest, to.free_ns - to.now);
+  }
+  BOOST_TEST(longest <= 30 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(the_window_grows_within_a_few_round_trips) {  // WD-2
@@ -93,7 +160,7 @@ BOOST_AUTO_TEST_CASE(the_window_follows_a_way_that_gets_longer_or_slower_or_shor
   to.delay_ns = 50 * ms;
   to.run(2 * piece_window::memory_ns);
   BOOST_TEST(to.run(20 * second) >= 0.9);
-  to.piece_ns = 10 * ms;
+  to.large_ns = 10 * ms;
   to.run(2 * piece_window::memory_ns + second);
   BOOST_TEST(to.window.size() <= to.most_wanted());
   to.delay_ns = 1 * ms;

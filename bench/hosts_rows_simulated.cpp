@@ -12,22 +12,10 @@ namespace {
 
 using test::simulated_cluster;
 
-/// A cluster in which all nodes know each other and share no work, with the settings of a real node.
-simulated_cluster::settings meshed(std::size_t count, std::uint64_t seed) {
-  simulated_cluster::settings how;
-  how.count = count;
-  how.seed = seed;
-  how.limits = {};
-  how.longest_way_ns = 2 * simulated_cluster::ms;
-  how.is_meshed = true;
-  how.share_work = false;
-  return how;
-}
-
 /// Messages of membership that a node sends in a second: heartbeats, their answers, greetings and news. One node joins and one
 /// ends meanwhile.
 double messages_of_a_node(std::size_t count) {
-  simulated_cluster all(meshed(count, 1));
+  simulated_cluster all(simulated_cluster::settings::meshed(count, 1));
   all.pass(4 * all.interval_ns());
   all.forget_counts();
   const auto begin = all.now_ns();
@@ -42,7 +30,7 @@ double messages_of_a_node(std::size_t count) {
 /// Intervals of heartbeats until a frozen node is unreachable for all others.
 double intervals_until_all_know(std::size_t count, std::uint64_t seed) {
   constexpr std::size_t frozen = 1;
-  simulated_cluster all(meshed(count, seed));
+  simulated_cluster all(simulated_cluster::settings::meshed(count, seed));
   all.pass(4 * all.interval_ns());
   all.freeze(frozen);
   const auto knows = [&](std::size_t at) { return at == frozen || !all.is_up(at, frozen); };

@@ -30,7 +30,7 @@ constexpr nanoseconds news_patience{2'000'000'000};
 constexpr nanoseconds longest_meeting{10'000'000'000};
 constexpr nanoseconds mesh_patience{300'000'000};  // for nodes that another node has just named as up
 
-// One node that this node has to reach: for a join, or because the node was a peer before.
+// One node that this node has to reach: for a join, or because the table asked for it.
 struct target {
   join_ptr task;
   std::string host;
@@ -38,10 +38,10 @@ struct target {
   bool first;  // whether it is the node that the user named; the others are nodes that this one knows
   std::int64_t begun_ns;
   std::int64_t until_ns;
-  node_id again = {};     // the node that the table asked to dial; empty for a join
-  node_id expected = {};  // the node that listens there; empty if that is not known
-  std::string name = {};  // of the node that listens there; empty if that is not known
-  node_id stranger = {};  // the new neighbour that the table waits for (see member_table::take_strangers)
+  node_id whom = {};  // the node that should listen there, of which the table wants to hear; empty if the user named an address
+  std::string name = {};  // of that node
+  bool is_again = false;  // whether the table dials the node anew if it is not reached
+  node_id greeted = {};   // the node that listens there, as far as this node knows
 
   std::string where() const { return address_text(host, port); }
 };
@@ -122,8 +122,7 @@ void meet(Self self, const join_ptr& task, node_id from, std::vector<member_news
 template <class Self>
 void end_dial(Self self, const target& to, member_table::dial_end how) {
   auto& st = self->state;
-  const auto whom = to.again.value != 0 ? to.again : to.stranger;
-  if (whom.value != 0) act(self, st.table.dialled(whom, how, st.options.clock()));
+  if (to.whom.value != 0) act(self, st.table.dialled(to.whom, how, st.options.clock()));
 }
 
 member_table::dial_end end_by(const caf::error& problem) {
@@ -157,7 +156,7 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
     return settle(self, to.task, false, {});
   }
   who.host = host_to_reach(who.host, by);
-  end_dial(self, to, who.id == to.again || who.id == to.stranger ? dial_end::reached : dial_end::another_listens);
+  end_dial(self, to, who.id == to.whom ? dial_end::reached : dial_end::another_listens);
   if (st.table.find(who.id) == nullptr) {
     auto objection = st.table.objection(who);
     const auto* rival = objection.empty() ? living_rival(self, who) : nullptr;
@@ -175,7 +174,7 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   const auto now = st.options.clock();
   act(self, st.table.met(who, gateway, answer.between, member_table::way::answers, now, answer.incarnation));
   if (st.table.between(who.id) != answer.between && now < to.until_ns) {
-    to.expected = who.id;  // the other node now gets to know this node's bond, and takes it over
+    to.greeted = who.id;  // the other node now gets to know this node's bond, and takes it over
     return say_hello(self, target, gateway, time_left(self, to));
   }
   if (to.first) to.task->first = who;
@@ -196,7 +195,7 @@ template <class Self>
 void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
   const auto& options = self->state.options;
   const auto now = options.clock();
-  if (to->again.value != 0) {
+  if (to->is_again) {
     end_dial(self, *to, end_by(problem));
     return settle(self, to->task, false, {});
   }
@@ -220,8 +219,8 @@ void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gat
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
   self
     ->request(caf::actor_cast<caf::actor>(gateway), patience,
-              hello{own.name, own.id, own.host, own.port, protocol_version, table.digest(to->expected), to->expected,
-                    table.between(to->expected), to->name, table.incarnation()},
+              hello{own.name, own.id, own.host, own.port, protocol_version, table.digest(to->greeted), to->greeted,
+                    table.between(to->greeted), to->name, table.incarnation()},
               self->state.options.gateway)
     .then([=](const welcome& answer) { welcomed(self, to, answer, gateway); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
@@ -251,17 +250,16 @@ void dial(Self self, const join_ptr& task, const member& whom) {
   // (ME-3).
   const auto until = first ? task->deadline_ns : now + (task->deadline_ns - now) / 2;
   ++task->open;
-  auto to = target{task, whom.host, whom.port, first, now, until};
-  to.stranger = to.expected = whom.id;
-  to.name = whom.name;
-  try_to_reach(self, std::make_shared<target>(std::move(to)));
+  try_to_reach(
+    self, std::make_shared<target>(target{task, whom.host, whom.port, first, now, until, whom.id, whom.name, false, whom.id}));
 }
 
 /// Refuses a node that greets.
 template <class Self>
-void refuse(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const std::string& reason) {
+void refuse(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const std::string& reason,
+            errc code = errc::refused) {
   self->state.options.log.warn("membership", [&] { return "refused node " + describe(who) + ": " + reason; });
-  promise.deliver(make_error(errc::refused, reason));
+  promise.deliver(make_error(code, reason));
 }
 
 }  // namespace
@@ -316,13 +314,10 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
   const auto objection =
     gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
   if (!objection.empty()) return refuse(self, promise, who, objection);
-  if (!from.to_name.empty() && from.to_name != own.name) {
-    const auto reason =
-      "node " + describe(who) + " looks for node '" + from.to_name + "' at the address of node '" + own.name + "'";
-    st.options.log.warn("membership", [&] { return "refused node " + describe(who) + ": " + reason; });
-    promise.deliver(make_error(errc::unknown_peer, reason));  // nothing is wrong with the node that greets
-    return;
-  }
+  if (!from.to_name.empty() && from.to_name != own.name)  // nothing is wrong with the node that greets
+    return refuse(self, promise, who,
+                  "node " + describe(who) + " looks for node '" + from.to_name + "' at the address of node '" + own.name + "'",
+                  errc::unknown_peer);
   if (const auto why = unreachable(who, by); !why.empty()) return refuse(self, promise, who, why);
   who.host = host_to_reach(who.host, by);
   if (const auto* holder = other_holder(self, who)) return ask_holder(self, *holder, from, gateway, promise, left);
@@ -368,7 +363,8 @@ void reach_again(Self self, const member& who, const std::function<void(const ta
   task->deadline_ns = now + patience.count();
   ++task->open;
   st.joins.insert(task);
-  start(std::make_shared<target>(target{task, who.host, who.port, false, now, task->deadline_ns, who.id, who.id, who.name}));
+  start(
+    std::make_shared<target>(target{task, who.host, who.port, false, now, task->deadline_ns, who.id, who.name, true, who.id}));
 }
 
 template <class Self>

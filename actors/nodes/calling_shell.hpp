@@ -82,10 +82,9 @@ struct calling_shell : gateway_shell<Self> {
       auto& meeting = s->state.meeting;
       if (--meeting[job->to] == 0) meeting.erase(job->to);
     };
-    const auto met = [s = self, job, over](contracts::peer_up& news) {
+    const auto met = [s = self, job, over] {
       over();
       calling_shell sh(s);
-      sh.here.directory().add(news.who, std::move(news.gateway), news.period);
       if (sh.is_open(job)) sh.begin(job);
     };
     const auto not_met = [s = self, job, over](const caf::error& why) {
@@ -93,10 +92,7 @@ struct calling_shell : gateway_shell<Self> {
       calling_shell sh(s);
       if (sh.ended(job)) sh.fail(job, error(errc::peer_down, std::string("no connection to it: ") + to_exception(why).what()));
     };
-    self
-      ->request(state.membership, left + std::chrono::seconds(1), support::find_atom::value, job->to,
-                std::int64_t{std::chrono::nanoseconds(left).count()})
-      .then(met, not_met);
+    base::meet(job->to, left, met, not_met);
   }
 
   /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).

@@ -44,6 +44,19 @@ struct gateway_shell {
     job->expiry = send_later(from_now, support::deadline_atom::value, job);
   }
 
+  /// Connects to a member that this node knows, within `limit`. Then calls met(), or not_met(error).
+  template <class F, class G>
+  void meet(node_id who, std::chrono::nanoseconds limit, F met, G not_met) const {
+    self
+      ->request(state.membership, limit + std::chrono::seconds(1), support::find_atom::value, who, std::int64_t{limit.count()})
+      .then(
+        [s = self, met](contracts::peer_up& news) {
+          gateway_shell(s).here.directory().add(news.who, std::move(news.gateway), news.period);
+          met();
+        },
+        not_met);
+  }
+
   caf::error no_context(const context_id& id) const {
     const auto why = parts.contexts.unknown(id);
     return make_error(why.code(), why.what());

@@ -120,7 +120,7 @@ struct serving_shell : gateway_shell<Self> {
 
   void find_context_when_met(node_id who, const contracts::incoming_call_ptr& job) {
     hold(job);
-    const auto go_on = [s = self, job] {
+    const auto met = [s = self, job] {
       serving_shell sh(s);
       if (sh.is_wanted(job)) sh.find_context(job);
     };
@@ -128,14 +128,7 @@ struct serving_shell : gateway_shell<Self> {
       serving_shell sh(s);
       if (sh.is_wanted(job)) sh.find_gradients(job, sh.context_of(*job));
     };
-    const auto met = [s = self, go_on](contracts::peer_up& news) {
-      serving_shell(s).here.directory().add(news.who, std::move(news.gateway), news.period);
-      go_on();
-    };
-    self
-      ->request(state.membership, meeting_patience + std::chrono::seconds(1), support::find_atom::value, who,
-                std::int64_t{std::chrono::nanoseconds(meeting_patience).count()})
-      .then(met, not_met);
+    base::meet(who, meeting_patience, met, not_met);
   }
 
   void find_gradients(const contracts::incoming_call_ptr& job, const passes::open_context& context) {

@@ -50,17 +50,13 @@ struct status_shell : gateway_shell<Self> {
     if (here.directory().gateway(who)) {
       ask(who, limit, promise);
     } else if (here.directory().is_member(who)) {
-      self
-        ->request(state.membership, limit + std::chrono::seconds(1), support::find_atom::value, who,
-                  std::int64_t{std::chrono::nanoseconds(limit).count()})
-        .then(
-          [=, s = self](contracts::peer_up& news) {
-            status_shell sh(s);
-            sh.here.directory().add(news.who, std::move(news.gateway), news.period);
-            const std::chrono::milliseconds left((until_ns - support::steady_ns()) / 1'000'000);
-            sh.ask(who, std::max(left, std::chrono::milliseconds(1)), promise);
-          },
-          [=](caf::error& why) mutable { promise.deliver(std::move(why)); });
+      base::meet(
+        who, limit,
+        [=, s = self] {
+          const std::chrono::milliseconds left((until_ns - support::steady_ns()) / 1'000'000);
+          status_shell(s).ask(who, std::max(left, std::chrono::milliseconds(1)), promise);
+        },
+        [=](caf::error& why) mutable { promise.deliver(std::move(why)); });
     } else {
       promise.deliver(make_error(errc::peer_down, "node '" + name + "' is not up for node '" + here.name() + "'"));
     }

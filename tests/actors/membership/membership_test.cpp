@@ -891,8 +891,6 @@ BOOST_AUTO_TEST_CASE(that_come_late_hear_who_is_up_and_those_that_end_are_forgot
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(large_clusters)
-
 namespace {
 
 /// More nodes than one mesh takes: a0 to a29 have joined by each other.
@@ -919,86 +917,77 @@ struct large_cluster {
   std::vector<test::fake_node*> nodes;
 };
 
+/// The node that joined last, and a node that it is not connected to.
+struct two_strangers : large_cluster {
+  test::fake_node& last = *nodes.back();
+  test::fake_node& other = stranger_of(last);
+};
+
 }  // namespace
 
+BOOST_FIXTURE_TEST_SUITE(large_clusters, two_strangers)
+
 BOOST_AUTO_TEST_CASE(know_all_members_and_connect_to_few) {
-  large_cluster cluster;
-  for (const auto* each : cluster.nodes) {
-    BOOST_TEST(cluster.all.peers(*each).size() == 29u, each->who.name);
+  for (const auto* each : nodes) {
+    BOOST_TEST(all.peers(*each).size() == 29u, each->who.name);
     BOOST_TEST(each->news.size() < 25u, each->who.name << " has " << each->news.size() << " peers");
   }
 }
 
 // ME-3, MT-6
 BOOST_AUTO_TEST_CASE(connect_two_nodes_when_one_looks_for_the_other) {
-  large_cluster cluster;
-  auto& last = *cluster.nodes.back();
-  auto& other = cluster.stranger_of(last);
-  const auto dialled = cluster.all.dialled;
-  const auto found = cluster.all.find(last, other.who.name, 1000 * ms);
+  const auto dialled = all.dialled;
+  const auto found = all.find(last, other.who.name, 1000 * ms);
   BOOST_TEST_REQUIRE(found->value.has_value());
   BOOST_TEST((found->value->who.id == other.who.id));
-  BOOST_TEST(cluster.all.dialled == dialled + 1);
+  BOOST_TEST(all.dialled == dialled + 1);
   BOOST_TEST(last.news.back() == "up " + other.who.name);
   BOOST_TEST(other.news.back() == "up " + last.who.name);
 }
 
 BOOST_AUTO_TEST_CASE(say_that_a_node_that_ended_is_not_up) {
-  large_cluster cluster;
-  auto& last = *cluster.nodes.back();
-  auto& other = cluster.stranger_of(last);
-  cluster.all.end(other);
-  cluster.all.pass(15 * interval);
+  all.end(other);
+  all.pass(15 * interval);
   BOOST_TEST(last.heard.back() == "lost " + other.who.name);
-  BOOST_TEST(cluster.all.peers(last).size() == 28u);
-  const auto found = cluster.all.find(last, other.who.name, 0);
-  cluster.all.pass(5 * ms);
+  BOOST_TEST(all.peers(last).size() == 28u);
+  const auto found = all.find(last, other.who.name, 0);
+  all.pass(5 * ms);
   failed(found, errc::unknown_peer, "no peer '" + other.who.name + "'");
 }
 
 // A search by id, which a call makes, ends with its node.
 BOOST_AUTO_TEST_CASE(end_a_search_for_a_node_that_is_gone) {
-  large_cluster cluster;
-  auto& last = *cluster.nodes.back();
-  auto& other = cluster.stranger_of(last);
-  cluster.all.end(other);
+  all.end(other);
   const auto found =
-    cluster.all.ask<contracts::peer_up>(last.membership, support::find_atom::value, other.who.id, std::int64_t{60'000 * ms});
+    all.ask<contracts::peer_up>(last.membership, support::find_atom::value, other.who.id, std::int64_t{60'000 * ms});
   BOOST_TEST(pending(found));
-  cluster.all.pass(forget_after);
+  all.pass(forget_after);
   failed(found, errc::peer_down, "node '" + other.who.name + "' went down: ");
 }
 
 BOOST_AUTO_TEST_CASE(name_ten_members_at_most_in_an_error) {
-  large_cluster cluster;
-  const auto found = cluster.all.find(*cluster.nodes.back(), "nobody", 0);
-  cluster.all.pass(5 * ms);
+  const auto found = all.find(last, "nobody", 0);
+  all.pass(5 * ms);
   failed(found, errc::unknown_peer, "and 19 more");
 }
 
 BOOST_AUTO_TEST_CASE(give_the_name_of_a_member_to_nobody_else) {  // ME-4
-  large_cluster cluster;
-  auto& last = *cluster.nodes.back();
-  auto& other = cluster.stranger_of(last);
-  auto& second = cluster.all.start(other.who.name, 999, 6000);
-  auto joined = cluster.all.join(second, last.who.port);
-  cluster.all.pass(20 * interval);
+  auto& second = all.start(other.who.name, 999, 6000);
+  auto joined = all.join(second, last.who.port);
+  all.pass(20 * interval);
   failed(joined, errc::refused, "the name '" + other.who.name + "' is taken");
 }
 
 BOOST_AUTO_TEST_CASE(give_the_name_of_a_node_that_ended_to_its_successor) {
-  large_cluster cluster;
-  auto& last = *cluster.nodes.back();
-  auto& other = cluster.stranger_of(last);
-  cluster.all.end(other);
-  auto& second = cluster.all.start(other.who.name, 999, 6000);
-  auto joined = cluster.all.join(second, last.who.port);
-  cluster.all.pass(20 * interval);
+  all.end(other);
+  auto& second = all.start(other.who.name, 999, 6000);
+  auto joined = all.join(second, last.who.port);
+  all.pass(20 * interval);
   BOOST_TEST(joined->value.has_value());
-  cluster.all.pass(20 * interval);
-  for (const auto* each : cluster.nodes) {
+  all.pass(20 * interval);
+  for (const auto* each : nodes) {
     if (each == &other) continue;
-    const auto found = cluster.all.find(*each, other.who.name, 1000 * ms);
+    const auto found = all.find(*each, other.who.name, 1000 * ms);
     BOOST_TEST_REQUIRE(found->value.has_value(), each->who.name);
     BOOST_TEST((found->value->who.id == second.who.id));
   }

@@ -9,6 +9,17 @@ namespace troupe::test {
 using membership::member_table;
 using membership::peer_change;
 
+simulated_cluster::settings simulated_cluster::settings::meshed(std::size_t count, std::uint64_t seed) {
+  settings how;
+  how.count = count;
+  how.seed = seed;
+  how.limits = {};
+  how.longest_way_ns = 2 * ms;
+  how.is_meshed = true;
+  how.share_work = false;
+  return how;
+}
+
 simulated_cluster::simulated_cluster(settings how) : how_(how), random_(how.seed), hosts_(how.count) {
   for (std::size_t i = 0; i < how_.count; ++i) {
     hosts_[i].self = new_self(i);

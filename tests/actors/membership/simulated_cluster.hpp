@@ -31,6 +31,9 @@ class simulated_cluster {
     std::int64_t longest_way_ns = 30 * ms;  // a message takes up to this time
     bool is_meshed = false;                 // whether all nodes know each other at the start, and their neighbours are peers
     bool share_work = true;                 // whether every two peers share work, so that they exchange heartbeats
+
+    /// A cluster in which all nodes know each other and share no work, with the limits of a real node.
+    static settings meshed(std::size_t count, std::uint64_t seed = 1);
   };
 
   explicit simulated_cluster(settings how);

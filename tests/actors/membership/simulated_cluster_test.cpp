@@ -12,14 +12,15 @@ namespace {
 using troupe::test::simulated_cluster;
 
 simulated_cluster::settings meshed(std::size_t count, std::uint64_t seed = 1) {
-  simulated_cluster::settings how;
-  how.count = count;
-  how.seed = seed;
-  how.limits = {};
-  how.longest_way_ns = 2 * simulated_cluster::ms;
-  how.is_meshed = true;
-  how.share_work = false;
-  return how;
+  return simulated_cluster::settings::meshed(count, seed);
+}
+
+/// Calls `visit` for every two nodes, in either order.
+template <class F>
+void for_all_pairs(const simulated_cluster& all, const F& visit) {
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < all.size(); ++b)
+      if (a != b) visit(a, b);
 }
 
 /// For how many nodes `who` is not up.
@@ -64,12 +65,10 @@ BOOST_AUTO_TEST_CASE(three_nodes_are_up_for_each_other_again_whatever_went_wrong
     world.pass(20'000 * simulated_cluster::ms, true);
     world.heal();
     world.pass(70'000 * simulated_cluster::ms);
-    for (std::size_t a = 0; a < world.size(); ++a)
-      for (std::size_t b = 0; b < world.size(); ++b) {
-        if (a == b) continue;
-        BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": " << b << " is not up for " << a);
-        BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
-      }
+    for_all_pairs(world, [&](std::size_t a, std::size_t b) {
+      BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": " << b << " is not up for " << a);
+      BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
+    });
     separations += world.separations();
     partings += world.partings();
   }
@@ -91,20 +90,18 @@ BOOST_AUTO_TEST_CASE(six_nodes_in_two_rings_know_all_members_again_whatever_went
     world.pass(20'000 * simulated_cluster::ms, true);
     world.heal();
     world.pass(100'000 * simulated_cluster::ms);
-    for (std::size_t a = 0; a < world.size(); ++a)
-      for (std::size_t b = 0; b < world.size(); ++b) {
-        if (a == b) continue;
-        BOOST_TEST_REQUIRE(world.is_up(a, b), "seed " << seed << ": " << b << " is not up for " << a);
-        const auto& heard = world.table(a).heard_of();
-        if (!heard.is_neighbour(world.self(b).id)) continue;
-        BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": neighbour " << b << " is no peer of " << a);
-        BOOST_TEST_REQUIRE(world.table(b).heard_of().is_neighbour(world.self(a).id), "seed " << seed);
-        BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
-        BOOST_TEST_REQUIRE(heard.digest({}, {}) != 0u);
-        BOOST_TEST_REQUIRE(heard.digest(world.self(a).id, world.self(b).id) ==
-                             world.table(b).heard_of().digest(world.self(a).id, world.self(b).id),
-                           "seed " << seed);
-      }
+    for_all_pairs(world, [&](std::size_t a, std::size_t b) {
+      BOOST_TEST_REQUIRE(world.is_up(a, b), "seed " << seed << ": " << b << " is not up for " << a);
+      const auto& heard = world.table(a).heard_of();
+      if (!heard.is_neighbour(world.self(b).id)) return;
+      BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": neighbour " << b << " is no peer of " << a);
+      BOOST_TEST_REQUIRE(world.table(b).heard_of().is_neighbour(world.self(a).id), "seed " << seed);
+      BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
+      BOOST_TEST_REQUIRE(heard.digest({}, {}) != 0u);
+      BOOST_TEST_REQUIRE(heard.digest(world.self(a).id, world.self(b).id) ==
+                           world.table(b).heard_of().digest(world.self(a).id, world.self(b).id),
+                         "seed " << seed);
+    });
     partings += world.partings();
   }
   BOOST_TEST(partings > 200u);

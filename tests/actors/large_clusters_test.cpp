@@ -87,6 +87,21 @@ BOOST_AUTO_TEST_CASE(nodes_that_are_not_connected_call_each_other) {
 }
 
 // The last node of the way reports to the first, which has never called it.
+// node::peer() connects. A peer that a program makes from an id does not.
+BOOST_AUTO_TEST_CASE(calls_to_a_peer_that_was_never_looked_up_connect_first) {
+  large_cluster all;
+  auto& one = all.at(count - 1);
+  auto& other = all.stranger_of({&one});
+  const peer to(one, other.name(), other.id());
+  const auto large = at::randn({300, 300});  // leaves in pieces
+  std::vector<future<call_reply>> replies;
+  for (int i = 0; i < 20; ++i) replies.push_back(to.call("twice", {i % 2 == 0 ? large + i : at::full({1}, i)}));
+  for (int i = 0; i < 20; ++i)
+    BOOST_TEST(
+      at::equal(replies[static_cast<std::size_t>(i)].get().tensors.at(0), i % 2 == 0 ? (large + i) * 2 : at::full({1}, 2 * i)));
+  BOOST_TEST(large_cluster::are_connected(one, other.name()));
+}
+
 BOOST_AUTO_TEST_CASE(a_pass_goes_over_nodes_that_were_not_connected) {
   large_cluster all;
   auto& one = all.at(count - 1);

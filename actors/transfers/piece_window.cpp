@@ -15,34 +15,35 @@ piece_window::piece piece_window::leaves(std::uint64_t bytes, std::uint64_t unde
 void piece_window::answered(const piece& of, std::int64_t now_ns) {
   if (of.ends_draining) drains_ = false;
   const auto delay = std::max<std::int64_t>(1, now_ns - of.left_ns);
-  if (of.fills && !starts_) choose_size(of, delay);
   delay_ns_ = std::min(delay_ns_, delay);
   const auto shortest = std::min(delay_ns_, delay_before_ns_);
   const auto may_wait = std::clamp(2 * shortest, least_wait_ns, most_wait_ns);
   const auto waited = static_cast<double>(delay - shortest) / static_cast<double>(may_wait);  // 1: as long as pieces may wait
   const auto bytes = static_cast<double>(of.bytes);
+  if (of.fills && !starts_ && waited > 0.25) choose_size(of, delay);
   if (waited > 1) {
     starts_ = false;
     if (of.left_ns >= shrunk_ns_) shrink(std::max(0.5, 1 - (waited - 1) / 2), now_ns);
   } else if (of.fills) {
-    const auto a_round_trip = std::max(static_cast<double>(piece_bytes()), window_ / 32);
+    const auto a_round_trip = std::max(static_cast<double>(piece_bytes()), window_ / 8);
     window_ += starts_ ? bytes : (1 - waited) * a_round_trip * bytes / window_;
   }
   window_ = std::clamp(window_, static_cast<double>(smallest()), static_cast<double>(most));
 }
 
-/// While the window is full, the way takes all that is under way until the answer to the last piece of it comes. The mean is that of
-/// times: a way may take its first bytes after a pause at once, as the token bucket of a switch does, and is no faster for that.
+/// If pieces wait while the window is full, the way takes all that is under way until the answer to the last piece of it comes.
+/// The mean is that of times: a way may take its first bytes after a pause at once, as the token bucket of a switch does, and is no
+/// faster for that. The mean is one of several windows: a way that stops for a moment is no slower for that.
 void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   const auto ns_a_byte = static_cast<double>(delay_ns) / static_cast<double>(of.under_way);
-  const auto weight = static_cast<double>(of.bytes) / static_cast<double>(mean_of);
+  const auto weight = static_cast<double>(of.bytes) / std::max(static_cast<double>(mean_of), 4 * window_);
   ns_a_byte_ = ns_a_byte_ == 0 ? ns_a_byte : ns_a_byte_ + weight * (ns_a_byte - ns_a_byte_);
   constexpr double ns_a_second = 1e9;
   const auto rate = ns_a_second / ns_a_byte_;
   const auto small = rate < slow || (is_small_ && rate <= fast);
   if (std::exchange(is_small_, small) == small) return;
   delay_ns_ = delay_before_ns_ = unknown;
-  drains_ = small;  // large pieces are still under way
+  drains_ = drains_ || small;  // large pieces are still under way
 }
 
 /// At most once in a round trip: the pieces on their way left with the larger window.

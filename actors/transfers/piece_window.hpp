@@ -18,7 +18,8 @@ namespace troupe::transfers {
 ///         as long as the smallest window takes.
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
 ///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In between,
-///         and while less is sent than the window allows, their size stays. The first pieces are large.
+///         and until pieces have waited on a way that is full, their size stays. A way that takes a few pieces at once after each pause
+///         is as slow as its mean; a way that stops for a moment now and then is as fast. The first pieces are large.
 class piece_window {
  public:
   static constexpr std::uint64_t small_piece = std::uint64_t{64} << 10;
@@ -62,7 +63,7 @@ class piece_window {
   void shrink(double by, std::int64_t now_ns);
 
   double window_ = least_large;
-  double ns_a_byte_ = 0;  // mean of about the last `mean_of` bytes; 0: not known
+  double ns_a_byte_ = 0;  // mean of about the last `mean_of` bytes, or of the last four windows; 0: not known
   bool is_small_ = false;
   bool starts_ = true;                      // the window doubles with each round trip until pieces wait
   bool drains_ = false;                     // few pieces leave, until one of them shows the delay without a queue

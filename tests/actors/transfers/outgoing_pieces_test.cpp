@@ -107,6 +107,29 @@ BOOST_AUTO_TEST_CASE(the_last_piece_is_what_is_left_and_offsets_begin_anew) {
   BOOST_TEST(pieces[4].elements.view(at::kInt)[0].item<int>() == piece / 4);  // as they lie in memory
 }
 
+BOOST_AUTO_TEST_CASE(pieces_of_a_transfer_may_change_their_size) {
+  outgoing_pieces all;
+  troupe::sent_ahead ahead{{5}, {}};
+  std::uint64_t last = 0;
+  all.add({bytes(3 * piece)}, ahead, last, [] {});
+  std::uint64_t expected = 0;
+  for (const std::int64_t size : {piece, piece / 4, piece / 4, piece, piece, piece}) {
+    const auto under_way = all.under_way();
+    const auto step = all.next(false, 3 * piece, static_cast<std::uint64_t>(size));
+    BOOST_TEST_REQUIRE(step.has_value());
+    const auto& each = std::get<tensor_piece>(*step);
+    BOOST_TEST(each.offset == expected);
+    BOOST_TEST(each.elements.nbytes() == std::min<std::uint64_t>(size, 3 * piece - expected));
+    BOOST_TEST(all.under_way() == under_way + each.elements.nbytes());
+    expected += each.elements.nbytes();
+    if (expected == 3 * piece) break;
+  }
+  BOOST_TEST(expected == 3 * piece);
+  all.piece_taken(expected);
+  BOOST_TEST(std::holds_alternative<outgoing_pieces::send_message>(*all.next(false, 3 * piece, piece)));
+  BOOST_TEST(all.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_tensor_that_is_there_twice_leaves_once) {  // OP-3
   leaving to;
   const auto x = bytes(2 * piece);

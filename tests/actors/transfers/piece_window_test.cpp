@@ -31,6 +31,8 @@ struct way {
   std::uint64_t bytes = 0;    // under way
   std::int64_t free_ns = 0;   // when the way can take the next piece
   std::int64_t used_ns = 0;   // in which it took pieces that were answered
+  std::int64_t stall_ns = 0;  // for so long the way takes nothing, every two seconds
+  std::int64_t stalls_ns = 0;
   std::int64_t burst_ns = 0;  // what it takes at once after a pause of this length
 
   std::int64_t takes_ns(std::uint64_t size) const {
@@ -39,6 +41,7 @@ struct way {
   void send() {
     const auto size = window.piece_bytes();
     free_ns = std::max(free_ns, now - burst_ns) + takes_ns(size);
+    if (free_ns / (2 * second) != stalls_ns / (2 * second)) stalls_ns = free_ns += stall_ns;
     bytes += size;
     under_way.push_back({window.leaves(size, bytes, now), std::max(free_ns, now) + delay_ns});
   }
@@ -134,6 +137,19 @@ BOOST_AUTO_TEST_CASE(pieces_stay_small_on_a_slow_way_that_takes_some_at_once_aft
     while (!to.under_way.empty()) to.take_answer();
     to.now += 100 * ms;
     BOOST_TEST(to.piece() == piece_window::small_piece);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pieces_stay_large_on_a_fast_way_that_stops_for_moments) {  // WD-2, WD-4
+  for (const auto delay_ns : {50 * ms, 100 * ms}) {
+    way to{4 * ms, delay_ns};
+    to.stall_ns = 100 * ms;
+    for (int i = 0; i < 60; ++i) {
+      to.run(second);
+      BOOST_TEST(to.piece() == piece_window::large_piece);
+    }
+    const auto used = to.run(60 * second);
+    BOOST_TEST(used >= 0.8, "delay " << delay_ns << " ns: " << used);
   }
 }
 

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(pieces_stay_small_on_a_slow_way_that_takes_some_at_once_aft
 
 BOOST_AUTO_TEST_CASE(pieces_stay_large_on_a_fast_way_that_stops_for_moments) {  // WD-2, WD-4
   for (const auto delay_ns : {50 * ms, 100 * ms}) {
-    way to{4 * ms, delay_ns};
+    way to{4'400 * us, delay_ns};  // 60 MB/s
     to.stall_ns = 100 * ms;
     for (int i = 0; i < 60; ++i) {
       to.run(second);

@@ -154,6 +154,12 @@ severity severity_named(const std::string& name) {
   refuse("--log-level: expected debug, info, warn, error or off, got '" + name + "'");
 }
 
+line_format line_format_named(const std::string& name) {
+  if (name == "text") return line_format::text;
+  if (name == "json") return line_format::json;
+  refuse("--log-format: expected text or json, got '" + name + "'");
+}
+
 void check(const settings& options) {
   if (!valid_node_name(options.name))
     refuse("settings: '" + options.name +
@@ -203,6 +209,7 @@ settings::settings(int argc, char** argv) {
   add(app, "--network", [this](const std::string& text) { network = network_named(text); });
   add(app, "--log-level", [this](const std::string& text) { log_level = severity_named(text); });
   add(app, "--log-file", [this](const std::string& text) { log_file = text; });
+  add(app, "--log-format", [this](const std::string& text) { log_format = line_format_named(text); });
   add(app, "--data-dir", [this](const std::string& text) { data_dir = text; });
   add(app, "--metrics", [this](const std::string& text) { metrics = text; });
   add(app, "--until-left", [this](const std::string& text) { until_left = text; });

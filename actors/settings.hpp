@@ -23,6 +23,9 @@ enum class network_kind { troupe, caf };
 /// How much a line of the log matters, from the least to the most. `off` is above all lines.
 enum class severity : std::uint8_t { debug, info, warn, error, off };
 
+/// The form of a log's lines. `text` is for people. `json`: each line is an object with the strings time, level, node, room and text.
+enum class line_format : std::uint8_t { text, json };
+
 /// What a node is started with.
 struct settings {
   std::string name = "node";
@@ -41,8 +44,9 @@ struct settings {
   network_kind network = network_kind::troupe;          // with `caf` there is only TCP: `shared_memory` has no effect
   severity log_level = severity::warn;                  // the node logs lines of this level and above
   std::string log_file;                                 // file that the log is appended to; empty: stderr
-  bool trace = false;                                   // whether tracing is on from the start
-  bool profile = false;                                 // whether profiling is on from the start: see node::set_profiling
+  line_format log_format = line_format::text;
+  bool trace = false;    // whether tracing is on from the start
+  bool profile = false;  // whether profiling is on from the start: see node::set_profiling
   /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
   /// the connection to the other node has here.
   std::string advertise;
@@ -64,7 +68,7 @@ struct settings {
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
-  /// (troupe or caf), `--log-level=` (debug, info, warn, error or off), `--log-file=`, `--data-dir=`, `--metrics=`, `--until-left=`,
+  /// (troupe or caf), `--log-level=` (debug, info, warn, error or off), `--log-file=`, `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`,
   /// `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };
@@ -79,6 +83,9 @@ constexpr const char* to_text(severity level) noexcept {
   constexpr const char* names[] = {"debug", "info", "warn", "error", "off"};
   return names[static_cast<int>(level)];
 }
+
+/// The form that `--log-format` names: "text" or "json". Throws troupe::error (misuse) for anything else.
+line_format line_format_named(const std::string& name);
 
 /// Throws troupe::error (misuse) if a setting is out of range, with its name, its value and what is expected.
 void check(const settings& options);

@@ -27,6 +27,9 @@ struct status_client::connection {
 
 namespace {
 
+/// The host of a node as the node says it, unless that is a wildcard: then `known`.
+std::string reached_by(const std::string& told, const std::string& known) { return is_wildcard(told) ? known : told; }
+
 error explain(const caf::error& from, const std::string& where, std::chrono::milliseconds deadline) {
   if (from == caf::sec::request_timeout)
     return {errc::deadline_passed, "no answer from " + where + " within " + support::seconds_text(deadline)};
@@ -40,7 +43,8 @@ error explain(const caf::error& from, const std::string& where, std::chrono::mil
 }  // namespace
 
 status_client::status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline)
-    : where_((host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port)),
+    : host_(host),
+      where_((host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port)),
       connection_(std::make_unique<connection>()) {
   caf::scoped_actor self{connection_->system};
   const auto dialer = membership::spawn_dialer(connection_->system);
@@ -67,6 +71,7 @@ node_status status_client::ask(std::chrono::milliseconds deadline) {
   self->request(connection_->gateway, deadline, support::status_atom::value)
     .receive([&](node_status& all) { result = std::move(all); },
              [&](const caf::error& reason) { throw explain(reason, where_, deadline); });
+  result.self.host = reached_by(result.self.host, host_);
   return result;
 }
 
@@ -92,7 +97,10 @@ cluster_status status_client::ask_cluster(std::chrono::milliseconds deadline) {
     if (!each.seen.up) continue;
     auto& [status, problem] = *next++;
     each.status = std::move(status);
-    if (!each.status) each.problem = explain(problem, where_, each_limit).what();
+    if (each.status)
+      each.status->self.host = reached_by(each.status->self.host, each.seen.who.host);
+    else
+      each.problem = explain(problem, where_, each_limit).what();
   }
   return result;
 }

@@ -37,7 +37,7 @@ class status_client {
   status_client(const status_client&) = delete;
   status_client& operator=(const status_client&) = delete;
 
-  /// The status of the node. Throws troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not
+  /// The status of the node. A node that listens on all addresses of its host appears with the host that was asked. Throws troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not
   /// know this request.
   node_status ask(std::chrono::milliseconds deadline);
 
@@ -48,6 +48,7 @@ class status_client {
 
  private:
   struct connection;
+  std::string host_;
   std::string where_;
   std::unique_ptr<connection> connection_;
 };

@@ -14,16 +14,22 @@ void log_options::add_to(CLI::App& command) {
     ->type_name("FILE")
     ->default_str("")
     ->group("Log");
+  command.add_option("--log-format", format, "Lines for people, or an object of JSON in each line")
+    ->check(CLI::IsMember({"text", "json"}))
+    ->capture_default_str()
+    ->group("Log");
 }
 
 void log_options::apply_to(settings& of_node) const {
   of_node.log_level = severity_named(level);
   of_node.log_file = file;
+  of_node.log_format = line_format_named(format);
 }
 
 std::vector<std::string> log_options::arguments() const {
   std::vector<std::string> result{"--log-level", level};
   if (!file.empty()) result.insert(result.end(), {"--log-file", file});
+  if (format != "text") result.insert(result.end(), {"--log-format", format});
   return result;
 }
 

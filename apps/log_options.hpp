@@ -13,10 +13,11 @@ class App;
 
 namespace troupe::apps {
 
-/// The options --log-level and --log-file of commands that start nodes.
+/// The options --log-level, --log-file and --log-format of commands that start nodes.
 struct log_options {
   std::string level;
   std::string file;
+  std::string format = "text";
 
   explicit log_options(severity level_unless_told) : level(to_text(level_unless_told)) {}
 

@@ -67,4 +67,13 @@ std::string one_line(std::string_view text, std::size_t most) {
   return result;
 }
 
+std::string json_string(std::string_view line) {
+  std::string result = "\"";
+  for (const char each : line) {
+    if (each == '"' || each == '\\') result += '\\';
+    result += each;
+  }
+  return result += '"';
+}
+
 }  // namespace troupe::logging

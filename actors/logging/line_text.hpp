@@ -13,4 +13,7 @@ namespace troupe::logging {
 ///         valid UTF-8. Other characters and bytes are escaped: \n, \r, \t, \x1b, \u{202e}.
 std::string one_line(std::string_view text, std::size_t most);
 
+/// The text, which has to be one line (see one_line), as a string of JSON with its quotes.
+std::string json_string(std::string_view line);
+
 }  // namespace troupe::logging

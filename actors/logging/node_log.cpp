@@ -59,7 +59,14 @@ struct writing_thread {
   }
 };
 
-std::string line_body(severity level, std::string_view node, std::string_view room, std::string_view text) {
+/// What follows the time in a line.
+std::string line_body(line_format form, severity level, std::string_view node, std::string_view room, std::string_view text) {
+  if (form == line_format::json) {
+    auto shown = json_string(one_line(text, longest_text));
+    if (shown.size() > longest_text) shown = json_string(one_line(text, longest_text / 2));
+    return std::string(R"("level":")") + to_text(level) + R"(","node":)" + json_string(node) + R"(,"room":)" +
+           json_string(room) + R"(,"text":)" + shown + "}";
+  }
   std::string result = to_text(level);
   result.resize(6, ' ');
   return result.append("node=").append(node).append(" room=").append(room).append(" ").append(one_line(text, longest_text));
@@ -71,18 +78,24 @@ spdlog::level::level_enum to_spdlog(severity level) {
   return static_cast<spdlog::level::level_enum>(static_cast<int>(spdlog::level::debug) + static_cast<int>(level));
 }
 
+const char* pattern_of(line_format form) {
+  return form == line_format::json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z",%v)" : "%Y-%m-%d %H:%M:%S.%e %v";
+}
+
 /// Writes lines, on the writing thread. If the system gave no writing thread, the thread that logs writes its lines here.
 class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  descriptor_sink(std::string node, std::optional<line_descriptor> to) : node_(std::move(node)), to_(std::move(to)) {
-    set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%d %H:%M:%S.%e %v"));
+  descriptor_sink(std::string node, line_format form, std::optional<line_descriptor> to)
+      : node_(std::move(node)), form_(form), to_(std::move(to)) {
+    set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern_of(form)));
   }
 
  private:
   void sink_it_(const spdlog::details::log_msg& line) override {
     if (!to_) to_ = line_descriptor::standard_error();
     if (const auto lost = to_->lost(); lost > 0) {
-      const auto body = line_body(severity::warn, node_, "logging", lines_text(lost) + " before this one could not be written");
+      const auto body =
+        line_body(form_, severity::warn, node_, "logging", lines_text(lost) + " before this one could not be written");
       spdlog::details::log_msg notice(line.time, {}, {}, to_spdlog(severity::warn), {body.data(), body.size()});
       if (!write(notice)) return;
     }
@@ -96,6 +109,7 @@ class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
   const std::string node_;
+  const line_format form_;
   std::optional<line_descriptor> to_;  // stderr is opened for the first line
 };
 
@@ -103,8 +117,8 @@ class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
 
 class node_log::writer {
  public:
-  writer(std::string node, std::optional<line_descriptor> file)
-      : node_(std::move(node)), sink_(std::make_shared<descriptor_sink>(node_, std::move(file))) {}
+  writer(std::string node, line_format form, std::optional<line_descriptor> file)
+      : node_(std::move(node)), form_(form), sink_(std::make_shared<descriptor_sink>(node_, form, std::move(file))) {}
 
   ~writer() {
     try {
@@ -136,7 +150,7 @@ class node_log::writer {
 
  private:
   void send(severity level, std::string_view room, std::string_view text) {
-    const auto body = line_body(level, node_, room, text);
+    const auto body = line_body(form_, level, node_, room, text);
     logger_->log(to_spdlog(level), spdlog::string_view_t(body.data(), body.size()));
   }
 
@@ -153,6 +167,7 @@ class node_log::writer {
   }
 
   const std::string node_;
+  const line_format form_;
   const std::shared_ptr<descriptor_sink> sink_;
   std::once_flag started_;
   std::shared_ptr<writing_thread> thread_;  // null if the system gave no thread
@@ -161,11 +176,11 @@ class node_log::writer {
   line_limit limit_;
 };
 
-node_log::node_log(std::string node, severity least, const std::string& file) : least_(least) {
+node_log::node_log(std::string node, severity least, const std::string& file, line_format form) : least_(least) {
   if (least == severity::off) return;
   std::optional<line_descriptor> to;
   if (!file.empty()) to = line_descriptor::append_to(file);
-  writer_ = std::make_shared<writer>(std::move(node), std::move(to));
+  writer_ = std::make_shared<writer>(std::move(node), form, std::move(to));
 }
 
 bool node_log::admits(severity level, std::string_view room, const void* kind) const {

@@ -29,7 +29,7 @@ class node_log {
   node_log() = default;
   /// A log of lines from level `least` on. `file`: empty for stderr. Throws troupe::error (misuse) if the file can't be
   /// written.
-  node_log(std::string node, severity least, const std::string& file);
+  node_log(std::string node, severity least, const std::string& file, line_format form = line_format::text);
 
   bool is_on(severity level) const noexcept { return level >= least_; }
 

@@ -158,7 +158,7 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   who.host = host_to_reach(who.host, by);
   end_dial(self, to, who.id == to.whom ? dial_end::reached : dial_end::another_listens);
   if (st.table.find(who.id) == nullptr) {
-    auto objection = st.table.objection(who);
+    auto objection = st.table.objection(who, self_for(self, by));
     const auto* rival = objection.empty() ? living_rival(self, who) : nullptr;
     const auto* holder = rival != nullptr ? &rival->who : other_holder(self, who);
     if (objection.empty() && holder != nullptr)
@@ -311,8 +311,8 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
     return refuse(self, promise, who,
                   "node " + describe(who) + " speaks version " + std::to_string(from.protocol) + " of the protocol, node '" +
                     own.name + "' version " + std::to_string(protocol_version) + "; run one release of troupe on both");
-  const auto objection =
-    gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway" : st.table.objection(who);
+  const auto objection = gateway == nullptr ? "the greeting of " + describe(who) + " came without a gateway"
+                                            : st.table.objection(who, self_for(self, by));
   if (!objection.empty()) return refuse(self, promise, who, objection);
   if (!from.to_name.empty() && from.to_name != own.name)  // nothing is wrong with the node that greets
     return refuse(self, promise, who,

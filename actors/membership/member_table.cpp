@@ -60,13 +60,13 @@ void member_table::set_port(std::uint16_t port) {
   roster_.set_port(port);
 }
 
-std::string member_table::objection(const member& who) const {
+std::string member_table::objection(const member& who, const member& own) const {
   if (who.id.value == 0) return "expected a node with an id, got id 0 from " + describe(who);
   if (who.id == self_.id) return "node '" + self_.name + "' can't join itself; give the address of another node";
   if (!valid_node_name(who.name))
     return "a node's name is 1 to 64 letters, digits, '.', '_' or '-', got one of " + std::to_string(who.name.size()) +
            " characters that is not";
-  if (who.name == self_.name) return "the name '" + who.name + "' is taken by node " + describe(self_) + "; choose another one";
+  if (who.name == self_.name) return "the name '" + who.name + "' is taken by node " + describe(own) + "; choose another one";
   return {};
 }
 

@@ -154,8 +154,8 @@ class member_table {
   std::uint32_t incarnation() const noexcept { return roster_.incarnation(); }
 
   /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if it
-  /// can.
-  std::string objection(const member& who) const;
+  /// can. `own`: this node, as `who` reaches it.
+  std::string objection(const member& who, const member& own) const;
 
   /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;

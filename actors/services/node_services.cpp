@@ -30,7 +30,7 @@ node_id draw_id() {
 node_services::node_services(settings options, std::function<void()> tidy)
     : started_ns_(support::steady_ns()),
       options_(std::move(options)),
-      log_(options_.name, options_.log_level, options_.log_file),
+      log_(options_.name, options_.log_level, options_.log_file, options_.log_format),
       self_{options_.name, draw_id(), options_.advertise.empty() ? options_.host : options_.advertise, 0},
       tidy_(std::move(tidy)),
       gradient_credits_(options_.send_limit) {}

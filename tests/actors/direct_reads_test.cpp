@@ -181,7 +181,9 @@ BOOST_AUTO_TEST_CASE(gradients_of_large_tensors_are_those_of_one_process) {
   const auto y = cluster.there().call("echo", {x.t(), x * 2, x.t()}).get().tensors;
   pass.backward({(y.at(0) * y.at(1).t()).sum() + (y.at(2) * at::arange(1024.)).sum()}).get();
   auto expected = x.detach().clone().requires_grad_();
-  ((expected.t() * (expected * 2).t()).sum() + (expected.t() * at::arange(1024.)).sum()).backward();
+  // The order in which these are made decides on the order of the sum.
+  const std::vector<at::Tensor> parts{expected.t(), expected * 2, expected.t()};
+  ((parts[0] * parts[1].t()).sum() + (parts[2] * at::arange(1024.)).sum()).backward();
   BOOST_TEST(at::equal(pass.gradient(x), expected.grad()));
   BOOST_TEST(cluster.read_here() > before);
 }

@@ -46,6 +46,7 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
   BOOST_TEST(!options.trace);
   BOOST_TEST((options.log_level == troupe::severity::warn));
   BOOST_TEST(options.log_file == "");
+  BOOST_TEST((options.log_format == troupe::line_format::text));
   BOOST_CHECK_NO_THROW(troupe::check(options));
 }
 
@@ -53,7 +54,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   const auto options =
     read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1", "--join=[::1]:65535",
           "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--network=caf",
-          "--log-level=debug", "--log-file=a=b.log", "--trace"});
+          "--log-level=debug", "--log-file=a=b.log", "--log-format=json", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.advertise == "h1");
@@ -67,6 +68,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST((options.network == troupe::network_kind::caf));
   BOOST_TEST((options.log_level == troupe::severity::debug));
   BOOST_TEST(options.log_file == "a=b.log");
+  BOOST_TEST((options.log_format == troupe::line_format::json));
   BOOST_TEST(options.trace);
 }
 

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "apps/ready_line.hpp"
 #include "support/loopback_socket.hpp"
@@ -252,6 +255,22 @@ BOOST_AUTO_TEST_CASE(a_level_that_is_none_is_refused_with_those_that_are) {
   BOOST_TEST(node.how_it_ends() == "exited with 2");
   for (const auto* word : {"--log-level", "loud", "debug", "info", "warn", "error", "off"})
     BOOST_TEST(node.text().find(word) != std::string::npos, node.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_log_of_json_has_an_object_in_each_line) {
+  temporary_folder folder;
+  const auto file = folder.path() / "log";
+  {
+    program node({"node", "--name", "a", "--log-level", "info", "--log-format", "json", "--log-file", file});
+    address_of(node);
+    node.signal(SIGTERM);
+    BOOST_TEST(node.how_it_ends() == "exited with 0");
+  }
+  std::ifstream lines(file);
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(lines, line);) texts.push_back(nlohmann::json::parse(line).at("text"));
+  BOOST_TEST_REQUIRE(!texts.empty());
+  BOOST_TEST(texts.front().starts_with("listens at "), texts.front());
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_others_can_reach_says_so) {  // NC-3

@@ -5,6 +5,9 @@
 
 In a table whose first column is called "text", each cell of that column has a text in backticks. "…" stands for anything. The parts
 between are looked for in the string literals of the sources; literals that follow each other are one text.
+
+Each line of the log from the level "info" on also has to be in a table: all parts of one text are string literals of the statement
+that logs the line. A statement without literals is left out.
 """
 import pathlib
 import re
@@ -27,14 +30,21 @@ def quoted_texts(page: str) -> list[tuple[int, str]]:
     return result
 
 
-def literals(folders: list[str]) -> str:
-    """All string literals of the sources, one in a line."""
-    result = []
-    for folder in folders:
-        for path in sorted(pathlib.Path(folder).rglob("*.[ch]pp")):
-            whole = re.sub(r'"\s*\n\s*"', "", path.read_text(encoding="utf-8"))
-            result += re.findall(r'"((?:[^"\\\n]|\\.)*)"', whole)
-    return "\n".join(result)
+def sources(folders: list[str]) -> dict[pathlib.Path, str]:
+    """The texts of the sources. Literals that follow each other are joined."""
+    paths = [path for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.[ch]pp"))]
+    return {path: re.sub(r'"\s*\n\s*"', "", path.read_text(encoding="utf-8")) for path in paths}
+
+
+def literals(code: str) -> str:
+    """All string literals of the code, one in a line."""
+    return "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', code))
+
+
+def logged_lines(code: str) -> list[str]:
+    """The string literals of each statement that logs a line, without the name of the room."""
+    statements = re.findall(r'\blog_?(?:\(\))?\.(?:info|warn|error)\(\s*"\w+",(.*?);\n', code, re.DOTALL)
+    return [found for found in map(literals, statements) if found]
 
 
 def missing_parts(text: str, known: str) -> list[str]:
@@ -45,7 +55,8 @@ def missing_parts(text: str, known: str) -> list[str]:
 def main() -> int:
     page, *folders = sys.argv[1:]
     texts = quoted_texts(pathlib.Path(page).read_text(encoding="utf-8"))
-    known = literals(folders)
+    code = sources(folders)
+    known = literals("\n".join(code.values()))
     wrong = 0
     if not texts:
         print(f"{page}: expected a table whose first column is called 'text', got none")
@@ -57,6 +68,12 @@ def main() -> int:
         for part in missing_parts(text, known):
             print(f"{page}:{number}: no string of {' '.join(folders)} has '{part}'; mend the page or the program")
             wrong += 1
+    for path, text in code.items():
+        for line in logged_lines(text):
+            if all(missing_parts(each, line) for _, each in texts):
+                shown = line.replace("\n", "…")
+                print(f"{page}: expected a text of the log line '{shown}' of {path}; add a row")
+                wrong += 1
     return 1 if wrong else 0
 
 

@@ -11,10 +11,10 @@ SOURCE = 'auto a = "no node listens at " + where + "; is it " "started?"\n  "Or 
 
 
 class QuotedTexts(unittest.TestCase):
-    def check(self, *rows: str) -> tuple[int, str]:
+    def check(self, *rows: str, source: str = SOURCE) -> tuple[int, str]:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            (root / "a.cpp").write_text(SOURCE, encoding="utf-8")
+            (root / "a.cpp").write_text(source, encoding="utf-8")
             page = "\n".join(["| text | why |", "| --- | --- |", *rows, "", "| other | why |", "| --- | --- |", "| `no such` | x |"])
             (root / "page.md").write_text(page, encoding="utf-8")
             ran = subprocess.run([sys.executable, PROGRAM, "page.md", "."], cwd=folder, capture_output=True, text=True, check=False)
@@ -32,6 +32,14 @@ class QuotedTexts(unittest.TestCase):
         code, told = self.check("| no node listens at | x |")
         self.assertEqual(code, 1)
         self.assertIn("page.md:3: expected a text in backticks", told)
+
+    def test_a_line_of_the_log_without_a_row_is_named(self):
+        source = 'log.warn("nodes", [&] { return "node " + name + " has burnt"; });\nlog.debug("nodes", [] { return "ash"; });\n'
+        self.assertEqual(self.check("| `node … has burnt` | x |", source=source), (0, ""))
+        code, told = self.check("| `ash` | x |", source=source)
+        self.assertEqual(code, 1)
+        self.assertEqual(told.count("\n"), 1)
+        self.assertIn("expected a text of the log line 'node … has burnt' of a.cpp; add a row", told)
 
     def test_a_page_without_such_a_table_fails(self):
         self.assertEqual(self.check()[0], 1)

@@ -95,6 +95,18 @@ BOOST_AUTO_TEST_CASE(nodes_that_listen_on_all_addresses_know_each_other_by_those
   check_peers(h3, {{"a", with_port(h1.ipv4())}, {"b", with_port(h2.ipv4())}});
 }
 
+BOOST_AUTO_TEST_CASE(the_status_of_a_cluster_names_no_wildcard) {
+  const testbed all({"h1", "h2", "h3"});
+  auto a = node_on(all["h1"], "a", everywhere);
+  address_of(a);
+  auto b = node_on(all["h2"], "b", everywhere + std::vector<std::string>{"--join", "h1:4001"});
+  address_of(b);
+  auto asking = all["h3"].troupe({"status", "h1:4001", "--cluster", "--json"});
+  BOOST_TEST(asking.how_it_ends() == "exited with 0");
+  check_says(asking.text(), {"\"h1:4001\"", "\"" + with_port(all["h2"].ipv4()) + "\""});
+  BOOST_TEST(!contains(asking.text(), "0.0.0.0"), asking.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_stranger_on_the_host_of_a_node_that_joins_is_not_met) {
   const testbed all({"h1", "h2", "h3"});
   const auto &h1 = all["h1"], &h2 = all["h2"], &h3 = all["h3"];
@@ -119,6 +131,8 @@ BOOST_AUTO_TEST_CASE(a_second_node_of_a_name_is_refused_though_its_port_is_the_s
   address_of(first);
   auto second = node_on(all["h3"], "b", everywhere + std::vector<std::string>{"--join", "h1:4001"});
   check_fails(second, {"the name 'b' is taken by node 'b'", with_port(all["h2"].ipv4())});
+  auto other = node_on(all["h3"], "a", everywhere + std::vector<std::string>{"--join", "h1:4001"});
+  check_fails(other, {"the name 'a' is taken by node 'a'", with_port(all["h1"].ipv4())});
   check_peers(all["h1"], {{"b", with_port(all["h2"].ipv4())}});
   check_peers(all["h2"], {{"a", with_port(all["h1"].ipv4())}});
 }

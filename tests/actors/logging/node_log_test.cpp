@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
 
 #include <troupe/actors/logging/line_descriptor.hpp>
 #include <troupe/messages/errors.hpp>
@@ -62,6 +63,30 @@ BOOST_AUTO_TEST_CASE(a_line_has_time_level_node_and_room) {
     std::regex_match(lines[0], std::regex(time + "info  node=worker1 room=membership peer 'ps' is up: 10.0.0.2:4711, TCP")),
     lines[0]);
   BOOST_TEST(std::regex_match(lines[1], std::regex(time + "error node=worker1 room=nodes it failed")), lines[1]);
+}
+
+BOOST_AUTO_TEST_CASE(each_line_may_be_an_object_of_json) {  // NL-4
+  temporary_folder folder;
+  const std::string odd = R"(the name "b" is taken: C:\d)";
+  {
+    const node_log log("worker1", severity::debug, folder / "log", troupe::line_format::json);
+    log.info("membership", [&] { return odd; });
+    log.error("nodes", [] { return std::string("two\nlines \x1b[31m \xff"); });
+    log.error("nodes", [] { return std::string(5'000, '"'); });
+  }
+  const auto lines = lines_of(read_text(folder / "log"));
+  BOOST_REQUIRE(lines.size() == 3u);
+  const auto first = nlohmann::json::parse(lines[0]);
+  BOOST_TEST(
+    std::regex_match(first.at("time").get<std::string>(), std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d)")),
+    lines[0]);
+  BOOST_TEST(first.at("level") == "info");
+  BOOST_TEST(first.at("node") == "worker1");
+  BOOST_TEST(first.at("room") == "membership");
+  BOOST_TEST(first.at("text") == odd);
+  BOOST_TEST(nlohmann::json::parse(lines[1]).at("text") == R"(two\nlines \x1b[31m \xff)");
+  BOOST_TEST(lines[2].size() <= 4096u);
+  BOOST_TEST(contains(nlohmann::json::parse(lines[2]).at("text").get<std::string>(), std::string(1'000, '"')));
 }
 
 BOOST_AUTO_TEST_CASE(a_text_is_made_only_if_its_level_is_on) {  // NL-1

@@ -76,11 +76,11 @@ BOOST_AUTO_TEST_CASE(times_that_no_clock_shows_are_ignored) {
 
 BOOST_AUTO_TEST_CASE(who_cannot_be_a_peer_is_told_why) {
   member_table table(node(1, "driver", 4000));
-  BOOST_TEST(table.objection(node(2, "stage1")) == "");
-  BOOST_TEST(contains(table.objection(node(0, "stage1")), "an id"));
-  BOOST_TEST(contains(table.objection(node(1, "driver")), "can't join itself"));
-  BOOST_TEST(contains(table.objection(node(2, "driver")), "the name 'driver' is taken"));
-  BOOST_TEST(contains(table.objection(node(2, "a/b")), "letters, digits"));
+  BOOST_TEST(table.objection(node(2, "stage1"), table.self()) == "");
+  BOOST_TEST(contains(table.objection(node(0, "stage1"), table.self()), "an id"));
+  BOOST_TEST(contains(table.objection(node(1, "driver"), table.self()), "can't join itself"));
+  BOOST_TEST(contains(table.objection(node(2, "driver"), table.self()), "the name 'driver' is taken"));
+  BOOST_TEST(contains(table.objection(node(2, "a/b"), table.self()), "letters, digits"));
 }
 
 // ME-4
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_name_is_free_again_when_its_node_has_gone) {
   BOOST_TEST(table.rival(node(3, "stage2")) == nullptr);
   table.left(node_id{2}, "left", 0);
   BOOST_TEST(table.rival(node(3, "stage1")) == nullptr);
-  BOOST_TEST(table.objection(node(3, "stage1")) == "");
+  BOOST_TEST(table.objection(node(3, "stage1"), table.self()) == "");
 }
 
 // ME-1

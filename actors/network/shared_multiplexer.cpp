@@ -6,6 +6,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/io/network/doorman_impl.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <troupe/actors/network/tcp_scribe.hpp>
@@ -24,6 +25,23 @@ int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 
 }  // namespace
+
+/// Tells the multiplexer which of the connections that it makes are accepted ones.
+class shared_multiplexer::doorman final : public caf::io::network::doorman_impl {
+ public:
+  doorman(shared_multiplexer& network, caf::io::network::native_socket socket)
+      : doorman_impl(network, socket), network_(network) {}
+
+  bool new_connection() override {
+    network_.accepts_ = true;
+    const bool result = doorman_impl::new_connection();
+    network_.accepts_ = false;
+    return result;
+  }
+
+ private:
+  shared_multiplexer& network_;
+};
 
 shared_multiplexer::shared_multiplexer(caf::actor_system* system)
     : default_multiplexer(system),
@@ -74,7 +92,13 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
   caf::io::network::keepalive(socket, true);
   note_waiting(socket, 0);
   note_channel(socket, false);  // an earlier connection may have had a socket of this number
-  return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
+  auto made = caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
+  if (threads_->lead_here() && accepts_) made->expect_first(silent_.add(socket));
+  return made;
+}
+
+caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_socket socket) {
+  return caf::make_counted<doorman>(*this, socket);
 }
 
 /// Makes the calling end of a connection.

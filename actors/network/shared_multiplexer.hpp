@@ -20,6 +20,7 @@
 #include <troupe/actors/network/connection_host.hpp>
 #include <troupe/actors/network/event_loop.hpp>
 #include <troupe/actors/network/network_threads.hpp>
+#include <troupe/actors/network/silent_connections.hpp>
 
 namespace caf {
 class actor_system;
@@ -44,6 +45,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Returns when the multiplexer has no sockets any more.
   void run() override;
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
+  caf::io::doorman_ptr new_doorman(caf::io::network::native_socket socket) override;
   caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
 
   /// See network_threads.
@@ -67,6 +69,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
 
  private:
+  class doorman;
+
   bool shares_memory() const override { return shares_memory_; }
   caf::actor_id unordered_sender() const override { return unordered_; }
   // watch() and forget() have no effect once the network threads no longer serve this multiplexer.
@@ -105,6 +109,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::atomic<bool> served_{false};  // changed under the lock only
 
   // Used by the leader thread only:
+  silent_connections silent_;
+  bool accepts_ = false;  // whether a connection is being accepted
   std::vector<caf::resumable*> own_posted_;
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;

@@ -11,6 +11,7 @@ add_room(network
   network_threads.cpp
   send_credits.cpp
   shared_multiplexer.cpp
+  silent_connections.cpp
   system_config.cpp
   tcp_scribe.cpp
   waiting_bytes.cpp

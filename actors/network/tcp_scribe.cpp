@@ -216,6 +216,7 @@ bool tcp_scribe::stream::consume() {
 /// Hands the part that has come to the broker, or keeps it if it is a fragment. False: the broker wants no more.
 bool tcp_scribe::stream::hand_on_part() {
   const auto bytes = std::exchange(collected_, 0);
+  silence.reset();
   switch (fragments_.sort(part)) {
     case fragment_reader::outcome::for_broker:
       // The first message of the called end stays as CAF makes it: a calling end looks at it to see whether a node listens.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <caf/intrusive_ptr.hpp>
@@ -15,6 +16,7 @@
 
 #include <troupe/actors/network/connection_channel.hpp>
 #include <troupe/actors/network/fragment_reader.hpp>
+#include <troupe/actors/network/silent_connections.hpp>
 #include <troupe/actors/network/write_lanes.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
 
@@ -57,6 +59,8 @@ class tcp_scribe final : public caf::io::scribe {
   /// Writes flushed bytes, and consumes bytes that were read ahead. Called by the multiplexer after catch_up_soon().
   void catch_up();
 
+  /// For the called end: the connection is silent until the first part has come.
+  void expect_first(silent_connections::token silence) { stream_.silence = std::move(silence); }
   /// For the calling end: from now on this end looks for the shared memory that the other end offers.
   void expect_channel() { stream_.expect_channel(); }
   /// Consumes bytes from shared memory, and writes waiting bytes to shared memory. True if a byte was read from memory or
@@ -134,6 +138,7 @@ class tcp_scribe final : public caf::io::scribe {
     caf::io::receive_policy::config wanted;
     std::vector<char> part;  // the next bytes for the broker
     write_lanes leaving;
+    silent_connections::token silence;  // until the first part has come
 
    private:
     enum class reading { halted, wanted };

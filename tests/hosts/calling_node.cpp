@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// A node for tests: `calling_node OPTION... -- PEER...` joins, calls each of these peers, and serves until SIGTERM. The options are
-/// those of troupe::settings. For each call it prints "NAME called PEER", for a failed one the error.
+/// those of troupe::settings. For each call it prints "NAME called PEER", for a failed one the error. PEER is the name of a node, or
+/// NAME*COUNT: then the call has COUNT tensors of 300 KiB.
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
 
 #include <troupe/actors/node.hpp>
 
@@ -16,8 +21,12 @@ namespace {
 
 constexpr auto patience = std::chrono::seconds(20);
 
-void call(troupe::node& here, const char* name) {
-  const auto answer = here.peer(name, patience).call("name").get();
+void call(troupe::node& here, const std::string& peer) {
+  const auto star = std::min(peer.find('*'), peer.size());
+  std::vector<at::Tensor> tensors;
+  if (star < peer.size()) tensors.assign(std::stoul(peer.substr(star + 1)), at::zeros({300 << 10}, at::kByte));
+  for (auto& each : tensors) each = each.clone();  // a tensor that is there twice would leave once
+  const auto answer = here.peer(peer.substr(0, star), patience).call("name", tensors).get();
   std::printf("%s called %s\n", here.name().c_str(), troupe::get<std::string>(answer.values, "name").c_str());
   std::fflush(stdout);
 }

@@ -37,15 +37,15 @@ struct training_hosts {
   training_hosts() { start_stages(); }
 
   /// Starts a stage. `prepare`: shell commands that run first on its host, in the folder of the host.
-  void start(const std::string& on, const std::string& name, std::optional<program>& stage,
-             const std::string& prepare = "true") {
+  void start(const std::string& on, const std::string& name, std::optional<program>& stage, const std::string& prepare = "true",
+             const std::string& forget_after = "30") {
     const auto script = "cd \"$0\" && mount -t tmpfs none \"$1\" && shift && { " + prepare + "; } && exec \"$@\"";
     const auto& where = all[on];
     stage.reset();
-    stage.emplace(
-      std::vector<std::string>{"netns", "exec", where.net_namespace(), "sh", "-c", script, where.folder(), run.folder.path(),
-                               program_under_test(), "node", "--name", name, "--host", "0.0.0.0", "--port", "4001"},
-      "ip");
+    stage.emplace(std::vector<std::string>{"netns", "exec", where.net_namespace(), "sh", "-c", script, where.folder(),
+                                           run.folder.path(), program_under_test(), "node", "--name", name, "--host", "0.0.0.0",
+                                           "--port", "4001", "--forget-after", forget_after},
+                  "ip");
     address_of(*stage);
   }
   void start_stages(const std::string& prepare = "true") {
@@ -141,6 +141,30 @@ BOOST_AUTO_TEST_CASE(a_run_outlives_a_cut_between_two_stages) {  // TN-7
   all.cut("h1", "h2");
   BOOST_TEST(!training.line_with("lost a stage at step ").empty(), training.text());
   all.mend("h1", "h2");
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_outlives_a_stage_that_is_frozen) {  // TN-7
+  auto training = train({"--retry", "3"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  stage2->signal(SIGSTOP);
+  BOOST_TEST(!training.line_with("waiting for stage2, away since ").empty(), training.text());
+  stage2->signal(SIGCONT);
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  check_bits(run);
+}
+
+// As a laptop that slept: the stages hold the driver for gone, and have dropped what it made.
+BOOST_AUTO_TEST_CASE(a_run_outlives_a_driver_that_is_frozen_until_it_is_gone) {  // TN-7
+  kill_stages();
+  start("h1", "stage1", stage1, "true", "1");
+  start("h2", "stage2", stage2, "true", "1");
+  auto training = train({"--retry", "3"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  training.signal(SIGSTOP);
+  for (auto* each : {&stage1, &stage2}) BOOST_TEST(!(*each)->line_with("peer 'driver' is gone: ").empty(), (*each)->text());
+  training.signal(SIGCONT);
   BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
   check_bits(run);
 }

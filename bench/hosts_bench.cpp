@@ -24,7 +24,8 @@ namespace {
 
 constexpr const char* what_it_does =
   "Measures troupe between hosts, which are network namespaces of this machine with addresses of their own, and real TCP "
-  "between them. Takes root, and Debian's packages iproute2 and iptables. Prints a table: ratio is what the bar bounds, beside is what "
+  "between them. Takes root, and Debian's packages iproute2 and iptables. Prints a table: ratio is what the bar bounds, beside "
+  "is what "
   "troupe is compared with in the same run, floor is bare TCP. Also writes hosts.json and hosts.txt. All rows take about "
   "20 minutes. Ends with status 1 if a row could not be measured or is short of its bar.";
 constexpr const char* example = "Example: hosts_bench --only bulk_1gbit small_call_hosts";

@@ -120,9 +120,13 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--retry-wait", options.retry_wait, "Seconds that the run waits each time")
     ->check(between(std::int64_t{1}, static_cast<std::int64_t>(a_year)))
     ->group("Cluster");
-  command.add_flag("--trace", options.trace, "Record what every node does, for trace.json (so it is unless --no-trace is given)")
+  command
+    .add_flag("--trace", options.trace, "Record what every node does, for trace.json (so it is unless --no-trace is given)")
     ->group("Cluster");
-  command.add_flag("!--no-trace", options.trace, "Record nothing of that")->group("Cluster");
+  command
+    .add_flag_callback(
+      "--no-trace", [&options] { options.trace = false; }, "Record nothing of that")
+    ->group("Cluster");
   command
     .add_option("--profile-steps", options.profile_steps,
                 "Steps, after the verified ones, whose operators on all nodes are in trace.json")

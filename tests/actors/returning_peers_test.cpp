@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <mutex>
@@ -21,10 +22,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-troupe::settings settings_of(const std::string& name) {
+troupe::settings settings_of(const std::string& name, std::chrono::milliseconds forget_after = 60s) {
   auto result = troupe::test::loopback_settings(name);
   result.heartbeat = 50ms;
-  result.forget_after = 60s;
+  result.forget_after = forget_after;
   return result;
 }
 
@@ -46,7 +47,8 @@ struct shared_nursery {
 
 /// A driver and the nodes "b" and "c" in other processes. `news` has what the driver's handlers heard.
 struct returning : troupe::test::process_cluster {
-  returning() : process_cluster(*shared_nursery::processes, settings_of("driver"), {"b", "c"}) {
+  explicit returning(const troupe::settings& of_driver = settings_of("driver"))
+      : process_cluster(*shared_nursery::processes, of_driver, {"b", "c"}) {
     const auto missing = meet();
     BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");
     driver().on_peer_down([this](const std::string& name, const std::string&) { hear("down " + name); });
@@ -89,6 +91,11 @@ struct returning : troupe::test::process_cluster {
 
   std::mutex mutex;
   std::vector<std::string> news;
+};
+
+/// The driver forgets sooner than the others do.
+struct forgetting : returning {
+  forgetting() : returning(settings_of("driver", 1s)) {}
 };
 
 troupe::attributes layer() { return troupe::test::layer(3, 2, 1); }
@@ -162,6 +169,34 @@ BOOST_AUTO_TEST_CASE(a_node_that_ended_is_gone_and_its_successor_is_met) {
   BOOST_TEST(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "gone b", "up b"}; }));
   BOOST_TEST(at::equal(twice("b", torch::ones({2})), torch::full({2}, 2.0)));
   BOOST_CHECK_THROW(module.parameters(), troupe::error);
+}
+
+// Both processes live. The driver drops what it held of "b", and "b" starts over when it hears so.
+BOOST_FIXTURE_TEST_CASE(objects_and_contexts_of_a_peer_that_was_away_for_too_long_are_dropped_on_both_sides, forgetting) {
+  const auto module = driver().peer("b").create("linear", layer());
+  std::optional<troupe::context> pass(std::in_place, driver());
+  auto y = twice("b", torch::ones({2}, torch::requires_grad()));
+  troupe::test::freeze(pid("b"));
+  BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "gone b"}; }));
+  signal("b", SIGCONT);
+  BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return heard().size() == 3; }));
+  BOOST_TEST(heard().back() == "up b");
+  const auto names_b = [](const troupe::error& e) { return std::string(e.what()).find("node 'b'") != std::string::npos; };
+  BOOST_CHECK_EXCEPTION(pass->backward({y.sum()}).get(), troupe::error, names_b);
+  pass.reset();
+  BOOST_CHECK_EXCEPTION(module.parameters(), troupe::error, names_b);
+  BOOST_TEST(holds("b", 0));
+  BOOST_TEST(left_on("b") == "");
+  BOOST_TEST(left_on_driver() == "");
+  // While "b" starts over it may hold the driver for unreachable once more.
+  BOOST_TEST(troupe::test::becomes_true([&] {
+    try {
+      return driver().peer("b").create("linear", layer()).parameters().size() == 2u;
+    } catch (const troupe::error&) {
+      return false;
+    }
+  }));
+  BOOST_TEST(at::equal(twice("b", torch::ones({2})), torch::full({2}, 2.0)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -104,6 +104,12 @@ void simulated_cluster::kill(std::size_t which) {
   hosts_[which].is_dead = true;
 }
 
+void simulated_cluster::leave(std::size_t which) {
+  for (std::size_t other = 0; other < hosts_.size(); ++other)
+    if (connection(which, other) != 0) send(from(which, message::kind::farewell, other));
+  hosts_[which].is_dead = true;
+}
+
 void simulated_cluster::start(std::size_t which) {
   auto& each = hosts_[which];
   if (!each.is_dead) kill(which);
@@ -391,6 +397,10 @@ void simulated_cluster::receive(const message& got) {
       return act(got.to, me.table.answered(got.from_id, got.between, now_));
     case message::kind::refused:
       return greet(got.to, got.from, got.from_id);
+    case message::kind::farewell:
+      act(got.to, me.table.left(got.from_id, "left", now_));
+      connections_.erase(pair_of(got.from, got.to));
+      return;
     case message::kind::news:
       if (me.table.find(got.from_id) == nullptr) return;
       return got.introduces ? learn(got.to, got) : act(got.to, me.table.hear(got.from_id, *got.news, now_));

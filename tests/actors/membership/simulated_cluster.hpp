@@ -49,6 +49,8 @@ class simulated_cluster {
   void freeze(std::size_t which) { hosts_[which].is_frozen = true; }
   /// Ends the process of the node. Its peers see their connections end.
   void kill(std::size_t which);
+  /// Stops the node, which says farewell to its peers.
+  void leave(std::size_t which);
   /// Starts a new node at the address of a node that has ended.
   void start(std::size_t which);
   /// Starts one more node, which joins by the node `at`. Returns its number.
@@ -100,7 +102,7 @@ class simulated_cluster {
     std::map<node_id, std::string> last_heard;  // the last news of each member that is no peer
   };
   struct message {
-    enum class kind { hello, welcome, beat, seen, refused, lost, news, nobody } what;
+    enum class kind { hello, welcome, beat, seen, refused, farewell, lost, news, nobody } what;
     std::size_t from;
     std::size_t to;
     node_id from_id;

@@ -137,6 +137,18 @@ BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_one_that_ended_within_four_interva
   BOOST_TEST(most_news(all) <= 2 * 6u);
 }
 
+BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_one_that_leaves_within_four_intervals) {
+  simulated_cluster all(meshed(1000));
+  all.pass(4 * all.interval_ns());
+  all.forget_counts();
+  all.leave(7);
+  BOOST_TEST(all.sent_by(7) <= 20u);
+  all.pass(4 * all.interval_ns());
+  BOOST_TEST(missing_at(all, 7) == all.size() - 1);
+  BOOST_TEST(all.lost() == 0u);
+  BOOST_TEST(most_news(all) <= 2 * 6u);
+}
+
 BOOST_AUTO_TEST_CASE(a_thousand_nodes_hear_of_one_that_joins_within_four_intervals) {
   simulated_cluster all(meshed(1000));
   all.pass(4 * all.interval_ns());

@@ -146,6 +146,7 @@ cluster_file cluster_file::parse(const std::string& text, const std::string& ori
     fail(origin + ": nodes", "expected a list of 1 to " + std::to_string(most_nodes) + " nodes, got " +
                                (list->is_array() ? std::to_string(list->size()) : shown(*list)));
   cluster_file cluster;
+  cluster.origin = origin;
   std::map<std::string, std::size_t> names;
   std::map<std::string, std::size_t> addresses;
   for (std::size_t i = 0; i < list->size(); ++i) {

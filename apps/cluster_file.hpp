@@ -32,6 +32,7 @@ struct cluster_node {
 ///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with the same name or address are a mistake too.
 ///   CF-3  a destination of ssh and a program are no options ("-oProxyCommand=...").
 struct cluster_file {
+  std::string origin;  // the file's path, for error texts
   std::vector<cluster_node> nodes;
 
   static cluster_file read(const std::string& path);

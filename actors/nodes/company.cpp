@@ -179,7 +179,8 @@ void company::stop() {
   const auto garbage = services().stop_discarding();  // destroyed last
   end_actors();
   services().actors_ended();
-  if (services().self().port != 0) services().log().info("nodes", [] { return "stopped"; });  // otherwise the node never listened
+  if (services().self().port != 0)
+    services().log().info("nodes", [] { return "stopped"; });  // otherwise the node never listened
 }
 
 void company::end_actors() {

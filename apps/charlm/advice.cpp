@@ -2,12 +2,19 @@
 #include "apps/charlm/advice.hpp"
 
 #include <cctype>
+#include <vector>
 
 namespace troupe::apps::charlm {
 
 namespace {
 
 std::string program_as_started() { return shell_word(program_invocation_name); }
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
 
 }  // namespace
 
@@ -26,6 +33,8 @@ std::string shell_word(const std::string& word) {
 std::string continue_command(const train_options& options) {
   auto text = program_as_started() + " train --resume --out " + shell_word(options.out);
   if (!options.cluster.empty()) text += " --cluster " + shell_word(options.cluster);
+  if (!options.join.empty()) text += " --join " + shell_word(options.join);
+  if (!options.nodes.empty()) text += " --nodes " + shell_word(joined(options.nodes));
   if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
   if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
   if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);

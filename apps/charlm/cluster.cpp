@@ -5,9 +5,9 @@
 #include <chrono>
 #include <iterator>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
-#include "apps/cluster_file.hpp"
 #include "apps/ready_line.hpp"
 
 namespace troupe::apps::charlm {
@@ -29,6 +29,12 @@ process_group::line_sink quiet_lines() {
   return [print = lines_with_names()](const std::string& name, const std::string& line) {
     if (!ready_line::parse(line)) print(name, line);
   };
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -79,21 +85,40 @@ std::string host_of(const cluster_node& of) {
 
 }  // namespace
 
-stage_nodes stage_nodes::join(node& driver, const std::string& path) {
-  const auto file = cluster_file::read(path);
+stage_nodes stage_nodes::join(node& driver, const cluster_file& file) {
   stage_nodes nodes;
   for (const auto& each : file.nodes) {
     if (each.port == 0)
-      throw std::runtime_error(path + ": node " + each.name + " has no port; write the port that it listens on into the file");
+      throw std::runtime_error(file.origin + ": node " + each.name +
+                               " has no port; write the port that it listens on into the file");
     if (!has(driver.peers(), each.name)) {
       const auto came = driver.join(host_of(each), each.port);
       if (came != each.name)
-        throw std::runtime_error(path + ": expected node " + each.name + " at " + host_of(each) + ":" +
+        throw std::runtime_error(file.origin + ": expected node " + each.name + " at " + host_of(each) + ":" +
                                  std::to_string(each.port) + ", but node " + came + " is there");
     }
     nodes.names_.push_back(each.name);
   }
   nodes.addresses_ = file.nodes;
+  return nodes;
+}
+
+stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vector<std::string> names) {
+  stage_nodes nodes;
+  cluster_node first;
+  std::tie(first.host, first.port) = parse_address(address);
+  first.name = driver.join(first.host, first.port);
+  auto up = driver.peers();
+  std::sort(up.begin(), up.end());
+  for (const auto& name : names) {
+    if (std::count(names.begin(), names.end(), name) > 1) throw std::runtime_error("--nodes: " + name + " is named twice");
+    if (!has(up, name))
+      throw std::runtime_error("expected a node " + name + " in the cluster of " + address +
+                               ", but the nodes that are up are " + listed(up) + "; see troupe status " + address +
+                               " --cluster");
+  }
+  nodes.names_ = names.empty() ? std::move(up) : std::move(names);
+  nodes.addresses_.push_back(std::move(first));
   return nodes;
 }
 

@@ -17,19 +17,23 @@
 
 namespace troupe::apps::charlm {
 
-/// The nodes that hold the stages: processes started by this program, or running nodes of a cluster file.
+/// The nodes that hold the stages: processes started by this program, or running nodes.
 ///   SN-1  no process that was started outlives this object.
 ///   SN-2  a lost stage is reported with its name. If this program started its process, the report also has the process number
 ///         and how the process ended.
 ///   SN-3  bring_back() makes up again what can be made up from here: processes that this program started and that have ended
-///         are started again, and nodes of the cluster file are dialled.
+///         are started again, and the addresses of running nodes that are known from the start are dialled.
 class stage_nodes {
  public:
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
   /// if a process ends or is not up in time. Returns early if a stop was asked for.
   static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop);
   /// Joins the nodes of a cluster file.
-  static stage_nodes join(node& driver, const std::string& cluster_file);
+  static stage_nodes join(node& driver, const cluster_file& file);
+  /// Joins the cluster of the running node at `address` ("host:port"). The stages are the nodes with these names, in this order;
+  /// without names they are all nodes of the cluster that are up, in the order of their names. Throws std::runtime_error if a
+  /// node with one of the names is not up.
+  static stage_nodes join(node& driver, const std::string& address, std::vector<std::string> names);
 
   const std::vector<std::string>& names() const noexcept { return names_; }
   std::vector<peer> peers(node& driver) const;
@@ -48,7 +52,7 @@ class stage_nodes {
 
  private:
   std::vector<std::string> names_;
-  std::vector<cluster_node> addresses_;                       // of a cluster file
+  std::vector<cluster_node> addresses_;                       // of a cluster file, or the one that was joined
   std::map<std::string, std::vector<std::string>> commands_;  // of the started processes, by name
   std::unique_ptr<process_group> processes_;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
@@ -28,7 +29,9 @@ struct train_options {
   std::int64_t verify_steps = 3;
   double single_process_seconds = 6;
   std::int64_t sample = 300;        // characters
-  std::string cluster;              // path of a cluster file; if empty, `troupe train` starts the processes itself
+  std::string cluster;              // path of a cluster file with the running nodes that hold the stages
+  std::string join;                 // "host:port" of a running node whose cluster holds the stages
+  std::vector<std::string> nodes;   // which nodes of that cluster hold the stages, in order; empty: all, in order of names
   std::string host = "127.0.0.1";   // where the driver listens
   std::string advertise;            // host of the driver for nodes of other hosts; empty: as in troupe::settings
   std::uint16_t port = 0;           // port of the driver
@@ -39,6 +42,9 @@ struct train_options {
   bool trace = true;
   log_options log{severity::warn};  // log of the driver, and of the processes that it starts
   std::int64_t profile_steps = 1;   // steps after the verified ones whose operators on all nodes are in the trace
+
+  /// Whether this program starts the processes of the stages itself.
+  bool starts_stages() const { return cluster.empty() && join.empty(); }
 
   /// The options that were given, by name and without dashes. If a run is continued, the other options come from its
   /// checkpoint.

@@ -78,19 +78,20 @@ void training_run::start_nodes() {
   mine.heartbeat = std::chrono::milliseconds(options_.heartbeat_ms);
   driver_ = std::make_unique<node>(mine);
   add_charlm_modules(*driver_);
-  const auto own = options_.cluster.empty();
   nodes_ = std::make_unique<stage_nodes>(
-    own ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_)
-        : stage_nodes::join(*driver_, options_.cluster));
+    options_.starts_stages()   ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_)
+    : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes)
+                               : stage_nodes::join(*driver_, cluster_file::read(options_.cluster)));
   end_.owns(*nodes_);
   if (stop_.requested()) return;
   if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
-    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " + options_.cluster +
+    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " +
+                             (options_.cluster.empty() ? "the cluster of " + options_.join : options_.cluster) +
                              ", one for each stage, but " + std::to_string(nodes_->names().size()) +
-                             " are there; set --stages");
+                             " are there; set --stages" + (options_.cluster.empty() ? ", or name the nodes with --nodes" : ""));
   state_.nodes.clear();
   for (const auto& name : nodes_->names()) state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
-  progress_.message("cluster: driver," + state_.nodes + (own ? " (processes on loopback)" : ""));
+  progress_.message("cluster: driver," + state_.nodes + (options_.starts_stages() ? " (processes on loopback)" : ""));
 }
 
 void training_run::make_stages() {

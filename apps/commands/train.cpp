@@ -87,10 +87,26 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   auto* cluster =
     command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
       ->group("Cluster");
+  auto* join =
+    command.add_option("--join", options.join, "Use the running nodes of the cluster that the node at HOST:PORT is in")
+      ->check(host_and_port())
+      ->type_name("HOST:PORT")
+      ->default_str("")
+      ->excludes(cluster)
+      ->group("Cluster");
+  command
+    .add_option(
+      "--nodes", options.nodes,
+      "Which nodes of that cluster hold the stages, in this order, as in stage1,stage2; without it all that are up, in "
+      "the order of their names")
+    ->delimiter(',')
+    ->type_name("NAMES")
+    ->default_str("")
+    ->needs(join)
+    ->group("Cluster");
   command
     .add_option("--host", options.host,
                 "Address or host name that the driver listens on, for nodes on other hosts; 0.0.0.0: all")
-    ->needs(cluster)
     ->group("Cluster");
   command
     .add_option("--advertise", options.advertise,
@@ -98,7 +114,6 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->check(advertised_host())
     ->type_name("HOST")
     ->default_str("")
-    ->needs(cluster)
     ->group("Cluster");
   command.add_option("--port", options.port, "The driver's port; 0: any free one")->check(between(0, 65535))->group("Cluster");
   command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
@@ -145,6 +160,9 @@ void add_train_command(CLI::App& app) {
   command->callback([options, command] {
     for (const auto* option : command->get_options())
       if (option->count() > 0) options->given.insert(option->get_single_name());
+    if (options->starts_stages())
+      for (const char* name : {"host", "advertise"})
+        if (options->given.contains(name)) throw CLI::RequiresError(std::string("--") + name, "--cluster or --join");
     const stop_signal stop;
     if (const auto status = charlm::train(*options, stop); status != 0) throw CLI::RuntimeError(status);
   });

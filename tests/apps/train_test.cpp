@@ -344,6 +344,35 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_not_there_is_named) {
   check_fails(run.command({"--steps", "5", "--cluster", without}), {"portless.json", "far", "no port"});
 }
 
+BOOST_AUTO_TEST_CASE(a_run_takes_the_nodes_of_a_cluster_that_runs) {
+  const small_run run;
+  const auto first_line = [](program& node) {
+    const auto line = node.line_that([](const std::string& text) { return !text.empty(); });
+    BOOST_TEST_REQUIRE(!line.empty());
+    return line;
+  };
+  program two({"node", "--name", "two", "--print-port", "--log-level", "warn"});
+  const auto address = "127.0.0.1:" + first_line(two);
+  program one({"node", "--name", "one", "--join", address, "--print-port", "--log-level", "warn"});
+  first_line(one);
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--steps", "3", "--join", address});
+    return run.command(more);
+  };
+  program training(with({}));
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+  BOOST_TEST(training.text().find("cluster: driver,one,two\n") != std::string::npos, training.text());
+  program other_order(with({"--nodes", "two,one"}));
+  BOOST_TEST(other_order.how_it_ends() == "exited with 0", other_order.text());
+  BOOST_TEST(other_order.text().find("cluster: driver,two,one\n") != std::string::npos, other_order.text());
+
+  check_fails(with({"--nodes", "one,three"}), {"a node three in the cluster of " + address, "that are up are one, two"});
+  check_fails(with({"--nodes", "one,one"}), {"--nodes", "one is named twice"});
+  program three({"node", "--name", "three", "--join", address, "--print-port", "--log-level", "warn"});
+  first_line(three);
+  check_fails(with({}), {"2 nodes in the cluster of " + address, "3 are there", "--stages", "--nodes"});
+}
+
 BOOST_AUTO_TEST_CASE(a_run_continues_only_what_it_fits) {
   const small_run run;
   check_fails(run.command({"--resume"}), {"there is none", "--resume"});

@@ -38,14 +38,28 @@ struct training_hosts {
 
   /// Starts a stage. `prepare`: shell commands that run first on its host, in the folder of the host.
   void start(const std::string& on, const std::string& name, std::optional<program>& stage, const std::string& prepare = "true",
-             const std::string& forget_after = "30") {
+             const std::vector<std::string>& more = {}) {
     const auto script = "cd \"$0\" && mount -t tmpfs none \"$1\" && shift && { " + prepare + "; } && exec \"$@\"";
     const auto& where = all[on];
     stage.reset();
-    stage.emplace(std::vector<std::string>{"netns", "exec", where.net_namespace(), "sh", "-c", script, where.folder(),
-                                           run.folder.path(), program_under_test(), "node", "--name", name, "--host", "0.0.0.0",
-                                           "--port", "4001", "--forget-after", forget_after},
-                  "ip");
+    std::vector<std::string> command{"netns",
+                                     "exec",
+                                     where.net_namespace(),
+                                     "sh",
+                                     "-c",
+                                     script,
+                                     where.folder(),
+                                     run.folder.path(),
+                                     program_under_test(),
+                                     "node",
+                                     "--name",
+                                     name,
+                                     "--host",
+                                     "0.0.0.0",
+                                     "--port",
+                                     "4001"};
+    command.insert(command.end(), more.begin(), more.end());
+    stage.emplace(command, "ip");
     address_of(*stage);
   }
   void start_stages(const std::string& prepare = "true") {
@@ -69,7 +83,11 @@ struct training_hosts {
   program train(std::vector<std::string> more) {
     const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "stage1", "host": "h1", "port": 4001},)"
                                                        R"( {"name": "stage2", "host": "h2", "port": 4001}]})");
-    more.insert(more.end(), {"--cluster", file, "--host", "0.0.0.0", "--steps", all_steps, "--checkpoint-every", "20"});
+    more.insert(more.end(), {"--cluster", file});
+    return train_with(more);
+  }
+  program train_with(std::vector<std::string> more) {
+    more.insert(more.end(), {"--host", "0.0.0.0", "--steps", all_steps, "--checkpoint-every", "20"});
     return all["driver"].troupe(run.command(more));
   }
 
@@ -158,8 +176,8 @@ BOOST_AUTO_TEST_CASE(a_run_outlives_a_stage_that_is_frozen) {  // TN-7
 // As a laptop that slept: the stages hold the driver for gone, and have dropped what it made.
 BOOST_AUTO_TEST_CASE(a_run_outlives_a_driver_that_is_frozen_until_it_is_gone) {  // TN-7
   kill_stages();
-  start("h1", "stage1", stage1, "true", "1");
-  start("h2", "stage2", stage2, "true", "1");
+  start("h1", "stage1", stage1, "true", {"--forget-after", "1"});
+  start("h2", "stage2", stage2, "true", {"--forget-after", "1"});
   auto training = train({"--retry", "3"});
   BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
   training.signal(SIGSTOP);
@@ -177,6 +195,22 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_with_the_process_that_replaces_a_stage) {  //
   BOOST_TEST(!training.line_with("waiting for stage2, away since ").empty(), training.text());
   start("h2", "stage2", stage2);
   BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_joined_one_node_goes_on_with_the_process_that_replaces_another) {  // TN-7
+  const auto replace = [&] {
+    stage2->signal(SIGKILL);
+    stage2->how_it_ends();
+    start("h2", "stage2", stage2, "true", {"--join", "h1:4001"});
+  };
+  replace();
+  auto training = train_with({"--retry", "1", "--join", "h1:4001"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  replace();
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  BOOST_TEST(contains(training.text(), "cluster: driver,stage1,stage2\n"), training.text());
+  BOOST_TEST(contains(training.text(), "waiting for stage2, away since "), training.text());
   check_bits(run);
 }
 

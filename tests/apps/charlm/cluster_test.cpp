@@ -108,8 +108,9 @@ BOOST_AUTO_TEST_CASE(those_of_a_cluster_file_that_are_gone_are_dialled) {  // SN
   options.port = troupe::node{named("finds_a_port")}.port();
   auto stage = std::make_unique<troupe::node>(options);
   const troupe::apps::test::temporary_folder folder;
-  auto nodes = stage_nodes::join(
-    driver, folder.write("cluster.json", R"({"nodes": [{"name": "stage", "port": )" + std::to_string(options.port) + "}]}"));
+  auto nodes =
+    stage_nodes::join(driver, cluster_file::read(folder.write("cluster.json", R"({"nodes": [{"name": "stage", "port": )" +
+                                                                                std::to_string(options.port) + "}]}")));
   BOOST_TEST(nodes.missing(driver).empty());
   stage.reset();  // says farewell: nobody dials it any more
   BOOST_TEST(becomes_true([&] { return !nodes.missing(driver).empty(); }));

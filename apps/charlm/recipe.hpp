@@ -12,7 +12,7 @@ struct recipe {
   std::uint64_t seed = 1;
   std::int64_t batch = 96;          // windows in a step
   std::int64_t micro_batches = 12;  // parts of a batch that move through the stages one after the other
-  std::int64_t contexts = 12;       // contexts that share the micro-batches; never more contexts than micro-batches
+  std::int64_t contexts = 2;        // contexts that share the micro-batches; never more contexts than micro-batches
   double learning_rate = 4.5e-3;    // highest rate, after the warm-up; then lowered along a cosine
   std::int64_t warmup_steps = 20;
   double final_rate = 0.02;  // final rate, as a part of the highest

@@ -13,6 +13,8 @@ run_state planned_state(const train_options& options) {
   state.run = objects::new_save_id();
   state.shape = options.shape;
   state.how = options.how;
+  // Between hosts, gradients leave while activations still come only if each micro-batch has a context of its own.
+  if (!options.starts_stages() && options.given.count("contexts") == 0) state.how.contexts = options.how.micro_batches;
   state.stages = options.stages;
   state.text_origin = options.data;
   state.planned_steps = options.steps;

@@ -71,7 +71,8 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--batch", options.how.batch, "Windows of text in a step");
   model("--micro-batches", options.how.micro_batches, "Parts of a batch that follow each other through the stages");
   model("--contexts", options.how.contexts,
-        "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another");
+        "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another; with --cluster or "
+        "--join one for each micro-batch unless given");
   command.add_option("--learning-rate", options.how.learning_rate, "Highest learning rate of AdamW")
     ->check(within(std::numeric_limits<double>::min(), largest, "above 0"))
     ->group("Model");

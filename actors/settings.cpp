@@ -169,6 +169,10 @@ void check(const settings& options) {
   if (!options.advertise.empty() && !may_be_advertised(options.advertise))
     refuse("settings: advertise is '" + options.advertise +
            "', expected an address or a host name by which others reach this node, without a port");
+  if (options.network == network_kind::caf && !options.insecure)
+    refuse(
+      "settings: on the network 'caf' a node can't refuse anybody who reaches its port; use the network 'troupe', or allow "
+      "it with --insecure");
   for (const auto& address : options.join) parse_address(address);
   if (!options.metrics.empty()) parse_page_address(options.metrics);
   if (!options.until_left.empty() && !valid_node_name(options.until_left))
@@ -206,6 +210,7 @@ settings::settings(int argc, char** argv) {
   });
   app.add_flag("!--no-direct-memory", direct_memory);
   app.add_flag("!--no-shared-memory", shared_memory);
+  app.add_flag("--insecure", insecure);
   add(app, "--network", [this](const std::string& text) { network = network_named(text); });
   add(app, "--log-level", [this](const std::string& text) { log_level = severity_named(text); });
   add(app, "--log-file", [this](const std::string& text) { log_file = text; });

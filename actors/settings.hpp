@@ -42,8 +42,11 @@ struct settings {
   bool direct_memory = true;                            // large tensors within a machine are read out of the sender's memory
   bool shared_memory = true;                            // messages within a machine go through shared memory, not TCP
   network_kind network = network_kind::troupe;          // with `caf` there is only TCP: `shared_memory` has no effect
-  severity log_level = severity::warn;                  // the node logs lines of this level and above
-  std::string log_file;                                 // file that the log is appended to; empty: stderr
+  /// Lets everybody in who reaches the node's port: nobody has to prove who they are. Without it a node on loopback talks only to
+  /// programs of its own user. Needed for the network `caf`, which has no gate.
+  bool insecure = false;
+  severity log_level = severity::warn;  // the node logs lines of this level and above
+  std::string log_file;                 // file that the log is appended to; empty: stderr
   line_format log_format = line_format::text;
   bool trace = false;    // whether tracing is on from the start
   bool profile = false;  // whether profiling is on from the start: see node::set_profiling
@@ -68,7 +71,7 @@ struct settings {
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
-  /// (troupe or caf), `--log-level=` (debug, info, warn, error or off), `--log-file=`, `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`,
+  /// (troupe or caf), `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`, `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`,
   /// `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };

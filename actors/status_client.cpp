@@ -20,7 +20,8 @@
 namespace troupe {
 
 struct status_client::connection {
-  network::system_config config{settings{}};
+  explicit connection(const settings& how) : config(how) {}
+  network::system_config config;
   caf::actor_system system{config};
   caf::actor gateway;
 };
@@ -42,10 +43,10 @@ error explain(const caf::error& from, const std::string& where, std::chrono::mil
 
 }  // namespace
 
-status_client::status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline)
+status_client::status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline, const settings& how)
     : host_(host),
       where_((host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port)),
-      connection_(std::make_unique<connection>()) {
+      connection_(std::make_unique<connection>(how)) {
   caf::scoped_actor self{connection_->system};
   const auto dialer = membership::spawn_dialer(connection_->system);
   const auto left = std::int64_t{std::chrono::nanoseconds(deadline).count()};

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <troupe/actors/settings.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe {
@@ -30,9 +31,9 @@ struct cluster_status {
 ///   SL-1  every request ends by its deadline, whatever program listens at the address.
 class status_client {
  public:
-  /// Connects to the node. Throws troupe::error: unknown_peer if no program listens at the address, deadline_passed if the
-  /// program does not answer, refused if the program is no node.
-  status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline);
+  /// Connects to the node. `how`: of these settings `insecure` counts. Throws troupe::error: unknown_peer if no program listens at
+  /// the address, deadline_passed if the program does not answer, refused if the program is no node or may not be talked to.
+  status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline, const settings& how = {});
   ~status_client();
   status_client(const status_client&) = delete;
   status_client& operator=(const status_client&) = delete;

@@ -305,13 +305,15 @@ struct node_status {
   std::uint64_t calls_failed = 0;   // calls made that ended with an error, a deadline or a peer that is down
   std::uint64_t calls_run = 0;      // calls run, for other nodes or for itself
   std::uint64_t calls_running = 0;
-  std::uint64_t calls_queued = 0;    // calls that wait for a worker
-  std::uint64_t functions_run = 0;   // autograd functions run in distributed passes
-  std::uint64_t objects = 0;         // modules and optimizers that live on the node
-  std::vector<peer_status> peers;    // sorted by name; of the peers that are down, only the last ones
-  std::string version;               // of troupe
-  std::uint64_t resident_bytes = 0;  // memory of the node's process that is in RAM
-  std::uint64_t members_up = 0;      // other members that are up for this node, connected or not
+  std::uint64_t calls_queued = 0;         // calls that wait for a worker
+  std::uint64_t functions_run = 0;        // autograd functions run in distributed passes
+  std::uint64_t objects = 0;              // modules and optimizers that live on the node
+  std::vector<peer_status> peers;         // sorted by name; of the peers that are down, only the last ones
+  std::string version;                    // of troupe
+  std::uint64_t resident_bytes = 0;       // memory of the node's process that is in RAM
+  std::uint64_t members_up = 0;           // other members that are up for this node, connected or not
+  std::uint64_t connections_refused = 0;  // connections of programs that did not prove that they may talk to the node
+  std::uint64_t requests_refused = 0;     // what peers asked for that the node does not let them do
 };
 
 }  // namespace troupe

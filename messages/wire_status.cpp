@@ -79,6 +79,8 @@ void to_wire(const node_status& x, wire::NodeStatus& to) {
   to.set_version(x.version);
   to.set_resident_bytes(x.resident_bytes);
   to.set_members_up(x.members_up);
+  to.set_connections_refused(x.connections_refused);
+  to.set_requests_refused(x.requests_refused);
 }
 
 complaint from_wire(const wire::NodeStatus& from, node_status& x) {
@@ -101,6 +103,8 @@ complaint from_wire(const wire::NodeStatus& from, node_status& x) {
   x.version = from.version();
   x.resident_bytes = from.resident_bytes();
   x.members_up = from.members_up();
+  x.connections_refused = from.connections_refused();
+  x.requests_refused = from.requests_refused();
   const int peers = from.peer_names_size();
   if (!has_all_of(from, peers)) return "a list of peers has not as many of all entries";
   x.peers.clear();

@@ -16,6 +16,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/network/dial_thread.hpp>
+#include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::membership {
@@ -55,6 +56,7 @@ caf::error why_not_begun(const std::exception& reason) {
 dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
   const auto thread = dial_thread::of_process();
   const auto me = thread->new_owner();
+  const auto gate = network::gate_of(self->system());
   self->attach_functor([thread, me] { thread->give_up(me); });  // the attempts hold this actor
   return {
     [=](caf::connect_atom, std::string& host, std::uint16_t port,
@@ -69,7 +71,7 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
       };
       const auto deadline = dial_thread::clock::now() + std::chrono::nanoseconds(left_ns);
       try {
-        thread->dial(me, std::move(host), port, deadline, std::move(done));
+        thread->dial(me, gate, std::move(host), port, deadline, std::move(done));
       } catch (const std::exception& reason) {
         promise.deliver(why_not_begun(reason));
       }

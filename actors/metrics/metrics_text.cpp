@@ -91,6 +91,9 @@ void add_own(exposition& to, const node_status& x) {
   to.gauge("calls_running", "Calls that run.", x.calls_running);
   to.gauge("calls_queued", "Calls that wait for a worker.", x.calls_queued);
   to.counter("functions_run_total", "Autograd functions that the node has run in distributed passes.", x.functions_run);
+  to.counter("connections_refused_total", "Connections of programs that did not prove that they may talk to the node.",
+             x.connections_refused);
+  to.counter("requests_refused_total", "What peers asked for that the node does not let them do.", x.requests_refused);
   to.gauge("objects", "Modules and optimizers that live on the node.", x.objects);
 }
 

@@ -22,6 +22,10 @@ namespace {
 /// Whether the process or the system has no more sockets or memory, which says nothing about the address.
 bool is_shortage(int problem) { return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM; }
 
+constexpr auto advice =
+  "; nodes of different users do not talk to each other: run both as one user, or start both with --insecure, which lets "
+  "everybody in who reaches their ports";
+
 }  // namespace
 
 address_probe::verdict address_probe::begin(support::host_lookup found) {
@@ -42,6 +46,7 @@ std::string address_probe::reached() const {
 }
 
 caf::error address_probe::problem() const {
+  if (!refusal_.empty()) return make_error(errc::refused, refusal_);
   // A join tries again after a temporary failure of the look-up.
   if (found_.failed()) return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
   if (last_problem_ == ECONNRESET) return caf::sec::disconnect_during_handshake;
@@ -70,9 +75,20 @@ address_probe::verdict address_probe::connect_done() {
   int problem = 0;
   socklen_t size = sizeof problem;
   connected_ = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
-  if (connected_) return verdict::undecided;
+  if (connected_) return ask_gate();
   failed(problem);
   return try_next();
+}
+
+/// An address at which this node talks to nobody may be followed by one at which it does.
+address_probe::verdict address_probe::ask_gate() {
+  const auto refused = gate_.check(socket_.get(), gate::end::calling);
+  if (!refused) return verdict::undecided;
+  connected_ = false;
+  if (!refused->has_ended) refusal_ = refused->why + advice;
+  failed(ECONNRESET);
+  const auto next = try_next();
+  return next == verdict::nobody && !refusal_.empty() ? verdict::refused : next;
 }
 
 // A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding.

@@ -6,6 +6,7 @@
 
 #include <caf/error.hpp>
 
+#include <troupe/actors/gate/connection_gate.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -15,7 +16,9 @@ namespace troupe::network {
 /// ready, then calls go_on().
 class address_probe {
  public:
-  enum class verdict { undecided, node, stranger, nobody };
+  enum class verdict { undecided, node, stranger, nobody, refused };
+
+  explicit address_probe(gate::connection_gate gate) noexcept : gate_(gate) {}
 
   /// Begins to connect to the first of the addresses that accepts a connection.
   verdict begin(support::host_lookup found);
@@ -29,21 +32,24 @@ class address_probe {
 
   /// The address that accepted the connection, as numbers. Pre: the verdict is `node`.
   std::string reached() const;
-  /// Why no program was reached. Pre: the verdict is `nobody`.
+  /// Why no program was reached, or why this node does not talk to it. Pre: the verdict is `nobody` or `refused`.
   caf::error problem() const;
 
  private:
   verdict try_next();
   void failed(int problem);
   verdict connect_done();
+  verdict ask_gate();
   verdict hear();
 
+  gate::connection_gate gate_;
   support::host_lookup found_;
   addrinfo* next_ = nullptr;
   support::owned_descriptor socket_;
   bool connected_ = false;
   bool is_refused_ = true;  // whether every address answered that no program listens
   int last_problem_ = 0;    // ECONNRESET: the program that listens said nothing
+  std::string refusal_;     // why the gate refused the program that listens
 };
 
 }  // namespace troupe::network

@@ -37,12 +37,15 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     return ++last_;
   }
 
-  void dial(owner who, std::string host, std::uint16_t port, clock::time_point deadline, receiver done) {
+  void dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
+            receiver done) {
     auto found = support::read_address(host, port);
     std::lock_guard lock(mutex_);
     const auto number = ++last_;
-    const auto at =
-      attempts_.emplace(number, attempt{who, std::move(host), port, deadline, std::move(done), {}, std::nullopt, false}).first;
+    const auto at = attempts_
+                      .emplace(number, attempt{who, std::move(host), port, deadline, std::move(done), address_probe(gate),
+                                               std::nullopt, false})
+                      .first;
     try {
       found ? begin(at->second, std::move(*found)) : look_up(number, at->second);
       if (!runs_ && !at->second.is_over) std::thread([self = shared_from_this()] { self->run(); }).detach();
@@ -162,6 +165,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
         finish(of, {{}, caf::sec::unexpected_message});
         break;
       case address_probe::verdict::nobody:
+      case address_probe::verdict::refused:
         finish(of, {{}, of.probe.problem()});
         break;
     }
@@ -205,8 +209,9 @@ dial_thread::dial_thread() : state_(std::make_shared<state>()) {}
 dial_thread::~dial_thread() = default;
 
 dial_thread::owner dial_thread::new_owner() { return state_->new_owner(); }
-void dial_thread::dial(owner who, std::string host, std::uint16_t port, clock::time_point deadline, receiver done) {
-  state_->dial(who, std::move(host), port, deadline, std::move(done));
+void dial_thread::dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
+                       receiver done) {
+  state_->dial(who, gate, std::move(host), port, deadline, std::move(done));
 }
 void dial_thread::give_up(owner who) { state_->give_up(who); }
 

@@ -9,6 +9,8 @@
 
 #include <caf/error.hpp>
 
+#include <troupe/actors/gate/connection_gate.hpp>
+
 namespace troupe::network {
 
 /// The thread of a process that finds out which programs listen at addresses, for all nodes of the process. Host names are looked
@@ -41,8 +43,9 @@ class dial_thread {
 
   /// An owner that no other call has returned.
   owner new_owner();
-  /// Throws std::system_error if the system gives no thread or no descriptor.
-  void dial(owner who, std::string host, std::uint16_t port, clock::time_point deadline, receiver done);
+  /// `gate`: with whom the owner talks. Throws std::system_error if the system gives no thread or no descriptor.
+  void dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
+            receiver done);
   void give_up(owner who);
 
  private:

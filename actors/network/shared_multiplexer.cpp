@@ -6,10 +6,12 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/io/middleman.hpp>
 #include <caf/io/network/doorman_impl.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <troupe/actors/network/tcp_scribe.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 namespace troupe::network {
 
@@ -24,15 +26,24 @@ struct epoll_set {
 int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 
+gate::connection_gate gate_of(const caf::actor_system_config& config) {
+  using rule = gate::connection_gate::rule;
+  return gate::connection_gate(caf::get_or(config, "troupe.insecure", false) ? rule::anyone : rule::same_user);
+}
+
 }  // namespace
 
-/// Tells the multiplexer which of the connections that it makes are accepted ones.
+/// Refuses what the gate refuses, and tells the multiplexer which of the connections that it makes are accepted ones.
 class shared_multiplexer::doorman final : public caf::io::network::doorman_impl {
  public:
   doorman(shared_multiplexer& network, caf::io::network::native_socket socket)
       : doorman_impl(network, socket), network_(network) {}
 
   bool new_connection() override {
+    if (auto& socket = acceptor_.accepted_socket(); !network_.lets_in(socket)) {
+      caf::io::network::close_socket(std::exchange(socket, caf::io::network::invalid_native_socket));
+      return false;
+    }
     network_.accepts_ = true;
     const bool result = doorman_impl::new_connection();
     network_.accepts_ = false;
@@ -46,6 +57,7 @@ class shared_multiplexer::doorman final : public caf::io::network::doorman_impl 
 shared_multiplexer::shared_multiplexer(caf::actor_system* system)
     : default_multiplexer(system),
       shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)),
+      gate_(gate_of(system->config())),
       threads_(network_threads::of_process()) {}
 
 shared_multiplexer::~shared_multiplexer() {
@@ -104,8 +116,19 @@ caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_so
 /// Makes the calling end of a connection.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
   auto made = default_multiplexer::new_tcp_scribe(host, port);
-  if (made) static_cast<tcp_scribe&>(**made).expect_channel();
+  if (!made) return made;
+  auto& connection = static_cast<tcp_scribe&>(**made);
+  if (const auto refused = gate_.check(connection.socket(), gate::end::calling)) return make_error(errc::refused, refused->why);
+  connection.expect_channel();
   return made;
+}
+
+/// Asks the gate about an accepted connection.
+bool shared_multiplexer::lets_in(int socket) {
+  const auto refused = gate_.check(socket, gate::end::called);
+  if (!refused) return true;
+  if (!refused->has_ended && on_refused_) on_refused_(*refused);
+  return false;
 }
 
 void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
@@ -135,6 +158,12 @@ std::size_t shared_multiplexer::waiting(int socket) const {
   std::lock_guard lock(channel_mutex_);
   const auto found = waiting_.find(socket);
   return found == waiting_.end() ? 0 : found->second;
+}
+
+gate::connection_gate gate_of(caf::actor_system& system) {
+  const auto* network =
+    system.has_middleman() ? dynamic_cast<const shared_multiplexer*>(&system.middleman().backend()) : nullptr;
+  return network != nullptr ? network->gate() : gate::connection_gate(gate::connection_gate::rule::anyone);
 }
 
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }

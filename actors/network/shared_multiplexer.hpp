@@ -17,6 +17,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/resumable.hpp>
 
+#include <troupe/actors/gate/connection_gate.hpp>
 #include <troupe/actors/network/connection_host.hpp>
 #include <troupe/actors/network/event_loop.hpp>
 #include <troupe/actors/network/network_threads.hpp>
@@ -31,6 +32,7 @@ namespace troupe::network {
 /// CAF's multiplexer, served by the network threads of the process instead of a thread of its own.
 ///   SM-1  a posted resumable (an actor) is resumed once, by the leader thread, or released with the multiplexer.
 ///   SM-2  bytes that a broker flushed leave before a thread waits for events.
+///   SM-3  no broker learns of a connection that the gate refuses, and no byte of it is read or written.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
   using job = network_threads::job;
@@ -52,6 +54,12 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool lead_here() const noexcept { return threads_->lead_here(); }
   bool run_soon(job work) { return threads_->run_soon(*this, std::move(work)); }
   void finish_jobs() { threads_->finish_jobs(*this); }
+
+  /// Who may connect to this node, and to whom this node connects.
+  const gate::connection_gate& gate() const noexcept { return gate_; }
+  /// Sets what is called, by the leader thread, for each connection from another program that the gate refuses. Pre: the node does
+  /// not listen yet.
+  void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
 
   /// Whether the connection with this socket goes on in shared memory.
   bool has_channel(int socket) const;
@@ -95,7 +103,11 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void resume_some(caf::resumable* what);
   void catch_up();
 
+  bool lets_in(int socket);
+
   const bool shares_memory_;
+  const gate::connection_gate gate_;
+  std::function<void(const gate::refusal&)> on_refused_;
   std::atomic<caf::actor_id> unordered_{0};
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
@@ -116,5 +128,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
 };
+
+/// The gate of the system's network. CAF's own network has none: it talks to everybody.
+gate::connection_gate gate_of(caf::actor_system& system);
 
 }  // namespace troupe::network

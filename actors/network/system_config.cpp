@@ -24,7 +24,9 @@ system_config::system_config(const settings& options) {
   set("middleman.workers", std::size_t{0});
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
-  caf::put(content, "troupe.shared-memory", options.shared_memory);  // shared_multiplexer reads this
+  // shared_multiplexer reads these two:
+  caf::put(content, "troupe.shared-memory", options.shared_memory);
+  caf::put(content, "troupe.insecure", options.insecure);
   const bool own_network = options.network == network_kind::troupe;
   own_network ? load<caf::io::middleman, shared_multiplexer>() : load<caf::io::middleman>();
   if (options.configure) options.configure(*this);

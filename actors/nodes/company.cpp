@@ -47,6 +47,9 @@ std::string why_not_at(const std::string& host, std::uint16_t port) {
                    : "the port is in use or the address is not this machine's; choose another, or port 0 for any free one";
 }
 
+constexpr auto insecure_warning =
+  "--insecure: nobody has to prove who they are. Whoever reaches this port can end the process and call its functions.";
+
 std::string not_loopback(const std::string& host) {
   return "the host " + host +
          " is not loopback. Connections are neither encrypted nor authenticated: whoever reaches this port can end the "
@@ -91,6 +94,11 @@ void company::start_system() {
   own_system_ = std::make_unique<caf::actor_system>(*config_);
   support::close_basp_mailbox_at_exit(*own_system_);
   network_ = dynamic_cast<network::shared_multiplexer*>(&own_system_->middleman().backend());
+  if (network_ != nullptr)
+    network_->set_on_refused([&here = services()](const gate::refusal& refused) {
+      ++here.counts().connections_refused;
+      here.log().warn("network", [&] { return "refused a connection: " + refused.why; });
+    });
   services().live_on(*own_system_, network_, &config_->arriving());
 }
 
@@ -132,7 +140,10 @@ void company::listen() {
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
   const auto loopback = is_loopback(options.host) ? options.host : support::only_loopback(options.host);
   const bool misleads = !loopback.empty() && loopback != options.host && options.advertise.empty();
-  if (loopback.empty()) log.warn("nodes", [&] { return not_loopback(options.host); });
+  if (options.insecure)
+    log.warn("nodes", [] { return insecure_warning; });
+  else if (loopback.empty())
+    log.warn("nodes", [&] { return not_loopback(options.host); });
   if (misleads) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
   services().directory().add(services().self(), gateway);
   membership::membership_options how;

@@ -26,6 +26,8 @@ struct activity {
   count calls_run{0};
   count calls_running{0};
   count functions_run{0};
+  count connections_refused{0};
+  count requests_refused{0};
 
   void fill(node_status& status) const noexcept {
     status.contexts = contexts;
@@ -40,6 +42,8 @@ struct activity {
     status.calls_run = calls_run;
     status.calls_running = calls_running;
     status.functions_run = functions_run;
+    status.connections_refused = connections_refused;
+    status.requests_refused = requests_refused;
   }
 
   void pass_ended(bool succeeded) noexcept {

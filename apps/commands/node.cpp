@@ -53,6 +53,7 @@ struct node_options {
   bool no_direct_memory = false;
   bool no_shared_memory = false;
   std::string network = "troupe";
+  bool insecure = false;
   bool trace = false;
   log_options log{severity::info};
 
@@ -70,6 +71,7 @@ struct node_options {
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
+    s.insecure = insecure;
     s.join = join;
     s.data_dir = data_dir;
     s.metrics = metrics;
@@ -211,9 +213,15 @@ void add_node_command(CLI::App& app) {
   command->add_flag("--no-shared-memory", options->no_shared_memory,
                     "Exchange messages with processes of this machine by TCP, not in shared memory");
   command
-    ->add_option("--network", options->network,
-                 "What carries messages: troupe's own network threads, or CAF's, which are slower and know no shared memory")
+    ->add_option(
+      "--network", options->network,
+      "What carries messages: troupe's own network threads, or CAF's, which are slower, know no shared memory and need "
+      "--insecure")
     ->check(CLI::IsMember({"troupe", "caf"}));
+  command->add_flag(
+    "--insecure", options->insecure,
+    "Let everybody in who reaches the port; without this option, nodes on loopback talk only to programs of their "
+    "own user");
   command->add_flag("--trace", options->trace, "Record spans from the start");
   options->log.add_to(*command);
   command->footer(node_examples);

@@ -38,6 +38,7 @@ struct status_options {
   bool json = false;
   double watch = 0;
   int deadline_ms = 3000;
+  bool insecure = false;
 };
 
 nlohmann::ordered_json json_of(const peer_status& x) {
@@ -70,6 +71,7 @@ nlohmann::ordered_json json_of(const node_status& x) {
     {"calls_run", {{"all", x.calls_run}, {"running", x.calls_running}, {"queued", x.calls_queued}}},
     {"functions_run", x.functions_run},
     {"objects", x.objects},
+    {"refused", {{"connections", x.connections_refused}, {"requests", x.requests_refused}}},
     {"peers", nlohmann::ordered_json::array()}};
   for (const auto& each : x.peers) result["peers"].push_back(json_of(each));
   return result;
@@ -93,6 +95,8 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
           " queued\n";
   text += "functions  " + number(x.functions_run) + " run in backward\n";
   text += "objects    " + number(x.objects) + "\n";
+  if (x.connections_refused + x.requests_refused > 0)
+    text += "refused    " + number(x.connections_refused) + " connections, " + number(x.requests_refused) + " requests\n";
   if (rates) text += rates_line(*rates);
   auto peers = x.peers;
   remove_replaced(peers, x.self, [](const peer_status& each) -> const peer_status& { return each; });
@@ -128,7 +132,9 @@ class watch_of_a_node {
  private:
   static std::unique_ptr<status_client> connect(const status_options& options) {
     const auto [host, port] = parse_address(options.address);
-    return std::make_unique<status_client>(host, port, std::chrono::milliseconds(options.deadline_ms));
+    settings how;
+    how.insecure = options.insecure;
+    return std::make_unique<status_client>(host, port, std::chrono::milliseconds(options.deadline_ms), how);
   }
 
   std::string text(const nlohmann::ordered_json& of) const {
@@ -198,6 +204,7 @@ void add_status_command(CLI::App& app) {
   watch->check(between(0.0, 86'400.0))->expected(0, 1)->default_str("");
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds to wait for an answer")
     ->check(between(1, 86'400'000));
+  command->add_flag("--insecure", options->insecure, "Also ask a node of another user, which was started with --insecure");
   command->footer(status_examples);
   command->callback([options, watch] {
     if (watch->count() > 0 && watch->reduced_results() == std::vector<std::string>{""}) options->watch = usual_watch;

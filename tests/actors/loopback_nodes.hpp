@@ -13,10 +13,12 @@
 
 namespace troupe::test {
 
-/// The environment variable TROUPE_NETWORK chooses the network ("caf" or "troupe"). Without the variable the default counts.
+/// The environment variable TROUPE_NETWORK chooses the network ("caf", which needs `insecure`, or "troupe"). Without the variable
+/// the default counts.
 inline settings loopback_settings(std::string name) {
   settings result;
   if (const auto* network = std::getenv("TROUPE_NETWORK")) result.network = network_named(network);
+  result.insecure = result.network == network_kind::caf;
   result.name = std::move(name);
   result.deadline = std::chrono::seconds(20);
   return result;

@@ -93,7 +93,7 @@ std::string process_cluster::left_on(const std::string& name) {
   } catch (const error&) {  // meanwhile the node went down in the view of the driver: the code below asks the node
   }
   try {
-    status_client outside(at.host, at.port, 5s);
+    status_client outside(at.host, at.port, 5s, driver_.options());
     const auto until = std::chrono::steady_clock::now() + 5s;
     auto status = outside.ask(5s);
     while (!is_idle(status) && std::chrono::steady_clock::now() < until) status = outside.ask(5s);

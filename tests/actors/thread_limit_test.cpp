@@ -48,9 +48,16 @@ void take_few_threads() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // the change of the user has cleared the setting that the nursery made
 }
 
+/// Settings of a node that lets nodes of other users in.
+troupe::settings with_other_users(const std::string& name) {
+  auto result = loopback_settings(name);
+  result.insecure = true;
+  return result;
+}
+
 void be_process(const std::string& name, std::uint16_t port) {
   if (name == "limited") take_few_threads();
-  troupe::test::be_node("thread limit", loopback_settings(name), port, add_functions);
+  troupe::test::be_node("thread limit", with_other_users(name), port, add_functions);
 }
 
 // A global fixture, because the nursery has to be forked before this process starts a second thread.
@@ -62,7 +69,7 @@ struct shared_nursery {
 
 /// A driver and one other process.
 struct pair : troupe::test::process_cluster {
-  explicit pair(const std::string& name) : process_cluster(*shared_nursery::processes, loopback_settings("driver"), {name}) {
+  explicit pair(const std::string& name) : process_cluster(*shared_nursery::processes, with_other_users("driver"), {name}) {
     add_functions(driver());
     const auto missing = meet();
     BOOST_REQUIRE_MESSAGE(missing.empty(), missing << " does not come up");

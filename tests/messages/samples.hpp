@@ -207,8 +207,8 @@ auto members(is<peer_status> auto& x) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
 auto members(is<node_status> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
 }
 
 template <class T>

@@ -41,7 +41,7 @@ using troupe::test::threads_of;
 struct fixture {
   std::future<dial_thread::outcome> dial(const std::string& host, std::uint16_t port, std::chrono::milliseconds patience) {
     auto told = std::make_shared<std::promise<dial_thread::outcome>>();
-    thread.dial(me, host, port, dial_thread::clock::now() + patience,
+    thread.dial(me, gate, host, port, dial_thread::clock::now() + patience,
                 [told](dial_thread::outcome result) { told->set_value(std::move(result)); });
     return told->get_future();
   }
@@ -57,6 +57,7 @@ struct fixture {
   std::size_t before = threads_of();
   dial_thread thread;
   dial_thread::owner me = thread.new_owner();
+  troupe::gate::connection_gate gate{troupe::gate::connection_gate::rule::same_user};
 };
 
 /// While an object of this class lives, this process gets no more descriptors.

@@ -12,9 +12,10 @@ BOOST_AUTO_TEST_SUITE(counts_of_a_node)
 BOOST_AUTO_TEST_CASE(are_shown_in_its_status) {
   activity counts;
   std::uint64_t value = 0;
-  for (activity::count* each : {&counts.contexts, &counts.contexts_opened, &counts.passes_running, &counts.passes_completed,
-                                &counts.passes_failed, &counts.pass_parts, &counts.calls_made, &counts.calls_waiting,
-                                &counts.calls_failed, &counts.calls_run, &counts.calls_running, &counts.functions_run})
+  for (activity::count* each :
+       {&counts.contexts, &counts.contexts_opened, &counts.passes_running, &counts.passes_completed, &counts.passes_failed,
+        &counts.pass_parts, &counts.calls_made, &counts.calls_waiting, &counts.calls_failed, &counts.calls_run,
+        &counts.calls_running, &counts.functions_run, &counts.connections_refused, &counts.requests_refused})
     *each = ++value;
   troupe::node_status status;
   counts.fill(status);
@@ -30,6 +31,8 @@ BOOST_AUTO_TEST_CASE(are_shown_in_its_status) {
   BOOST_TEST(status.calls_run == 10u);
   BOOST_TEST(status.calls_running == 11u);
   BOOST_TEST(status.functions_run == 12u);
+  BOOST_TEST(status.connections_refused == 13u);
+  BOOST_TEST(status.requests_refused == 14u);
 }
 
 BOOST_AUTO_TEST_CASE(of_passes_tell_those_that_succeeded_from_those_that_failed) {  // AC-1

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/socket_user_test.cpp
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace troupe::gate {
+
+/// What the kernel says about the TCP socket of this machine that has one address and is connected to, or waits for, another.
+struct socket_report {
+  enum class kind {
+    held,      // a process has the socket; `user` made it
+    not_held,  // there is no such socket, or no process has it: it was closed, or it was not accepted yet
+    not_told   // the kernel does not say it
+  };
+  kind what = kind::not_told;
+  uid_t user = 0;               // as this process's user namespace sees it
+  bool is_established = false;  // connected, and neither end has begun to close
+};
+
+/// Asks the kernel (sock_diag(7); /proc/net/tcp where the kernel lacks it) about the socket at `here` whose other end is at `there`.
+/// With port 0 in `there` the socket that listens at `here`. No privilege is needed, and the other process has no part in the answer.
+/// Only sockets of this network namespace are found.
+socket_report report_on_socket(const sockaddr_storage& here, const sockaddr_storage& there);
+
+namespace detail {
+
+/// The two ways to ask. For tests.
+socket_report ask_sock_diag(const sockaddr_storage& here, const sockaddr_storage& there);
+socket_report read_proc(const sockaddr_storage& here, const sockaddr_storage& there);
+
+}  // namespace detail
+
+}  // namespace troupe::gate

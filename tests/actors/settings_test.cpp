@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   const auto options =
     read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1", "--join=[::1]:65535",
           "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--network=caf",
-          "--log-level=debug", "--log-file=a=b.log", "--log-format=json", "--trace"});
+          "--insecure", "--log-level=debug", "--log-file=a=b.log", "--log-format=json", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.advertise == "h1");
@@ -66,6 +66,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST(!options.direct_memory);
   BOOST_TEST(!options.shared_memory);
   BOOST_TEST((options.network == troupe::network_kind::caf));
+  BOOST_TEST(options.insecure);
   BOOST_TEST((options.log_level == troupe::severity::debug));
   BOOST_TEST(options.log_file == "a=b.log");
   BOOST_TEST((options.log_format == troupe::line_format::json));
@@ -150,6 +151,12 @@ BOOST_AUTO_TEST_CASE(a_value_that_is_not_expected_is_refused) {
     const auto equals = given.find('=');
     BOOST_TEST(contains(text, given.substr(0, equals) + ": expected no value, got '" + given.substr(equals + 1) + "'"), text);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_network_without_a_gate_has_to_be_allowed) {
+  const auto text = refusal([] { read({"--network=caf"}); });
+  BOOST_TEST(contains(text, "on the network 'caf' a node can't refuse anybody who reaches its port"), text);
+  BOOST_TEST(contains(text, "--insecure"), text);
 }
 
 BOOST_AUTO_TEST_CASE(an_option_that_comes_twice_is_refused_but_for_addresses_to_join) {

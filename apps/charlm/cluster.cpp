@@ -5,8 +5,11 @@
 #include <chrono>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
 #include <utility>
+
+#include <troupe/messages/messages.hpp>
 
 #include "apps/ready_line.hpp"
 
@@ -19,6 +22,7 @@ using clock = std::chrono::steady_clock;
 constexpr auto glance = std::chrono::milliseconds(20);
 constexpr auto time_to_answer = std::chrono::seconds(1);
 constexpr auto time_to_come_up = std::chrono::seconds(60);
+constexpr auto time_to_meet = std::chrono::seconds(10);
 
 std::string describe(const process_group::exited& end) {
   return end.name + " (pid " + std::to_string(end.pid) + ") " + end.how;
@@ -103,11 +107,26 @@ stage_nodes stage_nodes::join(node& driver, const cluster_file& file) {
   return nodes;
 }
 
+namespace {
+
+/// Waits until the driver has met the nodes that `first` sees up. A join ends as soon as the driver has met the first node of a
+/// cluster.
+void meet_the_others(node& driver, const std::string& first) {
+  const auto all = driver.peer(first).status().peers;
+  const auto deadline = clock::now() + time_to_meet;
+  for (const auto& each : all)
+    while (each.up && each.who.name != driver.name() && !has(driver.peers(), each.who.name) && clock::now() < deadline)
+      std::this_thread::sleep_for(glance);
+}
+
+}  // namespace
+
 stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vector<std::string> names) {
   stage_nodes nodes;
   cluster_node first;
   std::tie(first.host, first.port) = parse_address(address);
   first.name = driver.join(first.host, first.port);
+  meet_the_others(driver, first.name);
   auto up = driver.peers();
   std::sort(up.begin(), up.end());
   for (const auto& name : names) {

@@ -374,6 +374,28 @@ BOOST_AUTO_TEST_CASE(a_run_takes_the_nodes_of_a_cluster_that_runs) {
   check_fails(with({}), {"2 nodes in the cluster of " + address, "3 are there", "--stages", "--nodes"});
 }
 
+BOOST_AUTO_TEST_CASE(a_run_waits_until_it_has_met_the_whole_cluster) {
+  const small_run run;
+  // A frozen node is up for its peers until 3 heartbeats are unanswered.
+  const std::vector<std::string> quiet{"--print-port", "--log-level", "warn", "--heartbeat-ms", "20000"};
+  const auto node_with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), quiet.begin(), quiet.end());
+    more.insert(more.begin(), "node");
+    return program(more);
+  };
+  const auto first_line = [](program& node) { return node.line_that([](const std::string& text) { return !text.empty(); }); };
+  auto one = node_with({"--name", "one"});
+  const auto address = "127.0.0.1:" + first_line(one);
+  auto two = node_with({"--name", "two", "--join", address});
+  BOOST_TEST_REQUIRE(!first_line(two).empty());
+  two.signal(SIGSTOP);
+  program training(run.command({"--steps", "3", "--join", address, "--heartbeat-ms", "20000"}));
+  BOOST_TEST(training.line_with("model: ") != "");
+  BOOST_TEST(training.how_it_ends(std::chrono::milliseconds(500)) == "still runs");
+  two.signal(SIGCONT);
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_run_continues_only_what_it_fits) {
   const small_run run;
   check_fails(run.command({"--resume"}), {"there is none", "--resume"});

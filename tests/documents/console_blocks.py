@@ -4,7 +4,7 @@
 
 In a block, a line that begins with `$ ` is a command; the lines up to the next command are what it prints:
   - a line `...` stands for any lines, also none; `...` within a line for any text;
-  - a number stands for any number (also 1,234.5 and 1:42);
+  - a number stands for any number (also 1,234.5 and 1:42), and the word after it for one or several (2 threads, 1 thread);
   - how many blanks stand between two words does not matter.
 A command runs in the document's folder and has to end with status 0. A block below the line `<!-- not run: REASON -->` is not run.
 """
@@ -52,7 +52,8 @@ def shown_commands(text):
 def pattern_of(line):
     """A regular expression for what one shown line stands for."""
     parts = []
-    for part in re.split(rf"({NUMBER}|\.\.\.|\s+)", line.strip()):
+    after_number = False
+    for part in filter(None, re.split(rf"({NUMBER}|\.\.\.|\s+)", line.strip())):
         if part == "...":
             parts.append(".*")
         elif re.fullmatch(NUMBER, part):
@@ -60,7 +61,9 @@ def pattern_of(line):
         elif part.isspace():
             parts.append(r"\s+")
         else:
-            parts.append(re.escape(part))
+            text = re.escape(part)
+            parts.append(re.sub(r"^(\w+?)s?(?!\w)", r"\1s?", text) if after_number else text)
+        after_number = re.fullmatch(NUMBER, part) or (after_number and part.isspace())
     return re.compile("".join(parts))
 
 

@@ -45,6 +45,13 @@ class ConsoleBlocks(unittest.TestCase):
         self.assertEqual(check(block("$ echo '20,596 tokens/s   in 1:42'", "7 tokens/s in 0:03"))[0], 0)
         self.assertEqual(check(block("$ echo '20,596 words'", "7 tokens"))[0], 1)
 
+    def test_the_word_after_a_number_stands_for_one_or_several(self):
+        for said in "1 thread (x)", "2 threads (x)":
+            for shown in "7 threads (x)", "1 thread (x)":
+                self.assertEqual(check(block(f"$ echo '{said}'", shown))[0], 0)
+        self.assertEqual(check(block("$ echo '1 thread'", "7 threadings"))[0], 1)
+        self.assertEqual(check(block("$ echo 'one thread'", "one threads"))[0], 1)
+
     def test_a_failed_command_fails_whatever_it_prints(self):
         status, said = check(block("$ echo one; false", "one"))
         self.assertEqual(status, 1)

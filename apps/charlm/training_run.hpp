@@ -43,9 +43,12 @@ struct training_data {
   double trigram;  // loss of the trigram model, nats per character
 };
 
-/// Whether the error may be one of a stage that was lost and may come back.
+/// Whether the error may be one of a stage that was lost and may come back. A stage that held the driver for gone has dropped what
+/// the driver made there: it has no such object and no such context any more.
 inline bool is_lost_stage(const error& failure) {
-  return failure.code() == errc::peer_down || failure.code() == errc::unknown_peer;
+  for (const auto code : {errc::peer_down, errc::unknown_peer, errc::unknown_function, errc::unknown_context})
+    if (failure.code() == code) return true;
+  return false;
 }
 
 /// One run of `troupe train`. Its sources: training_start.cpp, training.cpp (the steps), training_retry.cpp, training_end.cpp.

@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_may_retry_waits_for_a_stage_that_can_not_go_on_y
     start("h2", "stage2", stage2, prepare);
   };
   replace("mount -t tmpfs -o size=64k none parts");
-  BOOST_TEST(contains(training.line_with("trying again: "), "expected room for"), training.text());
+  BOOST_TEST(contains(training.line_with("expected room for"), "trying again: "), training.text());
   replace("true");
   BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
   check_bits(run);

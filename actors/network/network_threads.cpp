@@ -112,6 +112,8 @@ std::future<void> network_threads::serve(event_loop& loop) {
     std::lock_guard lock(notes_mutex_);
     loops_.push_back(&loop);
   }
+  // Idle work that was asked for before is due: the thread that looked for it did not know the loop.
+  if (loop.idle_work_due_) idle_work_due_ = true;
   add_to(polled_.get(), loop.poll_handle(), &loop);
   note(loop);  // there may be posts from before serve()
   return gone;

@@ -202,6 +202,23 @@ BOOST_AUTO_TEST_CASE(idle_work_is_done_though_all_sleep) {
   }
 }
 
+// A node asks for idle work as soon as it has a network, and the network's thread may start late.
+BOOST_AUTO_TEST_CASE(idle_work_that_was_asked_for_before_the_network_runs_is_done) {
+  shared_multiplexer late(&system);
+  std::promise<void> done;
+  late.set_idle_work([&] { done.set_value(); });
+  late.ask_for_idle_work();
+  std::promise<void> looked;  // for idle work; nobody knows of `late` yet
+  network.set_idle_work([&] { looked.set_value(); });
+  network.ask_for_idle_work();
+  result_of(looked);
+  auto alive = late.make_supervisor();
+  std::thread serves([&] { late.run(); });
+  result_of(done);
+  late.dispatch([&] { alive.reset(); });
+  serves.join();
+}
+
 BOOST_AUTO_TEST_CASE(idle_work_is_done_though_there_is_always_more_to_do) {
   std::promise<void> done;
   bool idle_work_ran = false;

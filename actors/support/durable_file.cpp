@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <troupe/messages/errors.hpp>
@@ -37,9 +38,10 @@ file_digest file_digest::of(const std::string& path, checksum_kind kind) {
   return result;
 }
 
-durable_file::durable_file(std::string path) : path_(std::move(path)), partial_(path_ + ".part") {
-  descriptor_ = owned_descriptor(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+durable_file::durable_file(std::string path, mode_t mode) : path_(std::move(path)), partial_(path_ + ".part") {
+  descriptor_ = owned_descriptor(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!descriptor_) throw error(errc::function_failed, "can't create '" + path_ + "': " + reason_text(errno));
+  if (mode != usual_mode) ::fchmod(descriptor_.get(), mode);  // a temporary file of an earlier process may be readable by more
 }
 
 durable_file::~durable_file() {

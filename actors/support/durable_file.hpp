@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -27,8 +29,10 @@ struct file_digest {
 ///   DF-3  the destructor leaves no other file beside `path`.
 class durable_file {
  public:
-  /// Opens a temporary file beside `path`. Throws troupe::error.
-  explicit durable_file(std::string path);
+  static constexpr mode_t usual_mode = 0666;  // less what the process's umask takes away
+
+  /// Opens a temporary file beside `path`. `mode`: who may read and write it, as for open(2). Throws troupe::error.
+  explicit durable_file(std::string path, mode_t mode = usual_mode);
   ~durable_file();
   durable_file(const durable_file&) = delete;
   durable_file& operator=(const durable_file&) = delete;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/certificates/authority_test.cpp
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include <troupe/actors/certificates/identity.hpp>
+#include <troupe/actors/certificates/openssl.hpp>
+
+namespace troupe::certificates {
+
+/// What a node proves with who it is, and by what it knows others of its cluster. As a file: PEM, first the private key, then the
+/// node's certificate, then the authority's.
+struct kit {
+  certificates::identity identity;
+  owned<EVP_PKEY> key;
+  owned<X509> certificate;
+  owned<X509> authority;
+};
+
+/// Reads a kit's file and checks it. Throws troupe::error (misuse), with the file and one reason in one line: the file is not there,
+/// others may read the key, something is damaged or missing, key and certificate do not fit, or the certificate does not hold `now`.
+kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
+
+/// The kit as the text of a file. The text holds the private key.
+std::string text_of(const kit& what);
+
+}  // namespace troupe::certificates

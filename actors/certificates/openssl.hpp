@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/certificates/authority_test.cpp
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <new>
+#include <string>
+
+namespace troupe::certificates {
+
+struct openssl_deleter {
+  void operator()(BIO* what) const noexcept { BIO_free_all(what); }
+  void operator()(BIGNUM* what) const noexcept { BN_free(what); }
+  void operator()(ASN1_STRING* what) const noexcept { ASN1_STRING_free(what); }
+  void operator()(EVP_PKEY* what) const noexcept { EVP_PKEY_free(what); }
+  void operator()(GENERAL_NAMES* what) const noexcept { GENERAL_NAMES_free(what); }
+  void operator()(X509* what) const noexcept { X509_free(what); }
+  void operator()(X509_CRL* what) const noexcept { X509_CRL_free(what); }
+  void operator()(X509_EXTENSION* what) const noexcept { X509_EXTENSION_free(what); }
+  void operator()(X509_REVOKED* what) const noexcept { X509_REVOKED_free(what); }
+  void operator()(X509_STORE* what) const noexcept { X509_STORE_free(what); }
+  void operator()(X509_STORE_CTX* what) const noexcept { X509_STORE_CTX_free(what); }
+};
+
+/// An object of OpenSSL that its owner frees.
+template <class T>
+using owned = std::unique_ptr<T, openssl_deleter>;
+
+/// Takes the errors of this thread out of OpenSSL's queue. Returns the first one in words, or "no reason is known".
+std::string take_problem();
+
+/// Throws std::bad_alloc if `made` is null, and returns it otherwise: for functions that fail only for lack of memory.
+template <class T>
+owned<T> made(T* what) {
+  if (what == nullptr) {
+    take_problem();
+    throw std::bad_alloc();
+  }
+  return owned<T>(what);
+}
+
+}  // namespace troupe::certificates

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/certificates/refusal_reason.hpp>
+
+#include <openssl/x509_vfy.h>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <new>
+#include <optional>
+
+#include <troupe/actors/certificates/identity.hpp>
+
+namespace troupe::certificates {
+
+namespace {
+
+struct chain_result {
+  int code;
+  bool is_authority;  // the authority's own certificate is the cause
+};
+
+/// What OpenSSL says about the chain: the certificate and the authority, nothing between the two.
+chain_result verify_chain(X509* theirs, X509* authority, std::chrono::system_clock::time_point now) {
+  const auto trusted = made(X509_STORE_new());
+  const auto check = made(X509_STORE_CTX_new());
+  if (X509_STORE_add_cert(trusted.get(), authority) != 1 ||
+      X509_STORE_CTX_init(check.get(), trusted.get(), theirs, nullptr) != 1)
+    throw std::bad_alloc();
+  auto* how = X509_STORE_CTX_get0_param(check.get());
+  X509_VERIFY_PARAM_set_flags(how, X509_V_FLAG_X509_STRICT);
+  X509_VERIFY_PARAM_set_time(how, std::chrono::system_clock::to_time_t(now));
+  const bool fine = X509_verify_cert(check.get()) == 1;
+  const int code = X509_STORE_CTX_get_error(check.get());
+  const bool is_authority = X509_STORE_CTX_get_error_depth(check.get()) > 0;
+  take_problem();
+  return {fine ? X509_V_OK : code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, !fine && is_authority};
+}
+
+/// A certificate of a node may be used at both ends of a connection, and signs no others.
+bool is_for_nodes(X509* certificate) {
+  constexpr std::uint32_t both = XKU_SSL_SERVER | XKU_SSL_CLIENT;
+  return X509_check_ca(certificate) == 0 && (X509_get_extension_flags(certificate) & EXFLAG_XKUSAGE) != 0 &&
+         (X509_get_extended_key_usage(certificate) & both) == both;
+}
+
+std::string name_of(const std::optional<identity>& who) {
+  return who ? "the certificate of node '" + who->node + "' of cluster '" + who->cluster + "'" : "the certificate";
+}
+
+constexpr auto clock_advice = "; is this host's clock right?";
+
+}  // namespace
+
+std::string text_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown time";
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text.data();
+}
+
+refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::system_clock::time_point now) {
+  if (theirs == nullptr) return {"no certificate came", X509_V_ERR_UNSPECIFIED};
+  const auto who = identity_of(theirs);
+  const auto what = name_of(who);
+  auto now_text = made(ASN1_TIME_set(nullptr, std::chrono::system_clock::to_time_t(now)));
+  const auto [code, is_authority] = verify_chain(theirs, own.authority, now);
+  auto* late = is_authority ? own.authority : theirs;
+  const auto cause = is_authority ? "the authority of cluster '" + own.name + "'" : what;
+  switch (code) {
+    case X509_V_OK:
+      break;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return {cause + " expired at " + text_of(X509_get0_notAfter(late)) + ", and here it is " + text_of(now_text.get()) +
+                (is_authority ? "; make a new one with `troupe certs init`" : "; make a new one with `troupe certs renew`") +
+                clock_advice,
+              code};
+    case X509_V_ERR_CERT_NOT_YET_VALID:  // TLS has one alert for both times
+      return {cause + " is not valid before " + text_of(X509_get0_notBefore(late)) + ", and here it is " +
+                text_of(now_text.get()) + clock_advice,
+              X509_V_ERR_CERT_HAS_EXPIRED};
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return {what + " is of another authority than that of cluster '" + own.name + "' here",
+              X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT};
+    default:
+      return {what + " is not accepted: " + X509_verify_cert_error_string(code), code};
+  }
+  if (!who || !is_for_nodes(theirs)) return {what + " is not that of a node", X509_V_ERR_INVALID_PURPOSE};
+  if (who->cluster != own.name)
+    return {what + " is of another cluster than '" + own.name + "' here", X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT};
+  if (own.revoked != nullptr && own.revoked->contains(theirs)) return {what + " was revoked", X509_V_ERR_CERT_REVOKED};
+  return {};
+}
+
+}  // namespace troupe::certificates

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/certificates/authority_test.cpp
+#pragma once
+
+#include <filesystem>
+
+#include <troupe/actors/certificates/openssl.hpp>
+
+namespace troupe::certificates {
+
+/// The certificates of a cluster that count no more: a list that the cluster's authority has signed (X.509 CRL, PEM).
+/// Any thread may use it.
+class revocations {
+ public:
+  /// Throws troupe::error (misuse), with the file and the reason, if the file is not there, is damaged, or is of another authority.
+  revocations(const std::filesystem::path& file, X509* authority);
+
+  bool contains(X509* certificate) const;
+
+ private:
+  owned<X509_CRL> list_;
+};
+
+}  // namespace troupe::certificates

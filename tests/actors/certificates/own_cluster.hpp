@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include <troupe/actors/certificates/authority.hpp>
+
+#include "actors/temporary_folder.hpp"
+
+namespace troupe::test {
+
+/// An authority in a temporary folder, and kits of its nodes.
+class own_cluster {
+ public:
+  using clock = std::chrono::system_clock;
+  using days = certificates::authority::days;
+
+  explicit own_cluster(const std::string& name = "mine", clock::time_point since = clock::now())
+      : made_(certificates::authority::create(folder_ / "authority", name, since)) {}
+
+  const certificates::authority& authority() const noexcept { return made_; }
+  std::string file(const std::string& name) const { return folder_ / name; }
+  std::string revoked() const { return made_.revoked_file().string(); }
+
+  /// Makes a kit in a new file, and returns the file.
+  std::string kit(const std::string& node, clock::time_point since = clock::now(), days life = days(1),
+                  const std::string& role = "member") const {
+    auto result = file(node + "-" + std::to_string(++kits_) + ".pem");
+    certificates::write_kit(made_.issue(node, role, {}, since, life), result);
+    return result;
+  }
+
+ private:
+  temporary_folder folder_;
+  certificates::authority made_;
+  mutable int kits_ = 0;
+};
+
+}  // namespace troupe::test

@@ -88,6 +88,22 @@ void refuse_misread_values(const CLI::App& app, const std::vector<std::string>& 
   refuse(mistake.what());
 }
 
+void check_security(const settings& options) {
+  if (options.network == network_kind::caf && !options.insecure)
+    refuse(
+      "settings: on the network 'caf' a node can't refuse anybody who reaches its port; use the network 'troupe', or allow "
+      "it with --insecure");
+  if (options.insecure && !options.certificates.empty())
+    refuse("settings: --certificates lets in who proves who they are, --insecure lets everybody in; leave one of the two out");
+  if (options.certificates.empty() && !options.revoked.empty())
+    refuse("settings: --revoked '" + options.revoked + "' has no effect without --certificates; name the node's kit, too");
+  if (options.certificates.empty() && !options.insecure && !is_loopback(options.host))
+    refuse("settings: host " + options.host +
+           " is reached from other machines, and this node has no certificate. Make one with\n" +
+           "  troupe certs init\n  troupe certs node " + options.name + "\nand start the node with --certificates " +
+           options.name + ".pem; or let everybody in who reaches its port with --insecure");
+}
+
 }  // namespace
 
 bool valid_node_name(const std::string& name) noexcept {
@@ -169,10 +185,7 @@ void check(const settings& options) {
   if (!options.advertise.empty() && !may_be_advertised(options.advertise))
     refuse("settings: advertise is '" + options.advertise +
            "', expected an address or a host name by which others reach this node, without a port");
-  if (options.network == network_kind::caf && !options.insecure)
-    refuse(
-      "settings: on the network 'caf' a node can't refuse anybody who reaches its port; use the network 'troupe', or allow "
-      "it with --insecure");
+  check_security(options);
   for (const auto& address : options.join) parse_address(address);
   if (!options.metrics.empty()) parse_page_address(options.metrics);
   if (!options.until_left.empty() && !valid_node_name(options.until_left))
@@ -210,6 +223,8 @@ settings::settings(int argc, char** argv) {
   });
   app.add_flag("!--no-direct-memory", direct_memory);
   app.add_flag("!--no-shared-memory", shared_memory);
+  add(app, "--certificates", [this](const std::string& text) { certificates = text; });
+  add(app, "--revoked", [this](const std::string& text) { revoked = text; });
   app.add_flag("--insecure", insecure);
   add(app, "--network", [this](const std::string& text) { network = network_named(text); });
   add(app, "--log-level", [this](const std::string& text) { log_level = severity_named(text); });

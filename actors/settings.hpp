@@ -42,8 +42,15 @@ struct settings {
   bool direct_memory = true;                            // large tensors within a machine are read out of the sender's memory
   bool shared_memory = true;                            // messages within a machine go through shared memory, not TCP
   network_kind network = network_kind::troupe;          // with `caf` there is only TCP: `shared_memory` has no effect
-  /// Lets everybody in who reaches the node's port: nobody has to prove who they are. Without it a node on loopback talks only to
-  /// programs of its own user. Needed for the network `caf`, which has no gate.
+  /// The node's kit, a file that `troupe certs node` made: its key, its certificate and its cluster's authority. With a kit the node
+  /// talks only to nodes of its cluster, by TLS 1.3. Needed for a `host` that is not loopback. Empty: no kit; then the node talks
+  /// only to programs of its own user on its own machine.
+  std::string certificates;
+  /// The cluster's list of revoked certificates, a file that `troupe certs revoke` made. The node reads it again when it changes.
+  /// Needs `certificates`. Empty: no certificate is revoked.
+  std::string revoked;
+  /// Lets everybody in who reaches the node's port: nobody has to prove who they are, and nothing is encrypted. Needed for the
+  /// network `caf`, which has no gate.
   bool insecure = false;
   severity log_level = severity::warn;  // the node logs lines of this level and above
   std::string log_file;                 // file that the log is appended to; empty: stderr
@@ -71,8 +78,8 @@ struct settings {
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
-  /// (troupe or caf), `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`, `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`,
-  /// `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
+  /// (troupe or caf), `--certificates=`, `--revoked=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
+  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };
 

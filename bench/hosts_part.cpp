@@ -70,8 +70,8 @@ std::map<std::string, double> host_part::figures(std::chrono::seconds patience) 
 
 std::vector<std::string> node_options(const std::string& name, int port, const std::vector<std::string>& join) {
   // Hosts never share memory. These processes could, because they are on one machine.
-  std::vector<std::string> all{"--name=" + name, "--host=0.0.0.0", "--port=" + std::to_string(port), "--no-shared-memory",
-                               "--no-direct-memory"};
+  std::vector<std::string> all{"--name=" + name,     "--host=0.0.0.0",     "--port=" + std::to_string(port),
+                               "--no-shared-memory", "--no-direct-memory", "--insecure"};
   for (const auto& address : join) all.push_back("--join=" + address);
   return all;
 }

@@ -2,36 +2,47 @@
 // Tests: tests/actors/gate/connection_gate_test.cpp
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <string>
+#include <utility>
+
+#include <troupe/actors/gate/refusal.hpp>
 
 namespace troupe::gate {
 
-/// Which end of a TCP connection this process has.
-enum class end { calling, called };
-
-/// Why a connection is refused.
-struct refusal {
-  std::string why;         // the whole reason, without the address that the listener has
-  bool has_ended = false;  // the other end has gone: nobody is left to be refused
-};
+class credentials;
 
 /// Decides who may talk to a node. Every connection is asked about before a byte of it is read or written.
-///   KG-1  with the rule `same_user`, both ends of a connection on loopback are sockets of one user, by the kernel's word. If the
-///         kernel does not say whose the other end is, or if the other end has been closed, the connection is refused.
+///   KG-1  with the rule `same_user`, both ends of a connection are on loopback, and sockets of one user, by the kernel's word. If
+///         the kernel does not say whose the other end is, or if the other end has been closed, the connection is refused.
 ///   KG-2  the question is answered without waiting for the other end.
 class connection_gate {
  public:
-  enum class rule { anyone, same_user };
+  /// `certificates`: check() refuses nobody. A connection proves itself by a tls_session with proof().
+  enum class rule { anyone, same_user, certificates };
 
+  /// Pre: `how` is not `certificates`.
   explicit connection_gate(rule how) noexcept : rule_(how) {}
+  explicit connection_gate(std::shared_ptr<credentials> own) noexcept : rule_(rule::certificates), proof_(std::move(own)) {}
 
   rule how() const noexcept { return rule_; }
+  /// Null unless the rule is `certificates`.
+  const std::shared_ptr<credentials>& proof() const noexcept { return proof_; }
   /// Why the connection of this socket is refused; nothing if it is let in.
   std::optional<refusal> check(int socket, end which) const;
 
  private:
   rule rule_;
+  std::shared_ptr<credentials> proof_;
+};
+
+/// What has a gate.
+class gate_owner {
+ public:
+  virtual const connection_gate& gate() const noexcept = 0;
+
+ protected:
+  ~gate_owner() = default;
 };
 
 }  // namespace troupe::gate

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(gate
   connection_gate.cpp
-  socket_user.cpp)
+  credentials.cpp
+  reception.cpp
+  socket_user.cpp
+  tls_session.cpp)

@@ -22,9 +22,10 @@ namespace {
 /// Whether the process or the system has no more sockets or memory, which says nothing about the address.
 bool is_shortage(int problem) { return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM; }
 
-constexpr auto advice =
-  "; nodes of different users do not talk to each other: run both as one user, or start both with --insecure, which lets "
-  "everybody in who reaches their ports";
+constexpr char tls_alert = 0x15;
+constexpr auto wants_certificate =
+  " talks only to nodes with a certificate of its cluster; start this one with --certificates and a kit that `troupe certs` "
+  "made";
 
 }  // namespace
 
@@ -36,7 +37,7 @@ address_probe::verdict address_probe::begin(support::host_lookup found) {
 
 address_probe::verdict address_probe::go_on() { return connected_ ? hear() : connect_done(); }
 
-short address_probe::events() const noexcept { return connected_ ? POLLIN : POLLOUT; }
+short address_probe::events() const noexcept { return !connected_ ? POLLOUT : session_ ? events_ : POLLIN; }
 
 std::string address_probe::reached() const {
   sockaddr_storage other{};
@@ -55,6 +56,7 @@ caf::error address_probe::problem() const {
 }
 
 address_probe::verdict address_probe::try_next() {
+  session_.reset();
   socket_ = {};
   for (; next_ != nullptr && !socket_; next_ = next_->ai_next) {
     socket_ = support::owned_descriptor(
@@ -82,22 +84,45 @@ address_probe::verdict address_probe::connect_done() {
 
 /// An address at which this node talks to nobody may be followed by one at which it does.
 address_probe::verdict address_probe::ask_gate() {
-  const auto refused = gate_.check(socket_.get(), gate::end::calling);
-  if (!refused) return verdict::undecided;
+  if (const auto refused = gate_.check(socket_.get(), gate::end::calling)) return refuse(*refused);
+  if (!gate_.proof()) return verdict::undecided;
+  session_ =
+    std::make_unique<gate::tls_session>(gate_.proof(), socket_.get(), gate::end::calling, support::other_end_of(socket_.get()));
+  return shake_hands();
+}
+
+address_probe::verdict address_probe::shake_hands() {
+  using progress = gate::tls_session::progress;
+  const auto how = session_->shake_hands();
+  if (how == progress::failed) {
+    const auto& [why, has_ended] = session_->problem();
+    return refuse({"the program at " + support::other_end_of(socket_.get()) + ": " + why, has_ended});
+  }
+  events_ = how == progress::wants_to_write ? POLLOUT : POLLIN;
+  return verdict::undecided;
+}
+
+address_probe::verdict address_probe::refuse(const gate::refusal& why) {
   connected_ = false;
-  if (!refused->has_ended) refusal_ = refused->why + advice;
+  if (!why.has_ended) refusal_ = why.why;
   failed(ECONNRESET);
   const auto next = try_next();
   return next == verdict::nobody && !refusal_.empty() ? verdict::refused : next;
 }
 
-// A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding.
+// A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding. A node with certificates sends
+// nothing until the other end has begun the handshake of TLS, and in the end an alert.
 address_probe::verdict address_probe::hear() {
   std::array<char, 3> first{};
-  const auto size = recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
+  if (session_ && session_->shake_hands() != gate::tls_session::progress::proven) return shake_hands();
+  const auto size =
+    session_ ? session_->peek({first.data(), first.size()}) : recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return verdict::undecided;
+  if (size < 0 && session_ && !session_->problem().why.empty()) return shake_hands();
   if (size <= 0) failed(ECONNRESET);
   if (size <= 0) return verdict::nobody;
+  if (!session_ && first[0] == tls_alert)
+    return refuse({"the node at " + support::other_end_of(socket_.get()) + wants_certificate});
   return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
 }
 

@@ -2,17 +2,19 @@
 // Tests: tests/actors/network/dial_thread_test.cpp, tests/actors/membership/dialer_test.cpp
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <caf/error.hpp>
 
 #include <troupe/actors/gate/connection_gate.hpp>
+#include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::network {
 
-/// A connection that is opened only to see what program listens at an address. Never waits: the caller waits until the socket is
+/// A connection that is opened only to see what program listens at an address, and whether this node talks to it. Never waits: the caller waits until the socket is
 /// ready, then calls go_on().
 class address_probe {
  public:
@@ -40,12 +42,16 @@ class address_probe {
   void failed(int problem);
   verdict connect_done();
   verdict ask_gate();
+  verdict refuse(const gate::refusal& why);
+  verdict shake_hands();
   verdict hear();
 
   gate::connection_gate gate_;
   support::host_lookup found_;
   addrinfo* next_ = nullptr;
   support::owned_descriptor socket_;
+  std::unique_ptr<gate::tls_session> session_;  // with certificates, once connected
+  short events_ = 0;
   bool connected_ = false;
   bool is_refused_ = true;  // whether every address answered that no program listens
   int last_problem_ = 0;    // ECONNRESET: the program that listens said nothing

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+#include <string>
+
 #include <caf/fwd.hpp>
 
 namespace troupe::network {
@@ -27,6 +30,8 @@ class connection_host {
   /// Says how many bytes wait to leave by the connection with this socket. Called for more than `least_noted` bytes and once after.
   virtual void note_waiting(int socket, std::size_t bytes) = 0;
   static constexpr std::size_t least_noted = std::size_t{64} << 10;
+  /// Says that the other end of the connection with this socket sent what it may not send, so that the connection is over.
+  virtual void note_wrong(int socket, const std::string& what) = 0;
 
  protected:
   ~connection_host() = default;

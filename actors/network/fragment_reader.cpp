@@ -2,6 +2,7 @@
 #include <troupe/actors/network/fragment_reader.hpp>
 
 #include <limits>
+#include <utility>
 
 #include <troupe/actors/network/write_lanes.hpp>
 
@@ -13,8 +14,15 @@ constexpr std::size_t most_payload = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-void fragment_reader::begin() noexcept {
-  if (state_ == state::off) state_ = state::head;
+void fragment_reader::begin(std::optional<message_rules> rules) noexcept {
+  if (state_ != state::off) return;
+  state_ = state::head;
+  rules_ = std::move(rules);
+}
+
+fragment_reader::outcome fragment_reader::wrong(std::string why) {
+  problem_ = std::move(why);
+  return outcome::wrong;
 }
 
 fragment_reader::outcome fragment_reader::sort(std::vector<char>& part) {
@@ -22,9 +30,10 @@ fragment_reader::outcome fragment_reader::sort(std::vector<char>& part) {
     case state::off:
       break;
     case state::head:
-      return part.size() == message_head::bytes ? sort_head(part.data()) : outcome::wrong;
+      return part.size() == message_head::bytes ? sort_head(part.data()) : wrong("a header of another size");
     case state::payload:
       state_ = state::head;
+      if (auto why = rules_ ? rules_->why_not(part) : std::string(); !why.empty()) return wrong(std::move(why));
       break;
     case state::fragment:
       state_ = state::head;
@@ -40,11 +49,13 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   if (came.operation == message_head::fragment) {
     const bool fits = next_ > 0 && next_ <= write_lanes::fragment_bytes && ahead_.size() + next_ < most_payload;
     if (fits) state_ = state::fragment;
-    return fits ? outcome::kept : outcome::wrong;
+    return fits ? outcome::kept : wrong("a fragment of " + std::to_string(next_) + " bytes");
   }
+  if (auto why = rules_ ? rules_->why_not(came) : std::string(); !why.empty()) return wrong(std::move(why));
   if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;
   if ((came.note & message_head::follows_fragments) != 0) {
-    if (ahead_.empty() || ahead_.size() >= next_) return outcome::wrong;
+    if (ahead_.empty() || ahead_.size() >= next_ || next_ - ahead_.size() > write_lanes::fragment_bytes)
+      return wrong("a message of " + std::to_string(next_) + " bytes after " + std::to_string(ahead_.size()) + " in fragments");
     ahead_of_payload_ = true;
   }
   message_head::set_note(head, 0);

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/message_rules.hpp>
 
 namespace troupe::network {
 
@@ -24,17 +27,20 @@ namespace troupe::network {
 ///         of its last fragment.
 ///   FR-2  fragments take memory only for bytes that have come.
 ///   FR-3  a fragment that is larger than write_lanes makes one, or that makes a payload longer than a header can announce, is
-///         wrong; so is a message whose fragments hold more bytes than its payload, or none. Nothing of a wrong message reaches
-///         the broker.
+///         wrong; so is a message whose fragments hold more bytes than its payload, or none, or leave more than one fragment. So is a
+///         message that breaks the rules. Nothing of a wrong message reaches the broker.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };
 
-  /// From now on the bytes are messages of BASP. No effect after the first call.
-  void begin() noexcept;
+  /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: those of the messages; without them every
+  /// message is fine.
+  void begin(std::optional<message_rules> rules = {}) noexcept;
   bool has_begun() const noexcept { return state_ != state::off; }
   /// Sorts `part`, which has come: the broker gets it, the reader keeps it, or it is wrong.
   outcome sort(std::vector<char>& part);
+  /// What was wrong. Pre: sort() has returned `wrong`.
+  const std::string& problem() const noexcept { return problem_; }
   /// Whether the next bytes are for the reader, or begin with bytes that the reader has.
   bool has_wish() const noexcept { return state_ == state::fragment || ahead_of_payload_; }
   /// Makes `part` as large as the bytes that come next, and puts the bytes that the reader has at its beginning. Returns how many
@@ -49,8 +55,11 @@ class fragment_reader {
   enum class state { off, head, payload, fragment };
 
   outcome sort_head(char* head);
+  outcome wrong(std::string why);
 
   state state_ = state::off;
+  std::optional<message_rules> rules_;
+  std::string problem_;
   std::uint32_t next_ = 0;         // bytes of the fragment or payload that comes next
   bool ahead_of_payload_ = false;  // the payload that comes next begins with ahead_
   std::vector<char> ahead_;        // from fragments

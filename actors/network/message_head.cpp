@@ -12,6 +12,7 @@ namespace {
 // Where the fields begin. Numbers are big-endian.
 constexpr std::size_t operation_at = 0;
 constexpr std::size_t note_at = 1;
+constexpr std::size_t flags_at = 3;
 constexpr std::size_t payload_at = 4;
 constexpr std::size_t source_at = 16;
 constexpr std::size_t target_at = 24;
@@ -22,6 +23,7 @@ message_head message_head::read(const char* from) noexcept {
   message_head result;
   result.operation = static_cast<std::uint8_t>(from[operation_at]);
   result.note = static_cast<std::uint8_t>(from[note_at]);
+  result.flags = static_cast<std::uint8_t>(from[flags_at]);
   std::memcpy(&result.payload, from + payload_at, sizeof result.payload);
   std::memcpy(&result.source, from + source_at, sizeof result.source);
   std::memcpy(&result.target, from + target_at, sizeof result.target);
@@ -35,6 +37,7 @@ void message_head::write(char* to) const noexcept {
   std::fill_n(to, bytes, '\0');
   to[operation_at] = static_cast<char>(operation);
   set_note(to, note);
+  to[flags_at] = static_cast<char>(flags);
   const auto payload_bytes = htobe32(payload);
   const auto source_bytes = htobe64(source);
   const auto target_bytes = htobe64(target);

@@ -26,6 +26,7 @@ struct message_head {
   std::uint32_t payload = 0;  // bytes
   std::uint64_t source = 0;   // id of the sending actor
   std::uint64_t target = 0;   // id of the receiving actor; 0 if the message is for CAF's broker
+  std::uint8_t flags = 0;     // CAF's
 
   /// Reads the `bytes` bytes at `from`.
   static message_head read(const char* from) noexcept;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/shared_multiplexer.hpp>
 
+#include <fcntl.h>
+
 #include <future>
 #include <utility>
 
@@ -11,6 +13,8 @@
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <troupe/actors/network/tcp_scribe.hpp>
+#include <troupe/actors/support/machine_address.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::network {
@@ -27,40 +31,79 @@ int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 
 gate::connection_gate gate_of(const caf::actor_system_config& config) {
-  using rule = gate::connection_gate::rule;
-  return gate::connection_gate(caf::get_or(config, "troupe.insecure", false) ? rule::anyone : rule::same_user);
+  const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
+  return own != nullptr ? own->gate() : gate::connection_gate(gate::connection_gate::rule::same_user);
 }
+
+void set_non_blocking(int socket) { ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK); }
 
 }  // namespace
 
-/// Refuses what the gate refuses, and tells the multiplexer which of the connections that it makes are accepted ones.
+/// Tells no broker of a connection that the gate refuses, or before its other end has proven itself.
 class shared_multiplexer::doorman final : public caf::io::network::doorman_impl {
  public:
   doorman(shared_multiplexer& network, caf::io::network::native_socket socket)
-      : doorman_impl(network, socket), network_(network) {}
+      : doorman_impl(network, socket), network_(network) {
+    std::lock_guard lock(network_.door_mutex_);
+    number_ = ++network_.last_door_;
+    network_.doors_.emplace(number_, this);
+  }
+  ~doorman() override { leave(); }
 
   bool new_connection() override {
-    if (auto& socket = acceptor_.accepted_socket(); !network_.lets_in(socket)) {
-      caf::io::network::close_socket(std::exchange(socket, caf::io::network::invalid_native_socket));
-      return false;
+    support::owned_descriptor socket(std::exchange(acceptor_.accepted_socket(), caf::io::network::invalid_native_socket));
+    if (detached() || !network_.lets_in(socket.get())) return false;
+    if (network_.reception_) {
+      set_non_blocking(socket.get());
+      network_.reception_->admit(std::move(socket), number_);
+      return true;
     }
-    network_.accepts_ = true;
-    const bool result = doorman_impl::new_connection();
-    network_.accepts_ = false;
-    return result;
+    return let_in(std::move(socket), nullptr);
+  }
+
+  bool let_in(support::owned_descriptor socket, std::unique_ptr<gate::tls_session> secured) {
+    if (detached()) return false;
+    const int number = socket.release();
+    auto made = network_.make_scribe(number, gate::end::called, std::move(secured));
+    made->expect_first(network_.silent_.add(number));
+    const auto handle = made->hdl();
+    parent()->add_scribe(std::move(made));
+    return caf::io::doorman::new_connection(&acceptor_.backend(), handle);
+  }
+
+  void graceful_shutdown() override {
+    leave();
+    doorman_impl::graceful_shutdown();
   }
 
  private:
+  void leave() {
+    std::lock_guard lock(network_.door_mutex_);
+    network_.doors_.erase(number_);
+  }
+
   shared_multiplexer& network_;
+  std::uint64_t number_ = 0;
 };
 
 shared_multiplexer::shared_multiplexer(caf::actor_system* system)
     : default_multiplexer(system),
       shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)),
       gate_(gate_of(system->config())),
-      threads_(network_threads::of_process()) {}
+      threads_(network_threads::of_process()) {
+  if (gate_.proof())
+    reception_.emplace(
+      gate_.proof(),
+      gate::reception::receivers{[this](gate::proven_connection arrived, std::uint64_t door) {
+                                   post([this, door, one = std::make_shared<gate::proven_connection>(std::move(arrived))] {
+                                     admit(std::move(*one), door);
+                                   });
+                                 },
+                                 [this](const gate::refusal& why) { refuse(why); }});
+}
 
 shared_multiplexer::~shared_multiplexer() {
+  reception_.reset();
   behind_.clear();
   for (auto* all : {&posted_, &own_posted_})
     while (!all->empty()) {  // the release of one resumable may post another
@@ -101,12 +144,30 @@ void shared_multiplexer::left() {
 }
 
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
+  return make_scribe(socket, gate::end::called, nullptr);
+}
+
+caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(int socket, gate::end which,
+                                                               std::unique_ptr<gate::tls_session> secured) {
   caf::io::network::keepalive(socket, true);
   note_waiting(socket, 0);
   note_channel(socket, false);  // an earlier connection may have had a socket of this number
-  auto made = caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket);
-  if (threads_->lead_here() && accepts_) made->expect_first(silent_.add(socket));
-  return made;
+  return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket, which, std::move(secured));
+}
+
+/// Lets a connection in whose other end has proven itself.
+void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t door) {
+  doorman* found = nullptr;
+  {
+    std::lock_guard lock(door_mutex_);
+    if (const auto at = doors_.find(door); at != doors_.end()) found = at->second;
+  }
+  // Only this thread, which leads, closes a door.
+  if (found != nullptr) found->let_in(std::move(arrived.socket), std::move(arrived.session));
+}
+
+void shared_multiplexer::refuse(const gate::refusal& why) const {
+  if (!why.has_ended && on_refused_) on_refused_(why);
 }
 
 caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_socket socket) {
@@ -115,20 +176,28 @@ caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_so
 
 /// Makes the calling end of a connection.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
-  auto made = default_multiplexer::new_tcp_scribe(host, port);
-  if (!made) return made;
-  auto& connection = static_cast<tcp_scribe&>(**made);
-  if (const auto refused = gate_.check(connection.socket(), gate::end::calling)) return make_error(errc::refused, refused->why);
-  connection.expect_channel();
-  return made;
+  const auto connected = caf::io::network::new_tcp_connection(host, port);
+  if (!connected) return connected.error();
+  support::owned_descriptor socket(*connected);
+  if (const auto refused = gate_.check(socket.get(), gate::end::calling)) return make_error(errc::refused, refused->why);
+  std::unique_ptr<gate::tls_session> secured;
+  if (gate_.proof()) {
+    const auto there = support::other_end_of(socket.get());
+    set_non_blocking(socket.get());
+    secured = std::make_unique<gate::tls_session>(gate_.proof(), socket.get(), gate::end::calling, there);
+    if (const auto refused = gate::prove_within(*secured, socket.get(), gate::reception::patience))
+      return make_error(errc::refused, "the program at " + there + ": " + refused->why);
+  }
+  auto made = make_scribe(socket.release(), gate::end::calling, std::move(secured));
+  made->expect_channel();
+  return caf::io::scribe_ptr(std::move(made));
 }
 
 /// Asks the gate about an accepted connection.
 bool shared_multiplexer::lets_in(int socket) {
   const auto refused = gate_.check(socket, gate::end::called);
-  if (!refused) return true;
-  if (!refused->has_ended && on_refused_) on_refused_(*refused);
-  return false;
+  if (refused) refuse(*refused);
+  return !refused;
 }
 
 void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
@@ -144,6 +213,10 @@ void shared_multiplexer::note_channel(int socket, bool has_channel) {
 bool shared_multiplexer::has_channel(int socket) const {
   std::lock_guard lock(channel_mutex_);
   return channels_.contains(socket);
+}
+
+void shared_multiplexer::note_wrong(int socket, const std::string& what) {
+  refuse({"the program at " + support::other_end_of(socket) + " sent " + what});
 }
 
 void shared_multiplexer::note_waiting(int socket, std::size_t bytes) {

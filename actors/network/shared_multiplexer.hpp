@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +19,7 @@
 #include <caf/resumable.hpp>
 
 #include <troupe/actors/gate/connection_gate.hpp>
+#include <troupe/actors/gate/reception.hpp>
 #include <troupe/actors/network/connection_host.hpp>
 #include <troupe/actors/network/event_loop.hpp>
 #include <troupe/actors/network/network_threads.hpp>
@@ -32,7 +34,8 @@ namespace troupe::network {
 /// CAF's multiplexer, served by the network threads of the process instead of a thread of its own.
 ///   SM-1  a posted resumable (an actor) is resumed once, by the leader thread, or released with the multiplexer.
 ///   SM-2  bytes that a broker flushed leave before a thread waits for events.
-///   SM-3  no broker learns of a connection that the gate refuses, and no byte of it is read or written.
+///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven itself, and no byte of such a
+///         connection reaches the code of CAF.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
   using job = network_threads::job;
@@ -57,8 +60,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Who may connect to this node, and to whom this node connects.
   const gate::connection_gate& gate() const noexcept { return gate_; }
-  /// Sets what is called, by the leader thread, for each connection from another program that the gate refuses. Pre: the node does
-  /// not listen yet.
+  /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
+  /// listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
 
   /// Whether the connection with this socket goes on in shared memory.
@@ -91,6 +94,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void catch_up_soon(tcp_scribe* connection) override;
   void note_channel(int socket, bool has_channel) override;
   void note_waiting(int socket, std::size_t bytes) override;
+  void note_wrong(int socket, const std::string& what) override;
 
   int poll_handle() const override;
   void handle_events() override;
@@ -104,10 +108,18 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void catch_up();
 
   bool lets_in(int socket);
+  caf::intrusive_ptr<tcp_scribe> make_scribe(int socket, gate::end which, std::unique_ptr<gate::tls_session> secured);
+  void admit(gate::proven_connection arrived, std::uint64_t door);
+  void refuse(const gate::refusal& why) const;
 
   const bool shares_memory_;
   const gate::connection_gate gate_;
   std::function<void(const gate::refusal&)> on_refused_;
+
+  std::mutex door_mutex_;  // guards the next two
+  std::uint64_t last_door_ = 0;
+  std::unordered_map<std::uint64_t, doorman*> doors_;
+  std::optional<gate::reception> reception_;  // with certificates; uses all of the above
   std::atomic<caf::actor_id> unordered_{0};
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
@@ -122,7 +134,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   // Used by the leader thread only:
   silent_connections silent_;
-  bool accepts_ = false;  // whether a connection is being accepted
   std::vector<caf::resumable*> own_posted_;
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;

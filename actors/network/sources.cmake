@@ -8,6 +8,7 @@ add_room(network
   memory_channel.cpp
   memory_ring.cpp
   message_head.cpp
+  message_rules.cpp
   network_threads.cpp
   send_credits.cpp
   shared_multiplexer.cpp

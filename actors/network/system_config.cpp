@@ -2,11 +2,13 @@
 #include <troupe/actors/network/system_config.hpp>
 
 #include <chrono>
+#include <memory>
 
 #include <caf/atom.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/timespan.hpp>
 
+#include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/network/quiet_scheduler.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/settings.hpp>
@@ -14,7 +16,18 @@
 
 namespace troupe::network {
 
-system_config::system_config(const settings& options) {
+namespace {
+
+gate::connection_gate gate_for(const settings& options) {
+  if (!options.certificates.empty())
+    return gate::connection_gate(std::make_shared<gate::credentials>(options.certificates, options.revoked));
+  using rule = gate::connection_gate::rule;
+  return gate::connection_gate(options.insecure ? rule::anyone : rule::same_user);
+}
+
+}  // namespace
+
+system_config::system_config(const settings& options) : gate_(gate_for(options)) {
   troupe::add_message_types(*this);  // not the template of the same name
   // A blocking request to a local actor takes 15 us with one shared queue. It takes 86 us with work stealing: idle workers sleep.
   set("scheduler.policy", caf::atom("sharing"));
@@ -24,9 +37,7 @@ system_config::system_config(const settings& options) {
   set("middleman.workers", std::size_t{0});
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
-  // shared_multiplexer reads these two:
-  caf::put(content, "troupe.shared-memory", options.shared_memory);
-  caf::put(content, "troupe.insecure", options.insecure);
+  caf::put(content, "troupe.shared-memory", options.shared_memory);  // shared_multiplexer reads this
   const bool own_network = options.network == network_kind::troupe;
   own_network ? load<caf::io::middleman, shared_multiplexer>() : load<caf::io::middleman>();
   if (options.configure) options.configure(*this);

@@ -3,6 +3,7 @@
 
 #include <caf/actor_system_config.hpp>
 
+#include <troupe/actors/gate/connection_gate.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 
 namespace troupe {
@@ -16,13 +17,20 @@ namespace troupe::network {
 /// How troupe sets up CAF: every message type is registered, the network threads serve the node, no file or command line is read.
 ///   SC-1  only these constructors decide the settings: no caf-application.ini of the working folder, no option of the program.
 ///   SC-2  CAF never cuts a live connection because of silence: the heartbeats of membership decide who is up.
-class system_config : public caf::actor_system_config, public tensor_receiver {
+class system_config : public caf::actor_system_config, public tensor_receiver, public gate::gate_owner {
  public:
   /// Chooses the deterministic scheduler (caf::scheduler::test_coordinator) and leaves the network out.
   struct for_tests {};
 
+  /// Throws troupe::error (misuse) if the certificates of the settings can't be used.
   explicit system_config(const settings& options);
   explicit system_config(for_tests);
+
+  /// Who may connect to the nodes of the system, and to whom they connect.
+  const gate::connection_gate& gate() const noexcept override { return gate_; }
+
+ private:
+  gate::connection_gate gate_{gate::connection_gate::rule::same_user};
 };
 
 }  // namespace troupe::network

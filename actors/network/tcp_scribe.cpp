@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <caf/io/basp_broker.hpp>
@@ -28,8 +29,11 @@ bool may_work_later(int problem) { return problem == EAGAIN || problem == EWOULD
 }  // namespace
 
 tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host,
-                       caf::io::network::native_socket socket)
-    : scribe(caf::io::network::conn_hdl_from_socket(socket)), network_(network), host_(host), stream_(network, socket, *this) {}
+                       caf::io::network::native_socket socket, gate::end which, std::unique_ptr<gate::tls_session> secured)
+    : scribe(caf::io::network::conn_hdl_from_socket(socket)),
+      network_(network),
+      host_(host),
+      stream_(network, socket, *this, which, std::move(secured)) {}
 
 /// The scribe gets its broker after its construction, and before the broker's first call.
 void tcp_scribe::meet_broker() {
@@ -59,7 +63,7 @@ void tcp_scribe::remove_from_loop() { stream_.stop(); }
 
 void tcp_scribe::add_to_loop() {
   stream_.start();
-  if (stream_.has_ahead()) catch_up_soon();
+  if (stream_.has_ahead() || stream_.has_unread()) catch_up_soon();
 }
 
 std::string tcp_scribe::addr() const {
@@ -79,6 +83,7 @@ void tcp_scribe::catch_up_soon() {
 void tcp_scribe::catch_up() {
   will_catch_up_ = false;
   if (stream_.has_ahead()) stream_.consume();
+  if (stream_.has_unread()) stream_.read_rest();
   if (!stream_.waits()) stream_.write_now();
 }
 
@@ -95,10 +100,12 @@ void tcp_scribe::stream::bell_handler::leave_loop() {
 void tcp_scribe::stream::bell_handler::removed_from_loop(operation) { const auto last = std::move(held_); }
 
 tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket,
-                           tcp_scribe& scribe)
+                           tcp_scribe& scribe, gate::end which, std::unique_ptr<gate::tls_session> secured)
     : event_handler(network, socket),
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
+      which_(which),
+      secured_(std::move(secured)),
       ahead_(ahead_bytes),
       channel_(scribe.host_.shares_memory()) {}
 
@@ -150,7 +157,7 @@ void tcp_scribe::stream::removed_from_loop(operation op) {
 void tcp_scribe::stream::graceful_shutdown() {
   if (phase_ == phase::closing || phase_ == phase::closed) return;
   phase_ = phase::closing;
-  if (leaving.empty()) finish();
+  if (leaving.empty() && !(secured_ && secured_->has_unsent())) finish();
 }
 
 void tcp_scribe::stream::finish() {
@@ -165,14 +172,23 @@ void tcp_scribe::stream::fail(operation op) {
   cut_channel();
 }
 
+ssize_t tcp_scribe::stream::receive(const iovec& first, const iovec& second) {
+  if (secured_) return secured_->read(first, second);
+  const std::array<iovec, 2> to = {first, second};
+  return ::readv(fd(), to.data(), to.size());
+}
+
+void tcp_scribe::stream::read_rest() {
+  if (reader_ && reading_ == reading::wanted) read();
+}
+
 /// Reads into `part` the bytes that the broker wants, and into `ahead_` the bytes that follow them.
 void tcp_scribe::stream::read() {
   if (!consume()) return;
   if (is_wrong_) return fail(operation::read);
   for (int i = 0; i < most_reads; ++i) {
     const std::size_t room = part.size() - collected_;
-    const std::array<iovec, 2> to = {iovec{part.data() + collected_, room}, iovec{ahead_.data(), ahead_.size()}};
-    const auto came = ::readv(fd(), to.data(), to.size());
+    const auto came = receive({part.data() + collected_, room}, {ahead_.data(), ahead_.size()});
     if (came <= 0) {
       if (came < 0 && may_work_later(errno)) return;
       consume_last();
@@ -190,6 +206,7 @@ void tcp_scribe::stream::read() {
     if (channel_.reads() && channel_.is_open()) watch_channel();  // memory may hold bytes that waited for these from TCP
     if (!goes_on || bytes < room + ahead_.size()) return;
   }
+  if (has_unread()) scribe_.catch_up_soon();  // the socket may announce nothing more
 }
 
 bool tcp_scribe::stream::consume() {
@@ -204,7 +221,11 @@ bool tcp_scribe::stream::consume() {
       collected_ += taken;
       from_memory += taken;
     }
-    if (collected_ < threshold_) return true;
+    if (collected_ < threshold_) {
+      if (collected_ < part.size()) return true;
+      make_room();
+      continue;
+    }
     const bool goes_on = hand_on_part();
     if (is_wrong_) return true;
     want_next();
@@ -226,8 +247,7 @@ bool tcp_scribe::stream::hand_on_part() {
     case fragment_reader::outcome::kept:
       break;
     case fragment_reader::outcome::wrong:
-      is_wrong_ = true;
-      ::shutdown(fd(), SHUT_RDWR);  // the event loop then finds that the connection is over
+      end_wrong(fragments_.problem());
   }
   return true;
 }
@@ -249,8 +269,26 @@ void tcp_scribe::stream::want_next() {
   const auto least = std::max<std::size_t>(1, bytes);
   const auto most = flag == receive_policy_flag::at_least ? least + std::max<std::size_t>(100, least / 10) : least;
   if (part.capacity() > 2 * std::max(peak_.add(most), kept_bytes)) part = std::vector<char>();
-  part.resize(most);
+  wished_ = most;
   threshold_ = flag == receive_policy_flag::at_most ? 1 : least;
+  make_room();
+}
+
+/// Makes `part` larger, up to what the broker wants. Memory that is reserved takes no room until bytes come.
+void tcp_scribe::stream::make_room() {
+  try {
+    const auto next = std::min(wished_, std::max(first_room, 2 * part.size()));
+    if (part.capacity() < next) part.reserve(std::min(wished_, std::max(most_reserved, 2 * part.size())));
+    part.resize(next);
+  } catch (const std::bad_alloc&) {
+    end_wrong("a message of " + std::to_string(wished_) + " bytes, for which there is no memory");
+  }
+}
+
+void tcp_scribe::stream::end_wrong(const std::string& what) {
+  is_wrong_ = true;
+  scribe_.host_.note_wrong(fd(), what);
+  ::shutdown(fd(), SHUT_RDWR);  // the event loop then finds that the connection is over
 }
 
 void tcp_scribe::stream::note_waiting() {
@@ -266,12 +304,15 @@ tcp_scribe::stream::sent tcp_scribe::stream::send() {
 }
 
 tcp_scribe::stream::sent tcp_scribe::stream::send_some() {
-  for (int i = 0; !leaving.empty(); ++i) {
+  for (int i = 0;; ++i) {
+    if (secured_ && !secured_->flush()) return may_work_later(errno) ? sent::some : sent::failed;
+    if (leaving.empty()) break;
     if (i == most_writes) return sent::some;
     channel_.move_outgoing();
     const auto next = leaving.front();
-    const auto went =
-      channel_.writes() ? channel_.write(next.data(), next.size()) : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
+    const auto went = channel_.writes() ? channel_.write(next.data(), next.size())
+                      : secured_        ? secured_->write(next.data(), next.size())
+                                        : ::send(fd(), next.data(), next.size(), MSG_NOSIGNAL);
     if (went < 0) return may_work_later(errno) ? sent::some : sent::failed;
     leaving.pop(static_cast<std::size_t>(went));
     channel_.count_sent(static_cast<std::size_t>(went));

@@ -8,12 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include <sys/types.h>
+#include <sys/uio.h>
+
 #include <caf/intrusive_ptr.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/event_handler.hpp>
 #include <caf/io/receive_policy.hpp>
 #include <caf/io/scribe.hpp>
 
+#include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/connection_channel.hpp>
 #include <troupe/actors/network/fragment_reader.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
@@ -40,10 +44,17 @@ class connection_host;
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 ///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other senders
 ///         leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
+///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the message.
+///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come.
+///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them: what waits can still be
+///         overtaken. Bytes in shared memory are not encrypted.
 class tcp_scribe final : public caf::io::scribe {
  public:
-  /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`.
-  tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, caf::io::network::native_socket socket);
+  /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`. `which`: the end
+  /// of the connection that this process has. `secured`: the
+  /// proven TLS session of the connection; null for a connection without TLS.
+  tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, caf::io::network::native_socket socket,
+             gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
   void configure_read(caf::io::receive_policy::config config) override;
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
@@ -103,13 +114,17 @@ class tcp_scribe final : public caf::io::scribe {
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
+    /// The first bytes of a message that are waited for, and how many may be reserved for it before they have come.
+    static constexpr std::size_t first_room = std::size_t{1} << 20;
+    static constexpr std::size_t most_reserved = std::size_t{64} << 20;
     /// However small the parts are, the buffer for them is freed only if its capacity is more than twice this.
     static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
-    stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe);
+    stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe,
+           gate::end which, std::unique_ptr<gate::tls_session> secured);
 
     /// Says that the broker is BASP's. No effect after the first call.
-    void expect_messages() { fragments_.begin(); }
+    void expect_messages() { fragments_.begin(message_rules(which_)); }
     /// Starts the reading for the first time; no effect later.
     void launch();
     void start();
@@ -125,6 +140,10 @@ class tcp_scribe final : public caf::io::scribe {
     void write_now();
     /// Whether bytes were read beyond what the broker wanted.
     bool has_ahead() const { return ahead_begin_ < ahead_end_; }
+    /// Whether TLS holds bytes that the socket does not announce any more.
+    bool has_unread() const { return secured_ && secured_->has_unread(); }
+    /// Reads bytes that TLS holds.
+    void read_rest();
     /// Tells the host how many bytes wait to leave.
     void note_waiting();
     /// Whether a later event or look() writes the waiting bytes.
@@ -164,6 +183,7 @@ class tcp_scribe final : public caf::io::scribe {
       caf::intrusive_ptr<tcp_scribe> held_;  // while the event loop has this handler
     };
 
+    ssize_t receive(const iovec& first, const iovec& second);
     void read();
     void write();
     bool hand_on_part();
@@ -181,16 +201,21 @@ class tcp_scribe final : public caf::io::scribe {
     void bell_rang();
     std::size_t take_from_memory(char* to, std::size_t bytes);
     void consume_last();
+    void make_room();
+    void end_wrong(const std::string& what);
 
     tcp_scribe& scribe_;
-    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this stream for reading
-    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this stream for writing
+    const gate::end which_;
+    const std::unique_ptr<gate::tls_session> secured_;  // null without TLS
+    caf::intrusive_ptr<tcp_scribe> reader_;             // while the event loop has this stream for reading
+    caf::intrusive_ptr<tcp_scribe> writer_;             // while the event loop has this stream for writing
     reading reading_ = reading::halted;
     writing writing_ = writing::idle;
     phase phase_ = phase::created;
 
     std::size_t collected_ = 0;  // bytes of the current part that have been read
     std::size_t threshold_ = 1;
+    std::size_t wished_ = 1;     // bytes of the part that the broker wants at most
     support::recent_peak peak_;  // sizes of parts
     fragment_reader fragments_;
     bool is_wrong_ = false;       // the other end sent what no tcp_scribe sends

@@ -12,6 +12,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/membership/membership.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/nodes/gateway_actor.hpp>
@@ -50,11 +51,8 @@ std::string why_not_at(const std::string& host, std::uint16_t port) {
 constexpr auto insecure_warning =
   "--insecure: nobody has to prove who they are. Whoever reaches this port can end the process and call its functions.";
 
-std::string not_loopback(const std::string& host) {
-  return "the host " + host +
-         " is not loopback. Connections are neither encrypted nor authenticated: whoever reaches this port can end the "
-         "process and call its functions. Use the host only on a network that is closed to others.";
-}
+/// How often the files of --certificates and --revoked are looked at.
+constexpr std::chrono::seconds between_looks{1};
 
 std::string name_of_loopback(const settings& options, const std::string& address) {
   return "the host name " + options.host + " has the address " + address +
@@ -91,6 +89,10 @@ void company::start_system() {
     throw no_threads(services().name(), refused);
   }
   config_.emplace(services().options());
+  if (const auto& proof = config_->gate().proof(); proof && proof->own().node != services().name())
+    throw error(errc::misuse, "the kit " + services().options().certificates + " is that of node '" + proof->own().node +
+                                "', and this node is '" + services().name() + "'; start it with --name " + proof->own().node +
+                                ", or make a kit for it: troupe certs node " + services().name());
   own_system_ = std::make_unique<caf::actor_system>(*config_);
   support::close_basp_mailbox_at_exit(*own_system_);
   network_ = dynamic_cast<network::shared_multiplexer*>(&own_system_->middleman().backend());
@@ -124,6 +126,20 @@ void company::start_threads() {
   }
 }
 
+/// Reads the files of certificates again when they change, for as long as the node runs.
+void company::watch_certificates() {
+  services().deadlines().set(between_looks, [this] {
+    const auto news = config_->gate().proof()->reload();
+    const auto& log = services().log();
+    for (const auto& each : news.problems) log.warn("nodes", [&] { return each + "; what was read before stays in force"; });
+    if (news.has_changed)
+      log.info("nodes", [&] {
+        return "read changed certificates again; connections of revoked nodes that are over now: " + std::to_string(news.cut);
+      });
+    watch_certificates();
+  });
+}
+
 void company::listen() {
   const auto& options = services().options();
   auto& system = services().system();
@@ -140,10 +156,8 @@ void company::listen() {
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
   const auto loopback = is_loopback(options.host) ? options.host : support::only_loopback(options.host);
   const bool misleads = !loopback.empty() && loopback != options.host && options.advertise.empty();
-  if (options.insecure)
-    log.warn("nodes", [] { return insecure_warning; });
-  else if (loopback.empty())
-    log.warn("nodes", [&] { return not_loopback(options.host); });
+  if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
+  if (network_ != nullptr && network_->gate().proof()) watch_certificates();
   if (misleads) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
   services().directory().add(services().self(), gateway);
   membership::membership_options how;

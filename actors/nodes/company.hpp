@@ -50,6 +50,7 @@ class company {
   void start();
   void start_threads();
   void listen();
+  void watch_certificates();
   void tidy();
   void end_actors();
 

@@ -79,6 +79,21 @@ std::string numeric_address(const sockaddr_storage& address) {
   return text;
 }
 
+std::string address_with_port(const sockaddr_storage& address) {
+  const auto host = numeric_address(address);
+  if (host.empty()) return host;
+  const auto port = address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                                  : reinterpret_cast<const sockaddr_in&>(address).sin_port;
+  return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(ntohs(port));
+}
+
+std::string other_end_of(int socket) {
+  sockaddr_storage other{};
+  socklen_t size = sizeof other;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&other), &size) != 0) return {};
+  return address_with_port(other);
+}
+
 bool is_of_this_machine(const std::string& numeric) {
   in_addr v4;
   if (::inet_pton(AF_INET, numeric.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127) return true;  // all of 127.0.0.0/8

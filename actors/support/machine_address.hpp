@@ -11,6 +11,11 @@ namespace troupe::support {
 /// (::ffff:10.0.0.1) is given as IPv4. Empty for addresses of other families.
 std::string numeric_address(const sockaddr_storage& address);
 
+/// The IP address and the port as numbers: "10.0.0.1:4001", "[fd00::1]:4001". Empty for addresses of other families.
+std::string address_with_port(const sockaddr_storage& address);
+/// The address of the other end of a connected socket, as address_with_port() gives it. Empty if the connection is over.
+std::string other_end_of(int socket);
+
 /// Whether an interface of this machine has the address. Loopback addresses count too.
 bool is_of_this_machine(const std::string& numeric);
 

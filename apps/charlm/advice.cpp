@@ -37,6 +37,9 @@ std::string continue_command(const train_options& options) {
   if (!options.nodes.empty()) text += " --nodes " + shell_word(joined(options.nodes));
   if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
   if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
+  if (!options.proof.certificates.empty()) text += " --certificates " + shell_word(options.proof.certificates);
+  if (!options.proof.revoked.empty()) text += " --revoked " + shell_word(options.proof.revoked);
+  if (options.proof.insecure) text += " --insecure";
   if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);
   if (options.heartbeat_ms != train_options{}.heartbeat_ms) text += " --heartbeat-ms " + std::to_string(options.heartbeat_ms);
   if (options.retry > 0) text += " --retry " + std::to_string(options.retry);

@@ -10,6 +10,7 @@
 #include "apps/charlm/recipe.hpp"
 #include "apps/charlm/text.hpp"
 #include "apps/log_options.hpp"
+#include "apps/proof_options.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -40,6 +41,7 @@ struct train_options {
   std::int64_t retry = 0;           // how often the run goes on from its last checkpoint after a stage was lost
   std::int64_t retry_wait = 600;    // how long the run waits each time for the stages to be up again, in seconds
   bool trace = true;
+  proof_options proof;              // of the driver
   log_options log{severity::warn};  // log of the driver, and of the processes that it starts
   std::int64_t profile_steps = 1;   // steps after the verified ones whose operators on all nodes are in the trace
 

@@ -74,6 +74,7 @@ void training_run::start_nodes() {
   mine.port = options_.port;
   mine.trace = options_.trace;
   options_.log.apply_to(mine);
+  options_.proof.apply_to(mine);
   mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
   mine.heartbeat = std::chrono::milliseconds(options_.heartbeat_ms);
   driver_ = std::make_unique<node>(mine);

@@ -24,6 +24,7 @@
 
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
+#include "apps/launch_certificates.hpp"
 #include "apps/log_options.hpp"
 #include "apps/node_starter.hpp"
 #include "apps/process_group.hpp"
@@ -46,6 +47,7 @@ struct launch_options {
   std::string ssh = "ssh";
   bool slurm = false;
   int deadline_ms = 30'000;
+  bool insecure = false;
   log_options log{severity::warn};
 };
 
@@ -54,6 +56,9 @@ class cluster {
  public:
   cluster(node_starter starter, const stop_signal& stop)
       : starter_(std::move(starter)), stop_(stop), processes_([this](auto& name, auto& line) { heard(name, line); }) {}
+
+  /// Makes a kit for each node.
+  void make_certificates() { certificates_.emplace(); }
 
   /// Returns when all nodes are up, or a stop was asked for. Throws std::runtime_error with the node's name if a node ends or
   /// is late.
@@ -74,6 +79,9 @@ class cluster {
     for (auto& node : starter_.nodes())
       std::printf("%-*s  %-21s  %8d  %7zu  %7zu\n", columns, node.name.c_str(), address_of(node.name).c_str(),
                   pids_.at(node.name), node.workers, node.threads);
+    if (certificates_)
+      std::printf("certificates were made for as long as this command runs; a driver on this host: --certificates %s\n",
+                  certificates_->drivers_kit().c_str());
     std::printf("%zu %s up; Ctrl-C stops %s\n", starter_.nodes().size(), starter_.nodes().size() == 1 ? "node is" : "nodes are",
                 starter_.nodes().size() == 1 ? "it" : "them");
     std::fflush(stdout);
@@ -95,15 +103,20 @@ class cluster {
  private:
   void start(const cluster_node& node, const std::string& join) {
     auto command = starter_.command(node, join);
-    if (!starter_.is_remote(node)) {
+    if (!starter_.is_remote(node) && !certificates_) {
       pids_[node.name] = processes_.start(node.name, std::move(command));
       return;
     }
     auto input = support::make_pipe();
     if (!input.read) throw std::system_error(errno, std::generic_category(), "cannot hold node " + node.name);
     fcntl(input.write.get(), F_SETFL, O_NONBLOCK);  // a host that is cut off must not hold up the others
+    if (certificates_) {
+      const auto kit = certificates_->kit_of(node.name);
+      if (::write(input.write.get(), kit.data(), kit.size()) != static_cast<ssize_t>(kit.size()))
+        throw std::system_error(errno, std::generic_category(), "cannot hand node " + node.name + " its kit");
+    }
     pids_[node.name] = processes_.start(node.name, std::move(command), input.read.get());
-    signs_of_life_.push_back(std::move(input.write));
+    if (starter_.is_remote(node)) signs_of_life_.push_back(std::move(input.write));
   }
 
   /// To be called again and again: nodes on other hosts live as long as they hear of this process.
@@ -170,6 +183,7 @@ class cluster {
   }
 
   const node_starter starter_;
+  std::optional<launch_certificates> certificates_;
   const stop_signal& stop_;
   process_group::line_sink lines_ = lines_with_names();
   std::mutex mutex_;
@@ -180,6 +194,18 @@ class cluster {
   process_group processes_;
 };
 
+/// Whether nodes are reached from other hosts, and the file does not say how they prove who they are.
+bool needs_certificates(const cluster_file& file, bool slurm) {
+  const auto says_how = [](const cluster_node& node) {
+    return std::any_of(node.options.begin(), node.options.end(), [](const std::string& option) {
+      return option.starts_with("--certificates") || option.starts_with("--insecure");
+    });
+  };
+  const auto is_reached = [&](const cluster_node& node) { return slurm || !node.ssh.empty() || !is_loopback(node.host); };
+  return std::any_of(file.nodes.begin(), file.nodes.end(), is_reached) &&
+         std::none_of(file.nodes.begin(), file.nodes.end(), says_how);
+}
+
 void run_launch(const launch_options& options) {
   start_options how;
   how.ssh.clear();
@@ -187,11 +213,15 @@ void run_launch(const launch_options& options) {
   for (std::string word; words >> word;) how.ssh.push_back(word);
   if (how.ssh.empty()) throw std::runtime_error("--ssh: expected a command such as 'ssh -F FILE', got an empty text");
   how.of_node = options.log.arguments();
+  if (options.insecure) how.of_node.emplace_back("--insecure");
   auto file = cluster_file::read(options.file);
   stop_signal stop;
   if (options.slurm) how.slurm_hosts = hosts_of_allocation();
+  const bool makes_certificates = !options.insecure && needs_certificates(file, options.slurm);
+  if (makes_certificates) how.of_node.insert(how.of_node.end(), {"--certificates", "-"});
   cluster nodes(node_starter(std::move(file), std::move(how), options.file), stop);
   try {
+    if (makes_certificates) nodes.make_certificates();
     nodes.start(clock::now() + std::chrono::milliseconds(options.deadline_ms));
     if (!stop.requested()) {
       nodes.print_table();
@@ -213,6 +243,9 @@ password; it ends with this command, also if the connection is cut:
   {"nodes": [{"name": "stage1", "ssh": "h1", "port": 4001, "options": ["--data-dir", "/var/lib/troupe"]},
              {"name": "stage2", "ssh": "user@h2", "port": 4001, "program": "/opt/troupe/bin/troupe", "folder": "/tmp"}]}
 
+Nodes that other hosts reach get certificates, which are sent by ssh and exist as long as this command runs. A file whose
+nodes have "options": ["--certificates", FILE] brings its own.
+
 Example:
   troupe launch cluster.json
 
@@ -231,6 +264,8 @@ void add_launch_command(CLI::App& app) {
   command->add_option("--ssh", options->ssh, "The command that reaches other hosts, with options: 'ssh -F FILE'")
     ->type_name("COMMAND");
   command->add_flag("--slurm", options->slurm, "Start the nodes by srun on the hosts of this allocation, in turn");
+  command->add_flag("--insecure", options->insecure,
+                    "Start every node with --insecure (see `troupe node --help`), without certificates");
   options->log.add_to(*command);
   command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });

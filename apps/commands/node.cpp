@@ -20,8 +20,10 @@
 #include "apps/charlm/modules.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
+#include "apps/kit_from_stdin.hpp"
 #include "apps/load_library.hpp"
 #include "apps/log_options.hpp"
+#include "apps/proof_options.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
 #include "apps/stdin_watch.hpp"
@@ -53,8 +55,8 @@ struct node_options {
   bool no_direct_memory = false;
   bool no_shared_memory = false;
   std::string network = "troupe";
-  bool insecure = false;
   bool trace = false;
+  proof_options proof;
   log_options log{severity::info};
 
   settings node_settings() const {
@@ -71,7 +73,7 @@ struct node_options {
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
-    s.insecure = insecure;
+    proof.apply_to(s);
     s.join = join;
     s.data_dir = data_dir;
     s.metrics = metrics;
@@ -109,6 +111,8 @@ void run_node(const node_options& options) {
   stop_signal stop([&](int) { here.on_signal(); });
 
   auto with = options.node_settings();
+  std::optional<kit_from_stdin> kit;
+  if (with.certificates == "-") with.certificates = kit.emplace().path();
   with.prepare = [&](node& made) {
     add_charlm_modules(made);
     for (const auto& file : options.load) load_library(made, file);
@@ -130,14 +134,15 @@ void run_node(const node_options& options) {
 
 constexpr const char* node_examples =
   R"(A node listens on loopback unless --host names another address; nodes of other hosts can't reach it there.
+A node that others reach proves who it is with a kit (see `troupe certs --help`); `--certificates -` reads it from stdin.
 
 Example: two nodes of one host that know each other
   troupe node --name stage1 --port 4001
   troupe node --name stage2 --join 127.0.0.1:4001
 
 Example: two nodes on hosts that reach each other as h1 and h2
-  troupe node --name stage1 --host 0.0.0.0 --port 4001                        on h1
-  troupe node --name stage2 --host 0.0.0.0 --port 4001 --join h1:4001         on h2)";
+  troupe node --name stage1 --host 0.0.0.0 --port 4001 --certificates stage1.pem                      on h1
+  troupe node --name stage2 --host 0.0.0.0 --port 4001 --certificates stage2.pem --join h1:4001       on h2)";
 
 }  // namespace
 
@@ -218,11 +223,8 @@ void add_node_command(CLI::App& app) {
       "What carries messages: troupe's own network threads, or CAF's, which are slower, know no shared memory and need "
       "--insecure")
     ->check(CLI::IsMember({"troupe", "caf"}));
-  command->add_flag(
-    "--insecure", options->insecure,
-    "Let everybody in who reaches the port; without this option, nodes on loopback talk only to programs of their "
-    "own user");
   command->add_flag("--trace", options->trace, "Record spans from the start");
+  options->proof.add_to(*command);
   options->log.add_to(*command);
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });

@@ -19,6 +19,7 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_view.hpp"
 #include "apps/command_line.hpp"
+#include "apps/proof_options.hpp"
 #include "apps/replaced_peers.hpp"
 #include "apps/signals.hpp"
 #include "apps/status_rates.hpp"
@@ -38,7 +39,7 @@ struct status_options {
   bool json = false;
   double watch = 0;
   int deadline_ms = 3000;
-  bool insecure = false;
+  proof_options proof;
 };
 
 nlohmann::ordered_json json_of(const peer_status& x) {
@@ -133,7 +134,7 @@ class watch_of_a_node {
   static std::unique_ptr<status_client> connect(const status_options& options) {
     const auto [host, port] = parse_address(options.address);
     settings how;
-    how.insecure = options.insecure;
+    options.proof.apply_to(how);
     return std::make_unique<status_client>(host, port, std::chrono::milliseconds(options.deadline_ms), how);
   }
 
@@ -204,7 +205,7 @@ void add_status_command(CLI::App& app) {
   watch->check(between(0.0, 86'400.0))->expected(0, 1)->default_str("");
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds to wait for an answer")
     ->check(between(1, 86'400'000));
-  command->add_flag("--insecure", options->insecure, "Also ask a node of another user, which was started with --insecure");
+  options->proof.add_to(*command);
   command->footer(status_examples);
   command->callback([options, watch] {
     if (watch->count() > 0 && watch->reduced_results() == std::vector<std::string>{""}) options->watch = usual_watch;

@@ -75,6 +75,7 @@ troupe::settings settings_of(const std::string& name) {
 troupe::settings everywhere(const std::string& name) {
   auto result = settings_of(name);
   result.host = "0.0.0.0";
+  result.insecure = true;
   return result;
 }
 
@@ -136,6 +137,7 @@ void be_far_process(const std::string& name, std::uint16_t port) {
   try {
     auto options = settings_of(name);
     options.host = wire.far_address;
+    options.insecure = true;
     troupe::node here(std::move(options));
     add_functions(here);
     add_actors(here);

@@ -24,7 +24,8 @@ program calling_node(const host& on, const std::string& name, const std::string&
                      std::vector<std::string> peers) {
   const char* file = std::getenv("TROUPE_CALLING_NODE");
   if (file == nullptr) throw std::runtime_error("set TROUPE_CALLING_NODE to the program hosts_calling_node; ctest does");
-  std::vector<std::string> arguments{"--name", name, "--host", listens_at, "--port", "4001", "--log-level", "info"};
+  std::vector<std::string> arguments{"--name", name,          "--host", listens_at,  "--port",
+                                     "4001",   "--log-level", "info",   "--insecure"};
   if (!join.empty()) arguments.insert(arguments.end(), {"--join", join});
   arguments.push_back("--");
   arguments.insert(arguments.end(), peers.begin(), peers.end());
@@ -67,7 +68,7 @@ BOOST_AUTO_TEST_CASE(three_nodes_that_listen_on_all_addresses_meet_and_call_each
 
 BOOST_AUTO_TEST_CASE(a_node_with_few_descriptors_serves_though_silent_connections_take_them) {  // NH-2
   const testbed all({"h1", "h2", "h3"});
-  const std::string few = R"(ulimit -n 256 && exec "$0" node --name a --host 0.0.0.0 --port 4001 --log-level warn)";
+  const std::string few = R"(ulimit -n 256 && exec "$0" node --name a --host 0.0.0.0 --port 4001 --log-level warn --insecure)";
   auto a = all["h1"].start("sh", {"-c", few, program_under_test()});
   address_of(a);
   const std::string many = "for i in $(seq 300); do exec {end}<>/dev/tcp/h1/4001; done; echo all made; exec tail -f /dev/null";

@@ -33,9 +33,10 @@ class host {
   std::string ipv4(int network = 0) const;
   std::string ipv6(int network = 0) const;
 
-  /// Starts the program troupe on this host. The program ends with the object that is returned: `auto a = host.troupe({...})`.
+  /// Starts the program troupe on this host. A command that connects, and is given no certificates, gets --insecure: nobody else
+  /// reaches a testbed. The program ends with the object that is returned: `auto a = host.troupe({...})`.
   /// Its signal() freezes (SIGSTOP), thaws (SIGCONT) and kills; another troupe() is a restart.
-  program troupe(const std::vector<std::string>& arguments) const;
+  program troupe(std::vector<std::string> arguments) const;
   /// Starts any program on this host, by its path or by its name in PATH.
   program start(const std::string& file, const std::vector<std::string>& arguments) const;
 

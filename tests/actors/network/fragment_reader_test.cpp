@@ -73,6 +73,9 @@ BOOST_AUTO_TEST_CASE(wrong_fragments_are_refused) {
   BOOST_TEST(refuses(fragment(payload) + rest_of(message, 10)));            // nothing is left for the message
   BOOST_TEST(refuses(fragment(payload + payload) + rest_of(message, 10)));  // more than the message has
   BOOST_TEST(!refuses(fragment(payload.substr(0, 9)) + rest_of(message, 9)));
+  std::string much(message_head::bytes, '\0');
+  message_head{2, message_head::follows_fragments, 0xFFFFFFFF}.write(much.data());
+  BOOST_TEST(refuses(fragment("a") + much));  // more than one fragment is left
 }
 
 // FR-2, FR-3

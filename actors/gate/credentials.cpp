@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/gate/credentials.hpp>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include <troupe/actors/certificates/kit.hpp>
+#include <troupe/actors/certificates/openssl.hpp>
+#include <troupe/actors/certificates/refusal_reason.hpp>
+#include <troupe/actors/certificates/revocations.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::gate {
+
+namespace {
+
+/// The fastest first, on machines with instructions for AES.
+constexpr auto ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+constexpr auto groups = "X25519:P-256";
+/// Tells sessions of troupe from those of other programs with the same certificates.
+constexpr unsigned char session_context[] = "troupe";
+/// A record of TLS holds at most 16 KiB: a read of the socket brings several.
+constexpr std::size_t read_buffer = std::size_t{128} << 10;
+
+/// Throws troupe::error (misuse) with what OpenSSL says.
+void expect(bool fine, const std::string& what) {
+  if (!fine) throw error(errc::misuse, what + ": " + certificates::take_problem());
+}
+
+}  // namespace
+
+struct credentials::state {
+  struct free_context {
+    void operator()(SSL_CTX* what) const noexcept { SSL_CTX_free(what); }
+  };
+
+  std::shared_ptr<const certificates::kit> kit;
+  std::shared_ptr<const certificates::revocations> revoked;  // null: no certificate is revoked
+  std::unique_ptr<SSL_CTX, free_context> context;
+};
+
+struct credentials::callbacks {
+  static proving_end* end_of(SSL* of) { return static_cast<proving_end*>(SSL_get_app_data(of)); }
+
+  /// Takes the place of X509_verify_cert(3). Returns whether the certificate is accepted.
+  static int verify(X509_STORE_CTX* store, void*) {
+    auto* session = end_of(static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx())));
+    int code = X509_V_ERR_UNSPECIFIED;
+    try {
+      session->problem = session->own->check(X509_STORE_CTX_get0_cert(store), code);
+    } catch (const std::exception&) {  // no memory
+      X509_STORE_CTX_set_error(store, X509_V_ERR_OUT_OF_MEM);
+      return 0;
+    }
+    X509_STORE_CTX_set_error(store, code);
+    return session->problem.why.empty() ? 1 : 0;
+  }
+
+  /// Whether the called end resumes a session. The certificate that began the session may have been revoked since then.
+  static SSL_TICKET_RETURN resume(SSL* of, SSL_SESSION* session, const unsigned char*, std::size_t, SSL_TICKET_STATUS status,
+                                  void*) {
+    const bool renews = status == SSL_TICKET_SUCCESS_RENEW;
+    if (status != SSL_TICKET_SUCCESS && !renews)
+      return status == SSL_TICKET_EMPTY || status == SSL_TICKET_NO_DECRYPT ? SSL_TICKET_RETURN_IGNORE_RENEW
+                                                                           : SSL_TICKET_RETURN_ABORT;
+    int code = 0;
+    try {
+      if (!end_of(of)->own->check(SSL_SESSION_get0_peer(session), code).why.empty())
+        return SSL_TICKET_RETURN_IGNORE_RENEW;  // then the certificate comes again, and is refused with a reason
+    } catch (const std::exception&) {
+      return SSL_TICKET_RETURN_ABORT;
+    }
+    return renews ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
+  }
+
+  /// Takes over a session that a later connection may resume.
+  static int keep(SSL* of, SSL_SESSION* session) {
+    const auto* owner = end_of(of);
+    if (owner == nullptr || owner->which != end::calling || owner->whom.empty()) return 0;
+    try {
+      owner->own->keep(owner->whom, session);
+      return 1;
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+};
+
+void credentials::free_session::operator()(ssl_session_st* what) const noexcept { SSL_SESSION_free(what); }
+
+credentials::credentials(std::filesystem::path kit, std::filesystem::path revoked)
+    : kit_file_(std::move(kit)),
+      revoked_file_(std::move(revoked)),
+      kit_version_(version_of(kit_file_)),
+      revoked_version_(version_of(revoked_file_)) {
+  state_ = make_state(nullptr, true, true);
+  own_ = state_->kit->identity;
+}
+
+credentials::~credentials() = default;
+
+/// A file that is not there has the version of no file: reading it tells what is wrong.
+credentials::version credentials::version_of(const std::filesystem::path& file) {
+  std::error_code problem;
+  version result;
+  if (file.empty()) return result;
+  result.time = std::filesystem::last_write_time(file, problem);
+  result.bytes = std::filesystem::file_size(file, problem);
+  return problem ? version{} : result;
+}
+
+std::shared_ptr<const credentials::state> credentials::current() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::shared_ptr<const credentials::state> credentials::make_state(const state* before, bool reads_kit,
+                                                                  bool reads_revoked) const {
+  auto made = std::make_shared<state>();
+  made->kit = reads_kit ? std::make_shared<const certificates::kit>(certificates::read_kit(kit_file_)) : before->kit;
+  if (!own_.node.empty() && !(made->kit->identity == own_))
+    throw error(errc::misuse, kit_file_.string() + " is the kit of another node, or of another role");
+  if (!reads_revoked)
+    made->revoked = before->revoked;
+  else if (!revoked_file_.empty())
+    made->revoked = std::make_shared<const certificates::revocations>(revoked_file_, made->kit->authority.get());
+  ERR_clear_error();
+  made->context.reset(SSL_CTX_new(TLS_method()));
+  auto* context = made->context.get();
+  if (context == nullptr) throw std::bad_alloc();
+  const auto what = kit_file_.string();
+  expect(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, what);
+  expect(SSL_CTX_set_ciphersuites(context, ciphers) == 1, what);
+  expect(SSL_CTX_set1_groups_list(context, groups) == 1, what);
+  expect(SSL_CTX_use_certificate(context, made->kit->certificate.get()) == 1, what);
+  expect(SSL_CTX_use_PrivateKey(context, made->kit->key.get()) == 1, what);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_cert_verify_callback(context, callbacks::verify, nullptr);
+  // A node that ends sends no farewell of TLS. The messages say what is whole.
+  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, read_buffer);
+  SSL_CTX_set_num_tickets(context, 1);
+  expect(SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1) == 1, what);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  SSL_CTX_sess_set_new_cb(context, callbacks::keep);
+  SSL_CTX_set_session_ticket_cb(context, nullptr, callbacks::resume, nullptr);
+  return made;
+}
+
+credentials::reading credentials::reload() {
+  reading result;
+  const auto kit = version_of(kit_file_);
+  const auto revoked = version_of(revoked_file_);
+  const auto before = current();
+  const bool reads_kit = kit != kit_version_;
+  const bool reads_revoked = revoked != revoked_version_;
+  std::shared_ptr<const state> after = before;
+  for (const bool is_kit : {true, false}) {
+    if (!(is_kit ? reads_kit : reads_revoked)) continue;
+    try {
+      after = make_state(after.get(), is_kit, !is_kit);
+      result.has_changed = true;
+    } catch (const std::exception& refused) {
+      result.problems.push_back(refused.what());
+    }
+  }
+  std::lock_guard lock(mutex_);
+  kit_version_ = kit;
+  revoked_version_ = revoked;
+  if (!result.has_changed) return result;
+  state_ = std::move(after);
+  sessions_.clear();
+  if (!state_->revoked) return result;
+  for (const auto* each : proven_)
+    if (state_->revoked->contains(each->certificate.get())) {
+      ::shutdown(each->socket, SHUT_RDWR);
+      ++result.cut;
+    }
+  return result;
+}
+
+refusal credentials::check(x509_st* certificate, int& code) const {
+  const auto now = current();
+  const auto reason = certificates::why_refused(
+    certificate, {now->kit->identity.cluster, now->kit->authority.get(), now->revoked.get()}, std::chrono::system_clock::now());
+  code = reason.code;
+  return {reason.text};
+}
+
+ssl_st* credentials::new_ssl(proving_end& next) const {
+  auto* made_here = SSL_new(current()->context.get());
+  if (made_here == nullptr) return nullptr;
+  SSL_set_app_data(made_here, &next);
+  if (next.which == end::called) {
+    SSL_set_accept_state(made_here);
+    return made_here;
+  }
+  SSL_set_connect_state(made_here);
+  kept_session found;
+  {
+    std::lock_guard lock(mutex_);
+    const auto at = sessions_.find(next.whom);
+    if (at == sessions_.end() || SSL_SESSION_up_ref(at->second.get()) != 1) return made_here;
+    found.reset(at->second.get());
+  }
+  int code = 0;
+  if (check(SSL_SESSION_get0_peer(found.get()), code).why.empty()) SSL_set_session(made_here, found.get());
+  ERR_clear_error();
+  return made_here;
+}
+
+void credentials::keep(const std::string& whom, ssl_session_st* session) const {
+  std::lock_guard lock(mutex_);
+  if (sessions_.size() >= most_sessions && !sessions_.contains(whom)) sessions_.erase(sessions_.begin());
+  sessions_[whom].reset(session);
+}
+
+void credentials::add(const proving_end& proven) const {
+  std::lock_guard lock(mutex_);
+  proven_.insert(&proven);
+}
+
+void credentials::remove(const proving_end& gone) const noexcept {
+  std::lock_guard lock(mutex_);
+  proven_.erase(&gone);
+}
+
+}  // namespace troupe::gate

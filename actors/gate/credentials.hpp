@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/tls_session_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/certificates/identity.hpp>
+#include <troupe/actors/gate/refusal.hpp>
+
+struct ssl_session_st;
+struct ssl_st;
+struct x509_st;
+
+namespace troupe::gate {
+
+/// What credentials know of a session of TLS. The session owns it, and it is the application data of the session's SSL.
+struct proving_end {
+  std::shared_ptr<const class credentials> own;
+  int socket;
+  end which;
+  std::string whom;                        // where a calling end calls; sessions with the same text resume
+  refusal problem{};                       // why the other end's certificate is refused
+  std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
+};
+
+/// What a node proves who it is with, and what it takes as a proof of others: TLS 1.3 with certificates of one cluster at both ends.
+/// Any thread may use it.
+///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted; also
+///         when a session is resumed.
+///   CD-2  at most `most_sessions` sessions are kept for later connections.
+///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing.
+///   CD-4  reload() shuts down each connection whose other end is revoked from then on.
+class credentials {
+ public:
+  static constexpr std::size_t most_sessions = 1024;
+
+  /// Throws troupe::error (misuse) with the file and the reason if a file can't be used. `kit`: what `troupe certs node` made.
+  /// `revoked`: the authority's list of revoked certificates; empty: no certificate is revoked.
+  explicit credentials(std::filesystem::path kit, std::filesystem::path revoked = {});
+  ~credentials();
+  credentials(const credentials&) = delete;
+  credentials& operator=(const credentials&) = delete;
+
+  /// Whose certificate this is. It stays the same.
+  const certificates::identity& own() const noexcept { return own_; }
+
+  struct reading {
+    bool has_changed = false;           // another list of revoked certificates, or another kit, counts from now on
+    std::size_t cut = 0;                // connections of revoked nodes, which are over now
+    std::vector<std::string> problems;  // one line for each file that has changed and can't be used
+  };
+  /// Reads the files that have changed since they were last read. One thread at a time may call it.
+  reading reload();
+
+  /// For tls_session. A new SSL; null if there is no memory. `next` lives longer than the SSL.
+  ssl_st* new_ssl(proving_end& next) const;
+  /// For tls_session: `proven` has a certificate. Its socket stays open until remove().
+  void add(const proving_end& proven) const;
+  void remove(const proving_end& gone) const noexcept;
+
+ private:
+  struct callbacks;
+  struct state;
+  struct free_session {
+    void operator()(ssl_session_st* what) const noexcept;
+  };
+  using kept_session = std::unique_ptr<ssl_session_st, free_session>;
+  /// What tells that a file is another one than before.
+  struct version {
+    std::filesystem::file_time_type time;
+    std::uintmax_t bytes = 0;
+    bool operator==(const version&) const = default;
+  };
+
+  static version version_of(const std::filesystem::path& file);
+  std::shared_ptr<const state> current() const;
+  std::shared_ptr<const state> make_state(const state* before, bool reads_kit, bool reads_revoked) const;
+  /// Empty `why`: the certificate proves who the other end is. `code`: of X509_verify_cert(3), which chooses the alert of TLS.
+  refusal check(x509_st* certificate, int& code) const;
+  void keep(const std::string& whom, ssl_session_st* session) const;
+
+  const std::filesystem::path kit_file_;
+  const std::filesystem::path revoked_file_;
+  certificates::identity own_;
+
+  mutable std::mutex mutex_;  // guards the next ones
+  version kit_version_;
+  version revoked_version_;
+  std::shared_ptr<const state> state_;
+  mutable std::map<std::string, kept_session> sessions_;
+  mutable std::set<const proving_end*> proven_;
+};
+
+}  // namespace troupe::gate

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/gate/reception.hpp>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/gate/credentials.hpp>
+#include <troupe/actors/support/machine_address.hpp>
+
+namespace troupe::gate {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// How much the thread gives way to others, as nice(1) counts.
+constexpr int nice_level = 5;
+
+/// An alert of TLS: fatal, handshake failure.
+constexpr unsigned char handshake_expected[] = {0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28};
+
+std::size_t most_at_once() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return reception::most;
+  return std::max<std::size_t>(1, std::min<std::size_t>(reception::most, limit.rlim_cur / 4));
+}
+
+}  // namespace
+
+struct reception::state {
+  struct guest {
+    support::owned_descriptor socket;
+    std::uint64_t door;
+    clock::time_point since;
+    std::unique_ptr<tls_session> session;  // once a byte has come
+    short wants = POLLIN;
+
+    clock::time_point until() const { return since + (session ? patience : patience_for_first_byte); }
+  };
+
+  state(std::shared_ptr<const credentials> proof, receivers receiving)
+      : own(std::move(proof)), to(std::move(receiving)), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!bell) throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
+
+  void ring() const noexcept {
+    const std::uint64_t once = 1;
+    static_cast<void>(!::write(bell.get(), &once, sizeof once));  // fails only if the bell rings already
+  }
+
+  void run() {
+    ::pthread_setname_np(::pthread_self(), "troupe.gate");
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice_level);
+    while (!over) {
+      take_in();
+      wait();
+    }
+  }
+
+  void take_in() {
+    {
+      std::lock_guard lock(mutex);
+      std::move(arrived.begin(), arrived.end(), std::back_inserter(guests));
+      arrived.clear();
+    }
+    for (const auto room = most_at_once(); guests.size() > room;) {
+      auto oldest = std::find_if(guests.begin(), guests.end(), [](const guest& each) { return !each.session; });
+      if (oldest == guests.end()) oldest = guests.begin();
+      refuse(*oldest, "more than " + std::to_string(room) + " connections are at the gate, and it was the oldest");
+      guests.erase(oldest);
+    }
+    at_gate = guests.size();
+  }
+
+  void wait() {
+    std::vector<pollfd> sockets{{bell.get(), POLLIN, 0}};
+    auto until = clock::time_point::max();
+    for (const auto& each : guests) {
+      sockets.push_back({each.socket.get(), each.wants, 0});
+      until = std::min(until, each.until());
+    }
+    const auto left = guests.empty() ? std::chrono::milliseconds(-1)
+                                     : std::chrono::ceil<std::chrono::milliseconds>(until - std::min(until, clock::now()));
+    if (::poll(sockets.data(), sockets.size(), static_cast<int>(left.count())) < 0) return;
+    std::uint64_t rings = 0;
+    if (sockets[0].revents != 0) static_cast<void>(!::read(bell.get(), &rings, sizeof rings));
+    const auto now = clock::now();
+    std::deque<guest> stay;
+    for (std::size_t i = 0; i < guests.size(); ++i) {
+      auto& each = guests[i];
+      const bool goes_on = sockets[i + 1].revents == 0 || go_on(each);
+      if (goes_on && each.until() <= now)
+        give_up(each);
+      else if (goes_on)
+        stay.push_back(std::move(each));
+    }
+    guests.swap(stay);
+    at_gate = guests.size();
+  }
+
+  /// False: the connection has been handed over or refused.
+  bool go_on(guest& one) {
+    try {
+      if (!one.session) one.session = std::make_unique<tls_session>(own, one.socket.get(), end::called);
+      switch (one.session->shake_hands()) {
+        case tls_session::progress::wants_to_read:
+          one.wants = POLLIN;
+          return true;
+        case tls_session::progress::wants_to_write:
+          one.wants = POLLOUT;
+          return true;
+        case tls_session::progress::proven:
+          to.proven({std::move(one.socket), std::move(one.session)}, one.door);
+          return false;
+        case tls_session::progress::failed:
+          if (!one.session->problem().has_ended) refuse(one, one.session->problem().why);
+          return false;
+      }
+    } catch (const std::bad_alloc&) {
+      refuse(one, "there was no memory for its handshake");
+    }
+    return false;
+  }
+
+  void give_up(guest& one) {
+    if (one.session) return refuse(one, "its handshake was not over after " + std::to_string(patience.count() / 1000) + " s");
+    ::send(one.socket.get(), handshake_expected, sizeof handshake_expected, MSG_NOSIGNAL | MSG_DONTWAIT);
+    refuse(one, "it has not begun the handshake of TLS within " + std::to_string(patience_for_first_byte.count() / 1000) +
+                  " s: a node without certificates, or no node");
+  }
+
+  void refuse(const guest& one, const std::string& why) {
+    to.refused({"the program at " + support::other_end_of(one.socket.get()) + ": " + why});
+  }
+
+  const std::shared_ptr<const credentials> own;
+  const receivers to;
+  const support::owned_descriptor bell;
+  std::atomic<bool> over{false};
+  std::atomic<std::size_t> at_gate{0};
+  std::deque<guest> guests;  // used by the thread only; the oldest first
+
+  std::mutex mutex;  // guards the next two
+  std::deque<guest> arrived;
+  std::thread thread;
+};
+
+reception::reception(std::shared_ptr<const credentials> own, receivers to)
+    : state_(std::make_unique<state>(std::move(own), std::move(to))) {}
+
+reception::~reception() {
+  state_->over = true;
+  state_->ring();
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+void reception::admit(support::owned_descriptor socket, std::uint64_t door) {
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->thread.joinable()) state_->thread = std::thread([all = state_.get()] { all->run(); });
+    state_->arrived.push_back({std::move(socket), door, clock::now(), nullptr});
+    if (state_->arrived.size() > most_at_once()) state_->arrived.pop_front();
+  }
+  state_->ring();
+}
+
+std::size_t reception::waiting() const { return state_->at_gate; }
+
+}  // namespace troupe::gate

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/reception_test.cpp
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <troupe/actors/gate/refusal.hpp>
+#include <troupe/actors/gate/tls_session.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::gate {
+
+class credentials;
+
+/// A connection whose two ends have proven who they are.
+struct proven_connection {
+  support::owned_descriptor socket;
+  std::unique_ptr<tls_session> session;
+};
+
+/// Where accepted connections prove who calls, on a thread of its own: a flood of strangers costs the network threads nothing but
+/// the accepting. The thread begins with the first connection and gives way to other threads of the process.
+///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
+///         unless its caller has gone.
+///   RN-2  at most `most` connections wait, and at most a quarter of the descriptors that the process may have: one more closes the
+///         oldest that has not sent a byte, or the oldest.
+///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.
+///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
+class reception {
+ public:
+  static constexpr std::chrono::milliseconds patience{5'000};
+  /// A program that has sent nothing for so long is told by an alert of TLS that a handshake is expected: a node without
+  /// certificates waits for the other end to begin.
+  static constexpr std::chrono::milliseconds patience_for_first_byte{2'000};
+  static constexpr std::size_t most = 256;
+
+  /// Called by the reception's thread. They must not throw.
+  struct receivers {
+    std::function<void(proven_connection, std::uint64_t door)> proven;
+    std::function<void(const refusal&)> refused;
+  };
+
+  reception(std::shared_ptr<const credentials> own, receivers to);
+  ~reception();
+  reception(const reception&) = delete;
+  reception& operator=(const reception&) = delete;
+
+  /// Takes an accepted connection in. `door`: a number of the owner, which comes back with the proven connection. Any thread may
+  /// call it. Throws std::system_error if the system gives no thread.
+  void admit(support::owned_descriptor socket, std::uint64_t door);
+  /// How many connections wait. For tests.
+  std::size_t waiting() const;
+
+ private:
+  struct state;
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace troupe::gate

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/gate/tls_session.hpp>
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+namespace troupe::gate {
+
+namespace {
+
+bool may_work_later(int problem) { return problem == EAGAIN || problem == EWOULDBLOCK || problem == EINTR; }
+
+/// What the other end means by the alert with which it ended the handshake.
+const char* meaning_of(int alert) {
+  switch (alert) {
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+      return "it says that this node's certificate has expired, or is not valid yet; `troupe certs renew` makes a new one, and "
+             "both "
+             "clocks have to be right";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+      return "it says that this node's certificate was revoked";
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+      return "it says that this node's certificate is of another authority: the two nodes are of different clusters";
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+      return "it says that this node has sent no certificate";
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+      return "it does not accept this node's certificate; its log says why";
+    default:
+      return nullptr;
+  }
+}
+
+/// The reason why the handshake failed, from OpenSSL's queue of errors.
+std::string reason_of(unsigned long code) {
+  if (const auto* meaning = meaning_of(ERR_GET_REASON(code))) return meaning;
+  switch (ERR_GET_REASON(code)) {
+    case SSL_R_WRONG_VERSION_NUMBER:
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_HTTP_REQUEST:
+      return "it does not speak TLS 1.3: it has no certificate, or is no troupe node";
+    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+      return "it has sent no certificate";
+    default:
+      break;
+  }
+  const auto* text = ERR_reason_error_string(code);
+  return std::string("TLS failed: ") + (text != nullptr ? text : "for a reason without a name");
+}
+
+}  // namespace
+
+/// The end of a session that OpenSSL sees: it reads from the socket, and what it writes is kept until flush().
+struct tls_session::bio_functions {
+  static tls_session& session(BIO* of) { return *static_cast<tls_session*>(BIO_get_data(of)); }
+
+  static int read(BIO* of, char* to, std::size_t bytes, std::size_t* got) {
+    BIO_clear_retry_flags(of);
+    const auto came = ::recv(session(of).end_.socket, to, bytes, MSG_DONTWAIT);
+    if (came > 0) {
+      *got = static_cast<std::size_t>(came);
+      return 1;
+    }
+    if (came < 0 && may_work_later(errno))
+      BIO_set_retry_read(of);
+    else
+      session(of).has_ended_ = true;
+    return 0;
+  }
+
+  static int write(BIO* of, const char* from, std::size_t bytes, std::size_t* put) {
+    BIO_clear_retry_flags(of);
+    auto& unsent = session(of).unsent_;
+    try {
+      unsent.insert(unsent.end(), from, from + bytes);
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+    *put = bytes;
+    return 1;
+  }
+
+  static long control(BIO* of, int what, long, void*) {
+    switch (what) {
+      case BIO_CTRL_FLUSH:
+        return 1;
+      case BIO_CTRL_EOF:
+        return session(of).has_ended_ ? 1 : 0;
+      default:
+        return 0;
+    }
+  }
+
+  /// Made once, and never freed: sessions of threads that the end of the process overtakes may use it.
+  static const BIO_METHOD* all() {
+    static BIO_METHOD* const made = [] {
+      auto* result = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "troupe");
+      if (result == nullptr) throw std::bad_alloc();
+      BIO_meth_set_read_ex(result, read);
+      BIO_meth_set_write_ex(result, write);
+      BIO_meth_set_ctrl(result, control);
+      return result;
+    }();
+    return made;
+  }
+};
+
+void tls_session::free_ssl::operator()(ssl_st* what) const noexcept { SSL_free(what); }
+
+tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom)
+    : end_{std::move(own), socket, which, std::move(whom)}, ssl_(end_.own->new_ssl(end_)) {
+  auto* bio = BIO_new(bio_functions::all());
+  if (bio == nullptr || ssl_ == nullptr) {
+    BIO_free(bio);
+    ERR_clear_error();
+    throw std::bad_alloc();
+  }
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_.get(), bio, bio);
+}
+
+/// A session that was not shut down in order would be taken out of those that can be resumed.
+tls_session::~tls_session() {
+  if (is_proven_) end_.own->remove(end_);
+  SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+}
+
+tls_session::progress tls_session::shake_hands() {
+  if (has_failed_) return progress::failed;
+  if (!flush() && !may_work_later(errno)) return fail(-1);
+  if (is_proven_) return has_unsent() ? progress::wants_to_write : progress::proven;
+  ERR_clear_error();
+  const int result = SSL_do_handshake(ssl_.get());
+  const bool sent = flush();
+  if (result == 1) {
+    end_.certificate.reset(SSL_get1_peer_certificate(ssl_.get()), X509_free);
+    other_ = certificates::identity_of(end_.certificate.get()).value();  // the certificate has been checked
+    end_.own->add(end_);
+    is_proven_ = true;
+    return sent ? progress::proven : progress::wants_to_write;
+  }
+  if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ || has_ended_) return fail(result);
+  return sent ? progress::wants_to_read : progress::wants_to_write;
+}
+
+bool tls_session::is_resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
+
+tls_session::progress tls_session::fail(int result) {
+  has_failed_ = true;
+  const auto code = ERR_peek_last_error();
+  if (end_.problem.why.empty())  // otherwise the check of the certificate has said why
+    end_.problem = SSL_get_error(ssl_.get(), result) == SSL_ERROR_SSL && code != 0 && !has_ended_
+                     ? refusal{reason_of(code)}
+                     : refusal{"it has ended the connection in the handshake of TLS", true};
+  flush();  // the alert that tells the other end
+  ERR_clear_error();
+  return progress::failed;
+}
+
+ssize_t tls_session::failed_io(int result) {
+  const int what = SSL_get_error(ssl_.get(), result);
+  if (what == SSL_ERROR_WANT_READ && !has_ended_) {
+    errno = EAGAIN;
+    return -1;
+  }
+  if (what == SSL_ERROR_ZERO_RETURN || has_ended_) return 0;
+  fail(result);
+  errno = EPROTO;
+  return -1;
+}
+
+ssize_t tls_session::read(const iovec& first, const iovec& second) {
+  if (!is_proven_ || has_failed_) {
+    errno = EPROTO;
+    return -1;
+  }
+  std::size_t all = 0;
+  for (const auto& each : {first, second})
+    for (std::size_t filled = 0; filled < each.iov_len;) {
+      std::size_t came = 0;
+      ERR_clear_error();
+      const int result = SSL_read_ex(ssl_.get(), static_cast<char*>(each.iov_base) + filled, each.iov_len - filled, &came);
+      if (result != 1) return all > 0 ? static_cast<ssize_t>(all) : failed_io(result);
+      filled += came;
+      all += came;
+    }
+  return static_cast<ssize_t>(all);
+}
+
+ssize_t tls_session::peek(const iovec& into) {
+  if (!is_proven_ || has_failed_) {
+    errno = EPROTO;
+    return -1;
+  }
+  std::size_t came = 0;
+  ERR_clear_error();
+  const int result = SSL_peek_ex(ssl_.get(), into.iov_base, into.iov_len, &came);
+  return result == 1 ? static_cast<ssize_t>(came) : failed_io(result);
+}
+
+bool tls_session::has_unread() const { return SSL_has_pending(ssl_.get()) == 1; }
+
+ssize_t tls_session::write(const char* from, std::size_t bytes) {
+  if (!flush()) return -1;
+  if (!is_proven_ || has_failed_) {
+    errno = EPROTO;
+    return -1;
+  }
+  std::size_t taken = 0;
+  ERR_clear_error();
+  const int result = SSL_write_ex(ssl_.get(), from, std::min(bytes, most_taken), &taken);
+  if (result != 1) {
+    fail(result);
+    errno = EPROTO;
+    return -1;
+  }
+  flush();  // what does not leave now leaves later
+  return static_cast<ssize_t>(taken);
+}
+
+std::optional<refusal> prove_within(tls_session& session, int socket, std::chrono::milliseconds patience) {
+  using progress = tls_session::progress;
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const auto how = session.shake_hands();
+    if (how == progress::proven) return std::nullopt;
+    if (how == progress::failed) return session.problem();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::min(until, std::chrono::steady_clock::now()));
+    pollfd watched{socket, static_cast<short>(how == progress::wants_to_read ? POLLIN : POLLOUT), 0};
+    if (left.count() == 0 || ::poll(&watched, 1, static_cast<int>(left.count())) == 0)
+      return refusal{"its handshake of TLS was not over after " + std::to_string(patience.count()) + " ms", true};
+  }
+}
+
+bool tls_session::flush() {
+  while (has_unsent()) {
+    const auto went =
+      ::send(end_.socket, unsent_.data() + unsent_begin_, unsent_.size() - unsent_begin_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (went < 0) return false;
+    unsent_begin_ += static_cast<std::size_t>(went);
+  }
+  unsent_.clear();
+  unsent_begin_ = 0;
+  return true;
+}
+
+}  // namespace troupe::gate

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/tls_session_test.cpp
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/certificates/identity.hpp>
+#include <troupe/actors/gate/credentials.hpp>
+#include <troupe/actors/gate/refusal.hpp>
+
+struct ssl_st;
+
+namespace troupe::gate {
+
+/// TLS 1.3 over a connected socket that does not block. The owner keeps the socket open and waits for it; one thread at a time may
+/// use the session.
+///
+///   state      meaning                                              next state
+///   shaking    the two ends prove who they are                      shake_hands(): shaking, proven or failed
+///   proven     both ends have proven a certificate of one cluster   read(), write(), flush(): proven or failed
+///   failed     the connection is over                               none
+///
+///   TL-1  no byte of the other end is returned before the state is `proven`, and none of this end's leaves.
+///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here.
+///   TL-3  what waits here leaves by flush(); write() and shake_hands() begin with it.
+class tls_session {
+ public:
+  enum class progress { wants_to_read, wants_to_write, proven, failed };
+  static constexpr std::size_t most_taken = std::size_t{64} << 10;
+
+  /// `whom`: where this end calls. Sessions with the same text resume. Throws std::bad_alloc.
+  tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
+  ~tls_session();
+  tls_session(const tls_session&) = delete;
+  tls_session& operator=(const tls_session&) = delete;
+
+  /// Goes on with the handshake as far as that is possible without waiting.
+  progress shake_hands();
+  /// Why the state is `failed`: one line, which names the certificate where one came.
+  const refusal& problem() const noexcept { return end_.problem; }
+  /// Who is at the other end. Pre: the state is `proven`.
+  const certificates::identity& other() const noexcept { return other_; }
+  /// Whether both ends knew each other from an earlier session.
+  bool is_resumed() const;
+
+  /// As readv(2) on a socket that does not block, except that it reads until both buffers are full or the socket has nothing more.
+  /// `peek` leaves the bytes where they are, and reads into the first buffer only.
+  ssize_t read(const iovec& first, const iovec& second);
+  ssize_t peek(const iovec& into);
+  /// Whether read() may return bytes although the socket has none.
+  bool has_unread() const;
+  /// As send(2) on a socket that does not block. The bytes that it takes may leave later (TL-3).
+  ssize_t write(const char* from, std::size_t bytes);
+  /// False: bytes still wait, or the connection is over; errno tells which, as send(2) does.
+  bool flush();
+  bool has_unsent() const noexcept { return unsent_begin_ < unsent_.size(); }
+
+ private:
+  struct bio_functions;
+
+  progress fail(int result);
+  ssize_t failed_io(int result);
+
+  struct free_ssl {
+    void operator()(ssl_st* what) const noexcept;
+  };
+  proving_end end_;
+  std::unique_ptr<ssl_st, free_ssl> ssl_;
+  bool is_proven_ = false;
+  bool has_failed_ = false;
+  bool has_ended_ = false;  // the socket said that the other end has closed
+  certificates::identity other_;
+  std::vector<char> unsent_;  // records that wait for the socket
+  std::size_t unsent_begin_ = 0;
+};
+
+/// Waits until the two ends have proven who they are. Returns why they have not; nothing if they have.
+std::optional<refusal> prove_within(tls_session& session, int socket, std::chrono::milliseconds patience);
+
+}  // namespace troupe::gate

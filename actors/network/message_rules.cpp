@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/message_rules.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <caf/atom.hpp>
+#include <caf/io/basp/header.hpp>
+#include <caf/io/basp/message_type.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+using caf::io::basp::message_type;
+
+/// How CAF begins the list of the types in a message.
+constexpr std::string_view begin_of_types = "@<>";
+/// What no type without messages in it has in its name.
+constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
+/// In so many bytes nothing can nest too deeply.
+constexpr std::size_t never_deep = std::size_t{4} << 10;
+
+/// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has registered
+/// with CAF by name; troupe registers none. CAF's other service changes the configuration.
+const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
+constexpr std::uint32_t most_of_service = 4096;
+
+std::string_view types_of(std::string_view payload) {
+  const auto begin = payload.substr(0, never_deep).find(begin_of_types);
+  if (begin == std::string_view::npos) return {};
+  const auto list = payload.substr(begin + begin_of_types.size());
+  const auto end = std::find_if(list.begin(), list.end(), [](char c) { return c < ' ' || c > '~'; });
+  return list.substr(0, static_cast<std::size_t>(end - list.begin()));
+}
+
+bool may_nest(std::string_view types) {
+  return types.empty() || std::any_of(in_names_of_nests.begin(), in_names_of_nests.end(),
+                                      [&](auto each) { return types.find(each) != std::string_view::npos; });
+}
+
+}  // namespace
+
+std::string message_rules::why_not(const message_head& next) {
+  const auto kind = static_cast<message_type>(next.operation);
+  const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
+  const bool is_handshake = kind == message_type::server_handshake || kind == message_type::client_handshake;
+  if (!has_shaken_hands_ && kind != expected) return "a message before its handshake";
+  // A caller that has two connections says once more by a handshake which one counts.
+  const bool chooses = kind == message_type::client_handshake && expected == kind && !has_chosen_ &&
+                       (next.flags & caf::io::basp::header::select_connection_flag) != 0;
+  if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
+  is_handshake_ = is_handshake;
+  has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
+  has_shaken_hands_ = true;
+  switch (kind) {
+    case message_type::server_handshake:
+    case message_type::client_handshake:
+    case message_type::monitor_message:
+    case message_type::down_message:
+      if (next.payload == 0 || next.payload > most_small)
+        return "a message of CAF of " + std::to_string(next.payload) + " bytes";
+      return {};
+    case message_type::direct_message:
+      if ((next.flags & caf::io::basp::header::named_receiver_flag) != 0 &&
+          (next.target != known_service || next.payload > most_of_service))
+        return "a message to a service of CAF";
+      if (next.payload == 0) return "an empty message";
+      return {};
+    case message_type::heartbeat:
+      return next.payload == 0 ? std::string() : "a heartbeat of CAF with a payload";
+    case message_type::routed_message:
+      return "a message to pass on to another node";
+    default:
+      return "a message of kind " + std::to_string(next.operation) + ", which there is not";
+  }
+}
+
+std::string message_rules::why_not(std::span<const char> payload) {
+  const std::string_view bytes(payload.data(), payload.size());
+  if (is_handshake_ && !handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
+  if (is_handshake_) handshake_ = bytes;
+  if (bytes.size() <= never_deep || !may_nest(types_of(bytes))) return {};
+  std::size_t found = 0;
+  for (auto at = bytes.find(begin_of_types); at != std::string_view::npos; at = bytes.find(begin_of_types, at + 1))
+    if (++found > most_nested) return "a message with more than " + std::to_string(most_nested) + " messages in it";
+  return {};
+}
+
+}  // namespace troupe::network

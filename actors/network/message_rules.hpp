@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/message_rules_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <troupe/actors/gate/refusal.hpp>
+#include <troupe/actors/network/message_head.hpp>
+
+namespace troupe::network {
+
+/// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others make it
+/// pass messages on, start actors or change its configuration.
+///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this connection.
+///   BR-2  after it come messages to an actor by the actor's number or to the one service that CAF's nodes ask for, news of monitored
+///         actors, and heartbeats; nothing else.
+///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
+///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one around
+///         it, and the stack is finite.
+class message_rules {
+ public:
+  static constexpr std::size_t most_small = std::size_t{64} << 10;
+  static constexpr std::size_t most_nested = 64;
+
+  /// `which`: the end of the connection that this process has.
+  explicit message_rules(gate::end which) noexcept : which_(which) {}
+
+  /// Why the message with this header may not come next; empty if it may.
+  std::string why_not(const message_head& next);
+  /// Why this payload, of the message that came last, may not come; empty if it may.
+  std::string why_not(std::span<const char> payload);
+
+ private:
+  gate::end which_;
+  bool has_shaken_hands_ = false;
+  bool has_chosen_ = false;
+  bool is_handshake_ = false;  // the message that came last
+  std::string handshake_;      // payload of the first one
+};
+
+}  // namespace troupe::network

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/proof_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace troupe::apps {
+
+void proof_options::add_to(CLI::App& command) {
+  auto* kit =
+    command
+      .add_option("--certificates", certificates,
+                  "The kit that `troupe certs node` made for this name; then only nodes of its cluster are talked to, by "
+                  "TLS 1.3. Without a kit only programs of the same user on this machine are")
+      ->type_name("FILE")
+      ->default_str("")
+      ->group("Security");
+  command.add_option("--revoked", revoked, "The cluster's list of revoked certificates; read again when it changes")
+    ->type_name("FILE")
+    ->default_str("")
+    ->needs(kit)
+    ->group("Security");
+  command
+    .add_flag("--insecure", insecure,
+              "Talk to everybody who reaches the port, in plain text; only for a network that is closed to others")
+    ->excludes(kit)
+    ->group("Security");
+}
+
+void proof_options::apply_to(settings& of_node) const {
+  of_node.certificates = certificates;
+  of_node.revoked = revoked;
+  of_node.insecure = insecure;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whole nodes with certificates, and hostile bytes at the ports of nodes.
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+#include <caf/atom.hpp>
+#include <caf/io/basp/header.hpp>
+#include <caf/io/basp/message_type.hpp>
+
+#include <troupe/actors/network/message_head.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/certificates/own_cluster.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "actors/temporary_folder.hpp"
+#include "support/contains.hpp"
+#include "support/resident_memory.hpp"
+
+BOOST_AUTO_TEST_SUITE(proven_nodes)
+
+namespace {
+
+using namespace std::chrono_literals;
+using caf::io::basp::message_type;
+using troupe::network::message_head;
+using troupe::support::owned_descriptor;
+using troupe::test::contains;
+using troupe::test::own_cluster;
+
+struct two_nodes {
+  own_cluster mine;
+
+  troupe::settings settings_of(const std::string& name) const {
+    auto result = troupe::test::loopback_settings(name);
+    result.network = troupe::network_kind::troupe;  // CAF's network has no gate
+    result.insecure = false;
+    result.certificates = mine.kit(name);
+    return result;
+  }
+};
+
+void add_echo(troupe::node& to) {
+  to.functions().add("echo", [](troupe::call_arguments& arguments) { return troupe::call_reply{arguments.tensors}; });
+}
+
+owned_descriptor connected_to(std::uint16_t port) {
+  owned_descriptor result(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(port);
+  BOOST_REQUIRE(::connect(result.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  const timeval patience{20, 0};
+  ::setsockopt(result.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  return result;
+}
+
+void send_all(const owned_descriptor& to, const std::string& bytes) {
+  BOOST_TEST(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+}
+
+/// Reads until the other end closes. False if it does not in time.
+bool is_closed(const owned_descriptor& socket) {
+  std::array<char, 4096> bytes{};
+  for (;;) {
+    const auto came = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
+    if (came == 0 || (came < 0 && errno == ECONNRESET)) return true;
+    if (came < 0) BOOST_TEST_MESSAGE("recv: " << std::strerror(errno));
+    if (came < 0) return false;
+  }
+}
+
+std::string message_of(message_type kind, std::uint32_t announced, const std::string& payload, std::uint64_t target = 0,
+                       std::uint8_t flags = 0, std::uint64_t data = 0) {
+  message_head head;
+  head.operation = static_cast<std::uint8_t>(kind);
+  head.payload = announced;
+  head.target = target;
+  head.flags = flags;
+  std::string result(message_head::bytes, '\0');
+  head.write(result.data());
+  for (int i = 0; i < 8; ++i) result[8 + static_cast<std::size_t>(i)] = static_cast<char>(data >> (56 - 8 * i));
+  return result + payload;
+}
+
+/// A node without certificates, to whom programs of its own user may connect, and its log.
+struct open_node {
+  troupe::test::temporary_folder folder;
+  std::unique_ptr<troupe::node> node;
+
+  open_node() {
+    auto with = troupe::test::loopback_settings("here");
+    with.network = troupe::network_kind::troupe;
+    with.insecure = false;
+    with.log_file = folder / "log";
+    node = std::make_unique<troupe::node>(with);
+  }
+
+  std::string log() { return troupe::test::read_text(folder / "log"); }
+};
+
+/// The handshake of a caller with a node's id of CAF that nobody has: its kind, a process's number and a host's.
+std::string callers_handshake() {
+  static std::uint32_t process = 0;
+  ++process;
+  std::string id;
+  const auto kind = static_cast<std::uint64_t>(caf::atom("default"));
+  for (int i = 7; i >= 0; --i) id += static_cast<char>(kind >> (8 * i));
+  for (int i = 3; i >= 0; --i) id += static_cast<char>(process >> (8 * i));
+  id += std::string(20, 'h');
+  return message_of(message_type::client_handshake, static_cast<std::uint32_t>(id.size()), id);
+}
+
+}  // namespace
+
+// TS-9
+BOOST_FIXTURE_TEST_CASE(calls_and_tensors_go_by_TLS_and_by_memory_after_the_proof, two_nodes) {
+  for (const bool shared_memory : {false, true}) {
+    auto with_a = settings_of("a");
+    auto with_b = settings_of("b");
+    with_a.shared_memory = with_b.shared_memory = shared_memory;
+    with_a.direct_memory = with_b.direct_memory = shared_memory;
+    troupe::node a(with_a);
+    troupe::node b(with_b);
+    add_echo(b);
+    BOOST_TEST(a.join("127.0.0.1", b.port()) == "b");
+    const auto to = a.peer("b");
+    for (const std::int64_t elements : {1, 1000, 70'000, 3'000'000}) {
+      const auto sent = at::rand({elements});
+      BOOST_TEST(at::equal(to.call("echo", {sent}).get().tensors.at(0), sent));
+    }
+    // Small calls overtake large ones.
+    std::vector<troupe::future<troupe::call_reply>> large;
+    for (int i = 0; i < 4; ++i) large.push_back(to.call("echo", {at::rand({3'000'000})}));
+    for (int i = 0; i < 50; ++i) to.status();
+    for (const auto& each : large) BOOST_TEST(each.get().tensors.at(0).numel() == 3'000'000);
+    BOOST_TEST(b.status().connections_refused == 0U);
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_pass_crosses_proven_connections, two_nodes) {
+  auto with_a = settings_of("a");
+  with_a.shared_memory = with_a.direct_memory = false;
+  troupe::node a(with_a);
+  troupe::node b(settings_of("b"));
+  b.functions().add("double",
+                    [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0) * 2}}; });
+  a.join("127.0.0.1", b.port());
+  auto x = at::ones({5}).requires_grad_();
+  troupe::context pass(a);
+  const auto y = a.peer("b").call("double", {x}).get().tensors.at(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(at::equal(pass.gradient(x), at::full({5}, 2.0)));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_has_the_name_in_its_certificate, two_nodes) {
+  auto with = settings_of("a");
+  with.name = "b";
+  BOOST_CHECK_EXCEPTION(troupe::node{with}, troupe::error,
+                        troupe::test::says("is that of node 'a', and this node is 'b'", "troupe certs node b"));
+}
+
+BOOST_FIXTURE_TEST_CASE(plain_bytes_never_reach_a_node_with_certificates, two_nodes) {  // SM-3
+  troupe::node a(settings_of("a"));
+  for (const auto& bytes : {callers_handshake(), std::string(32, '\0'), std::string("GET / HTTP/1.1\r\n\r\n")}) {
+    const auto caller = connected_to(a.port());
+    send_all(caller, bytes);
+    BOOST_TEST(is_closed(caller));
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return a.status().connections_refused == 3; }));
+}
+
+// What ended a process before there were rules: each of these is 32 bytes, or a few more.
+BOOST_FIXTURE_TEST_CASE(bytes_that_no_node_sends_end_their_connection_alone, open_node) {  // TS-10
+  const std::vector<std::string> attacks{
+    message_of(message_type::server_handshake, 0, "", 0, 0, 3),
+    message_of(message_type::client_handshake, 0, ""),
+    message_of(message_type::direct_message, 0, "", 1),
+    message_of(message_type::monitor_message, 0, "", 1),
+    message_of(message_type::heartbeat, 5, "12345"),
+    message_of(static_cast<message_type>(77), 0, ""),
+    std::string(32, '\xff'),
+    callers_handshake() + message_of(message_type::routed_message, 40, std::string(40, 'x'), 1),
+    callers_handshake() + message_of(message_type::direct_message, 0, "", 1),
+    callers_handshake() + message_of(message_type::down_message, 0, ""),
+    callers_handshake() +
+      message_of(message_type::direct_message, 9, std::string(9, 'x'), 7, caf::io::basp::header::named_receiver_flag),
+    callers_handshake() + callers_handshake(),
+    message_of(message_type::client_handshake, 25, std::string(25, 'x')) + std::string(100, 'y'),
+  };
+  for (const auto& attack : attacks) {
+    const auto caller = connected_to(node->port());
+    send_all(caller, attack);
+    BOOST_TEST(is_closed(caller), &attack - attacks.data());
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return node->status().connections_refused == attacks.size() - 1; }),
+             node->status().connections_refused);
+  troupe::node other(troupe::test::loopback_settings("other"));
+  BOOST_TEST(other.join("127.0.0.1", node->port()) == "here");
+  other.stop();
+  node->stop();
+  BOOST_TEST(contains(log(), " sent a message to pass on to another node"), log());
+}
+
+// A header that announces 4 GiB took them before.
+BOOST_FIXTURE_TEST_CASE(what_a_header_announces_takes_no_memory_before_it_comes, open_node) {  // TS-11
+  std::vector<owned_descriptor> callers;
+  const auto before = troupe::test::resident_kib();
+  for (int i = 0; i < 20; ++i) {
+    callers.push_back(connected_to(node->port()));
+    send_all(callers.back(), callers_handshake() + message_of(message_type::direct_message, 0xFFFFFFF0, "few bytes", 1));
+  }
+  for (int i = 0; i < 20; ++i) {
+    callers.push_back(connected_to(node->port()));
+    send_all(callers.back(), message_of(message_type::client_handshake, 0xFFFFFFF0, "few bytes"));
+  }
+  for (int i = 20; i < 40; ++i) BOOST_TEST(is_closed(callers[static_cast<std::size_t>(i)]));
+  troupe::node other(troupe::test::loopback_settings("other"));
+  BOOST_TEST(other.join("127.0.0.1", node->port()) == "here");
+  BOOST_TEST(troupe::test::resident_kib() - before < 100 * 1024);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

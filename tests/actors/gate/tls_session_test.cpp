@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two ends of a connection in one thread: what one end sends, the other one reads in the next step.
+#include <troupe/actors/gate/tls_session.hpp>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/actors/gate/credentials.hpp>
+#include <troupe/messages/errors.hpp>
+
+#include "actors/certificates/own_cluster.hpp"
+#include "actors/network/loopback_connection.hpp"
+#include "support/contains.hpp"
+
+BOOST_AUTO_TEST_SUITE(tls_sessions)
+
+namespace {
+
+using troupe::gate::credentials;
+using troupe::gate::tls_session;
+using troupe::test::contains;
+using troupe::test::own_cluster;
+using clock = std::chrono::system_clock;
+using end_of = troupe::gate::end;
+using progress = tls_session::progress;
+using proof = std::shared_ptr<credentials>;
+
+struct pair {
+  pair(const proof& calling, const proof& called, const std::string& whom = "there") {
+    for (const auto* each : {&ends.caller, &ends.called}) ::fcntl(each->get(), F_SETFL, O_NONBLOCK);
+    caller = std::make_unique<tls_session>(calling, ends.caller.get(), end_of::calling, whom);
+    answering = std::make_unique<tls_session>(called, ends.called.get(), end_of::called);
+  }
+
+  /// Goes on with both handshakes until neither end has anything more to do.
+  void shake_hands() {
+    for (int i = 0; i < 20; ++i) {
+      at_caller = caller->shake_hands();
+      at_called = answering->shake_hands();
+    }
+  }
+
+  troupe::test::loopback_connection ends;
+  std::unique_ptr<tls_session> caller;
+  std::unique_ptr<tls_session> answering;
+  progress at_caller{};
+  progress at_called{};
+};
+
+/// Reads up to `bytes` bytes. Nothing if the connection is over.
+std::optional<std::string> read_some(tls_session& from, std::size_t bytes) {
+  std::string result(bytes, '\0');
+  const auto came = from.read({result.data(), bytes / 2}, {result.data() + bytes / 2, bytes - bytes / 2});
+  if (came < 0 && errno == EAGAIN) return "";
+  if (came <= 0) return std::nullopt;
+  result.resize(static_cast<std::size_t>(came));
+  return result;
+}
+
+/// Moves all of `bytes` from one end to the other.
+std::string move(tls_session& from, tls_session& to, const std::string& bytes) {
+  std::string came;
+  std::size_t gone = 0;
+  for (int i = 0; i < 100'000 && came.size() < bytes.size(); ++i) {
+    if (gone < bytes.size()) {
+      const auto taken = from.write(bytes.data() + gone, bytes.size() - gone);
+      if (taken > 0) gone += static_cast<std::size_t>(taken);
+    } else {
+      from.flush();
+    }
+    const auto more = read_some(to, 100'000);
+    if (!more) break;
+    came += *more;
+  }
+  return came;
+}
+
+proof of(const std::string& kit, const std::string& revoked = {}) { return std::make_shared<credentials>(kit, revoked); }
+
+/// What both ends say of a connection between two kits.
+std::pair<std::string, std::string> refusals(const proof& calling, const proof& called) {
+  pair both(calling, called);
+  both.shake_hands();
+  if (both.at_caller == progress::proven) {  // the caller learns of a refusal with the first bytes that it waits for
+    char byte = 0;
+    BOOST_TEST(both.caller->peek({&byte, 1}) <= 0);
+  }
+  BOOST_TEST((both.at_called == progress::failed));
+  return {both.caller->problem().why, both.answering->problem().why};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(both_ends_learn_who_the_other_one_is) {  // TL-1
+  const own_cluster mine;
+  const auto a = of(mine.kit("a"));
+  const auto b = of(mine.kit("b", clock::now(), own_cluster::days(1), "reader"));
+  pair both(a, b);
+  char byte = 1;
+  BOOST_TEST(both.caller->write(&byte, 1) < 0);
+  BOOST_TEST(both.caller->read({&byte, 1}, {}) < 0);
+  BOOST_TEST(both.answering->peek({&byte, 1}) < 0);
+  both.shake_hands();
+  BOOST_TEST_REQUIRE((both.at_caller == progress::proven));
+  BOOST_TEST_REQUIRE((both.at_called == progress::proven));
+  BOOST_TEST(both.caller->other().node == "b");
+  BOOST_TEST(both.caller->other().role == "reader");
+  BOOST_TEST(both.answering->other().node == "a");
+  BOOST_TEST(both.answering->other().cluster == "mine");
+}
+
+BOOST_AUTO_TEST_CASE(bytes_come_as_they_were_sent) {  // TL-2, TL-3
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  both.shake_hands();
+  std::mt19937 random(1);
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{16'384}, std::size_t{16'385}, std::size_t{3'000'000}}) {
+    std::string sent(bytes, '\0');
+    for (auto& each : sent) each = static_cast<char>(random());
+    BOOST_TEST((move(*both.caller, *both.answering, sent) == sent));
+    BOOST_TEST((move(*both.answering, *both.caller, sent) == sent));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(at_most_64_KiB_wait_in_the_session) {  // TL-2
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  both.shake_hands();
+  const std::string much(1 << 20, 'x');
+  std::size_t taken = 0;
+  ssize_t last = 0;
+  while ((last = both.caller->write(much.data(), much.size())) > 0) {
+    BOOST_TEST_REQUIRE(static_cast<std::size_t>(last) <= tls_session::most_taken);
+    taken += static_cast<std::size_t>(last);
+  }
+  BOOST_TEST(errno == EAGAIN);
+  BOOST_TEST(both.caller->has_unsent());
+  std::size_t came = 0;
+  for (int i = 0; i < 100'000 && came < taken; ++i) {
+    const auto more = read_some(*both.answering, 100'000);
+    BOOST_TEST_REQUIRE(more.has_value());
+    came += more->size();
+    both.caller->flush();
+  }
+  BOOST_TEST(came == taken);
+  BOOST_TEST(!both.caller->has_unsent());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_looked_at_stays_and_what_is_held_is_told) {
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  both.shake_hands();
+  BOOST_TEST(both.caller->write("hello", 5) == 5);
+  char bytes[5] = {};
+  BOOST_TEST(both.answering->peek({bytes, 3}) == 3);
+  BOOST_TEST(both.answering->has_unread());
+  BOOST_TEST(both.answering->read({bytes, 2}, {bytes + 2, 2}) == 4);
+  BOOST_TEST(std::string(bytes, 4) == "hell");
+  BOOST_TEST(both.answering->has_unread());
+  BOOST_TEST(both.answering->read({bytes, 5}, {}) == 1);
+  BOOST_TEST(!both.answering->has_unread());
+  BOOST_TEST(both.answering->read({bytes, 5}, {}) < 0);
+  BOOST_TEST(errno == EAGAIN);
+}
+
+BOOST_AUTO_TEST_CASE(every_wrong_certificate_is_named_at_both_ends) {  // CD-1
+  const own_cluster mine("mine", clock::now() - std::chrono::hours(24 * 30));
+  const own_cluster other("other");
+  const auto a = of(mine.kit("a"));
+  const auto stranger = of(other.kit("x"));
+  // Each end finds a fault of the other one. The called end reads the other's certificate last.
+  const auto [caller, called] = refusals(a, stranger);
+  BOOST_TEST(contains(caller, "node 'x' of cluster 'other' is of another authority"), caller);
+  BOOST_TEST(contains(called, "it says that this node's certificate is of another authority"), called);
+  mine.authority().issue("b", "member", {}, clock::now());
+  const auto b_kit = mine.kit("b");
+  mine.authority().revoke("b", clock::now());
+  const auto [revoked, knows] = refusals(of(b_kit), of(mine.kit("a"), mine.revoked()));
+  BOOST_TEST(contains(knows, "node 'b' of cluster 'mine' was revoked"), knows);
+  BOOST_TEST(contains(revoked, "it says that this node's certificate was revoked"), revoked);
+}
+
+BOOST_AUTO_TEST_CASE(a_certificate_that_expires_while_the_node_runs_is_refused) {  // CD-1
+  const own_cluster mine("mine", clock::now() - std::chrono::hours(48));
+  // Valid for one more second: the kit can be read, and then expires.
+  const auto kit = mine.kit("late", clock::now() - std::chrono::hours(24) + std::chrono::seconds(1));
+  const auto late = of(kit);
+  const auto a = of(mine.kit("a"));
+  const auto until = clock::now() + std::chrono::seconds(10);
+  std::pair<std::string, std::string> said;
+  while (clock::now() < until) {
+    pair both(late, a);
+    both.shake_hands();
+    if (both.at_called == progress::proven) continue;
+    char byte = 0;
+    BOOST_TEST(both.caller->peek({&byte, 1}) <= 0);
+    said = {both.caller->problem().why, both.answering->problem().why};
+    break;
+  }
+  BOOST_TEST(contains(said.second, "node 'late' of cluster 'mine' expired at"), said.second);
+  BOOST_TEST(contains(said.first, "has expired, or is not valid yet"), said.first);
+}
+
+BOOST_AUTO_TEST_CASE(later_connections_resume_the_session) {
+  const own_cluster mine;
+  const auto a = of(mine.kit("a"));
+  const auto b = of(mine.kit("b"));
+  const auto is_resumed = [&](const std::string& whom) {
+    pair both(a, b, whom);
+    both.shake_hands();
+    BOOST_TEST((both.at_called == progress::proven));
+    BOOST_TEST(both.answering->other().node == "a");
+    BOOST_TEST(both.caller->other().node == "b");
+    move(*both.answering, *both.caller, "x");  // the ticket comes with it
+    BOOST_TEST(both.caller->is_resumed() == both.answering->is_resumed());
+    return both.caller->is_resumed();
+  };
+  BOOST_TEST(!is_resumed("there"));
+  BOOST_TEST(is_resumed("there"));
+  BOOST_TEST(!is_resumed("elsewhere"));
+  BOOST_TEST(is_resumed("there"));
+}
+
+BOOST_AUTO_TEST_CASE(only_so_many_sessions_are_kept) {  // CD-2
+  const own_cluster mine;
+  const auto a = of(mine.kit("a"));
+  const auto b = of(mine.kit("b"));
+  const auto is_resumed = [&](std::size_t whom) {
+    pair both(a, b, std::to_string(whom));
+    both.shake_hands();
+    move(*both.answering, *both.caller, "x");
+    return both.caller->is_resumed();
+  };
+  const auto more = credentials::most_sessions + 10;
+  std::size_t kept = 0;
+  for (std::size_t whom = 0; whom < more; ++whom) BOOST_TEST_REQUIRE(!is_resumed(whom));
+  for (std::size_t whom = more; whom-- > 0;) kept += is_resumed(whom) ? 1 : 0;
+  BOOST_TEST(kept <= credentials::most_sessions);
+  BOOST_TEST(kept > credentials::most_sessions / 2);
+}
+
+BOOST_AUTO_TEST_CASE(no_session_of_a_revoked_node_is_resumed) {  // CD-1, CD-3, CD-4
+  const own_cluster mine;
+  const auto a = of(mine.kit("a"), mine.revoked());
+  const auto b = of(mine.kit("b"));
+  pair first(b, a);
+  first.shake_hands();
+  BOOST_TEST(move(*first.answering, *first.caller, "x") == "x");
+  BOOST_TEST(!a->reload().has_changed);
+
+  mine.authority().revoke("b", clock::now());
+  const auto news = a->reload();
+  BOOST_TEST(news.has_changed);
+  BOOST_TEST(news.cut == 1U);
+  BOOST_TEST(news.problems.empty());
+  BOOST_TEST(!read_some(*first.answering, 10).has_value());
+
+  const auto [caller, called] = refusals(b, a);
+  BOOST_TEST(contains(called, "was revoked"), called);
+  BOOST_TEST(contains(caller, "revoked"), caller);
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_list_changes_nothing) {  // CD-3
+  const own_cluster mine;
+  const auto b_kit = mine.kit("b");
+  mine.authority().revoke("b", clock::now());
+  const auto a = of(mine.kit("a"), mine.revoked());
+  std::filesystem::resize_file(mine.revoked(), 20);
+  const auto news = a->reload();
+  BOOST_TEST(!news.has_changed);
+  BOOST_TEST_REQUIRE(news.problems.size() == 1U);
+  BOOST_TEST(contains(news.problems[0], mine.revoked()));
+  BOOST_TEST(a->reload().problems.empty());  // it is told once
+  BOOST_TEST(contains(refusals(of(b_kit), a).second, "was revoked"));
+  std::filesystem::remove(mine.revoked());
+  BOOST_TEST(a->reload().problems.size() == 1U);
+  BOOST_TEST(contains(refusals(of(b_kit), a).second, "was revoked"));
+}
+
+BOOST_AUTO_TEST_CASE(a_renewed_kit_counts_for_new_connections) {  // CD-3
+  const own_cluster mine;
+  const auto kit = mine.kit("a", clock::now() - std::chrono::minutes(5));
+  const auto a = of(kit);
+  troupe::certificates::write_kit(mine.authority().issue("a", "member", {}, clock::now()), kit, true);
+  BOOST_TEST(a->reload().has_changed);
+  pair both(a, of(mine.kit("b")));
+  both.shake_hands();
+  BOOST_TEST((both.at_called == progress::proven));
+  troupe::certificates::write_kit(mine.authority().issue("c", "member", {}, clock::now()), kit, true);
+  const auto news = a->reload();
+  BOOST_TEST_REQUIRE(news.problems.size() == 1U);
+  BOOST_TEST(contains(news.problems[0], "another node"));
+  BOOST_TEST(a->own().node == "a");
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_no_TLS_end_the_handshake) {  // TL-1
+  const own_cluster mine;
+  const auto a = of(mine.kit("a"));
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    pair both(a, a);
+    std::string bytes(1 + random() % 400, '\0');
+    for (auto& each : bytes) each = static_cast<char>(random());
+    if (i % 3 == 0) bytes = std::string(40, '\0');  // as CAF's handshake begins
+    if (i % 3 == 1) bytes.replace(0, 3, "\x16\x03\x01");
+    BOOST_TEST_REQUIRE(::send(both.ends.caller.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0);
+    auto how = both.answering->shake_hands();
+    ::shutdown(both.ends.caller.get(), SHUT_WR);
+    for (int more = 0; more < 5; ++more) how = both.answering->shake_hands();
+    BOOST_TEST((how == progress::failed));
+    BOOST_TEST(!both.answering->problem().why.empty());
+    char byte = 0;
+    BOOST_TEST(both.answering->read({&byte, 1}, {}) < 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_was_changed_on_the_way_ends_the_connection) {
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  both.shake_hands();
+  const int at_once = 1;
+  ::setsockopt(both.ends.caller.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+  BOOST_TEST(both.caller->write("hello", 5) == 5);
+  std::string record(200, '\0');
+  const auto came = ::recv(both.ends.called.get(), record.data(), record.size(), MSG_DONTWAIT);
+  BOOST_TEST_REQUIRE(came > 20);
+  record.resize(static_cast<std::size_t>(came));
+  record[15] = static_cast<char>(record[15] ^ 1);
+  BOOST_TEST(::send(both.ends.caller.get(), record.data(), record.size(), 0) == came);
+  char byte = 0;
+  const auto got = both.answering->read({&byte, 1}, {});
+  const int problem = errno;
+  BOOST_TEST(got < 0);
+  BOOST_TEST(problem == EPROTO);
+  BOOST_TEST(contains(both.answering->problem().why, "TLS failed: "));
+  BOOST_TEST(both.answering->write("x", 1) < 0);
+}
+
+BOOST_AUTO_TEST_CASE(an_end_without_a_certificate_is_refused) {  // CD-1
+  const own_cluster mine;
+  const auto kit = mine.kit("a");
+  BOOST_CHECK_EXCEPTION(of(mine.file("none.pem")), troupe::error,
+                        [](const auto& refused) { return contains(refused.what(), "none.pem"); });
+  BOOST_CHECK_EXCEPTION(of(kit, mine.file("none.pem")), troupe::error,
+                        [](const auto& refused) { return contains(refused.what(), "none.pem"); });
+}
+
+BOOST_AUTO_TEST_CASE(prove_within_ends_at_its_deadline) {
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  const auto why = troupe::gate::prove_within(*both.caller, both.ends.caller.get(), std::chrono::milliseconds(30));
+  BOOST_TEST_REQUIRE(why.has_value());
+  BOOST_TEST(contains(why->why, "30 ms"), why->why);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

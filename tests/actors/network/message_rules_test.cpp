@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/message_rules.hpp>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <caf/atom.hpp>
+#include <caf/io/basp/header.hpp>
+#include <caf/io/basp/message_type.hpp>
+
+#include "support/contains.hpp"
+
+namespace {
+
+using caf::io::basp::message_type;
+using troupe::gate::end;
+using troupe::network::message_head;
+using troupe::network::message_rules;
+using troupe::test::contains;
+
+message_head head_of(message_type kind, std::uint32_t payload, std::uint8_t flags = 0) {
+  message_head result;
+  result.operation = static_cast<std::uint8_t>(kind);
+  result.payload = payload;
+  result.flags = flags;
+  result.target = 9;
+  return result;
+}
+
+/// The rules of a connection whose handshake has come.
+message_rules after_the_handshake() {
+  message_rules result(end::called);
+  BOOST_TEST(result.why_not(head_of(message_type::client_handshake, 100)) == "");
+  return result;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(rules_for_messages)
+
+BOOST_AUTO_TEST_CASE(each_end_waits_for_the_handshake_of_the_other) {  // BR-1
+  for (const auto which : {end::calling, end::called}) {
+    const auto right = which == end::calling ? message_type::server_handshake : message_type::client_handshake;
+    const auto wrong = which == end::calling ? message_type::client_handshake : message_type::server_handshake;
+    for (const auto early : {wrong, message_type::direct_message, message_type::heartbeat, message_type::monitor_message})
+      BOOST_TEST(contains(message_rules(which).why_not(head_of(early, 100)), "before its handshake"));
+    message_rules rules(which);
+    BOOST_TEST(rules.why_not(head_of(right, 100)) == "");
+    for (const auto late : {right, wrong}) BOOST_TEST(contains(rules.why_not(head_of(late, 100)), "second handshake"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_caller_chooses_a_connection_once_and_stays_the_node_that_it_is) {  // BR-1
+  const auto chooses = head_of(message_type::client_handshake, 4, caf::io::basp::header::select_connection_flag);
+  const auto rules_after_first = [&] {
+    message_rules rules(end::called);
+    BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 4)) == "");
+    BOOST_TEST(rules.why_not(std::vector<char>{'n', 'o', 'd', 'e'}) == "");
+    BOOST_TEST(rules.why_not(chooses) == "");
+    return rules;
+  };
+  auto same = rules_after_first();
+  BOOST_TEST(same.why_not(std::vector<char>{'n', 'o', 'd', 'e'}) == "");
+  BOOST_TEST(contains(same.why_not(chooses), "second handshake"));
+  auto other = rules_after_first();
+  BOOST_TEST(contains(other.why_not(std::vector<char>{'n', 'o', 'd', 'f'}), "of another node"));
+  message_rules calling(end::calling);
+  BOOST_TEST(calling.why_not(head_of(message_type::server_handshake, 4)) == "");
+  BOOST_TEST(contains(calling.why_not(chooses), "second handshake"));
+}
+
+BOOST_AUTO_TEST_CASE(only_messages_that_nodes_send_may_come) {  // BR-2
+  auto rules = after_the_handshake();
+  BOOST_TEST(rules.why_not(head_of(message_type::direct_message, 40'000'000)) == "");
+  BOOST_TEST(rules.why_not(head_of(message_type::monitor_message, 100)) == "");
+  BOOST_TEST(rules.why_not(head_of(message_type::down_message, 100)) == "");
+  BOOST_TEST(rules.why_not(head_of(message_type::heartbeat, 0)) == "");
+  BOOST_TEST(contains(rules.why_not(head_of(message_type::routed_message, 100)), "to pass on"));
+  const auto to_service = [&](const char* name, std::uint32_t payload) {
+    auto head = head_of(message_type::direct_message, payload, caf::io::basp::header::named_receiver_flag);
+    head.target = static_cast<std::uint64_t>(caf::atom_from_string(std::string(name)));
+    return rules.why_not(head);
+  };
+  BOOST_TEST(to_service("SpawnServ", 100) == "");
+  BOOST_TEST(contains(to_service("SpawnServ", 5'000), "service of CAF"));
+  for (const auto* name : {"ConfigServ", "StreamServ", "other"})
+    BOOST_TEST(contains(to_service(name, 100), "service of CAF"), name);
+  for (const int kind : {7, 100, 255})
+    BOOST_TEST(contains(rules.why_not(head_of(static_cast<message_type>(kind), 100)), "kind " + std::to_string(kind)));
+}
+
+BOOST_AUTO_TEST_CASE(a_payload_has_a_size_that_fits_its_kind) {  // BR-3
+  for (const auto handshake : {0U, 65'537U, 0xFFFFFFFFU})
+    BOOST_TEST(contains(message_rules(end::called).why_not(head_of(message_type::client_handshake, handshake)), "bytes"));
+  auto rules = after_the_handshake();
+  for (const auto kind : {message_type::monitor_message, message_type::down_message})
+    for (const auto payload : {0U, 65'537U, 0xFFFFFFFFU})
+      BOOST_TEST(rules.why_not(head_of(kind, payload)) == "a message of CAF of " + std::to_string(payload) + " bytes");
+  BOOST_TEST(rules.why_not(head_of(message_type::direct_message, 0)) == "an empty message");
+  BOOST_TEST(contains(rules.why_not(head_of(message_type::heartbeat, 1)), "heartbeat"));
+}
+
+BOOST_AUTO_TEST_CASE(messages_in_messages_end_somewhere) {  // BR-4
+  auto rules = after_the_handshake();
+  BOOST_TEST(rules.why_not(head_of(message_type::direct_message, 100)) == "");
+  const auto why = [&](const std::string& payload) { return rules.why_not(std::vector<char>(payload.begin(), payload.end())); };
+  const std::string before(9, '\0');
+  const std::string filler(5'000, '\0');
+  std::string nested;
+  for (std::size_t i = 0; i < message_rules::most_nested; ++i) nested += "@<>+@message";
+  BOOST_TEST(why(before + nested + filler) == "");
+  BOOST_TEST(contains(why(before + "@<>+@message" + nested + filler), "64 messages in it"));
+  BOOST_TEST(
+    contains(why(std::string(5'000, '\0') + nested + "@<>"), "64 messages in it"));  // the types stand too late to be found
+  BOOST_TEST(why(before + "@<>+troupe.call" + std::string(1, '\0') + nested + nested + filler) == "");  // data of another kind
+}
+
+BOOST_AUTO_TEST_SUITE_END()

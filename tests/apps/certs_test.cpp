@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/contains.hpp"
+#include "support/program.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe::apps::test;
+using troupe::test::contains;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+struct own_folder {
+  temporary_folder folder;
+
+  std::string file(const std::string& name) const { return (folder.path() / name).string(); }
+
+  /// Runs `troupe certs` in the folder. Returns what it prints.
+  std::string certs(const words& arguments, const std::string& how_it_ends = "exited with 0") const {
+    words all{"-C", folder.path().string(), program_under_test(), "certs"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    program run(all, "env");
+    BOOST_TEST(run.how_it_ends() == how_it_ends, run.text());
+    return run.text();
+  }
+  std::string fails(const words& arguments) const { return certs(arguments, "exited with 1"); }
+};
+
+unsigned mode_of(const std::string& file) {
+  struct stat facts {};
+  BOOST_TEST_REQUIRE(::stat(file.c_str(), &facts) == 0);
+  return facts.st_mode & 07777U;
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(certs_command, own_folder)
+
+BOOST_AUTO_TEST_CASE(kits_are_made_shown_renewed_and_revoked) {
+  BOOST_TEST(contains(certs({"init", "--cluster", "mine"}), "The authority of cluster 'mine' is in troupe-authority/"));
+  const auto made = certs({"node", "a", "--role", "reader", "--host", "h1", "--host", "10.0.0.7"});
+  BOOST_TEST(contains(made, "a.pem: node 'a' of cluster 'mine', role reader, valid until "), made);
+  BOOST_TEST(contains(made, "troupe node --name a --certificates a.pem"), made);
+  BOOST_TEST(mode_of(file("a.pem")) == 0600U);
+  certs({"node", "b", "--out", file("other.pem"), "--days", "2"});
+  BOOST_TEST(std::filesystem::exists(file("other.pem")));
+
+  const auto first = content_of(file("a.pem"));
+  BOOST_TEST(contains(certs({"renew", "a"}), "role reader"));
+  BOOST_TEST(content_of(file("a.pem")) != first);
+
+  BOOST_TEST(contains(certs({"revoke", "a"}), "Revoked 2 certificates of node 'a'. Copy troupe-authority/revoked.pem"));
+  const auto all = certs({"show"});
+  BOOST_TEST(contains(all, "cluster 'mine', authority valid until "), all);
+  BOOST_TEST(contains(all, "h1, 10.0.0.7"), all);
+  BOOST_TEST(contains(all, "revoked"), all);
+  BOOST_TEST(contains(all, "valid "), all);
+  const auto one = certs({"show", "other.pem"});
+  BOOST_TEST(contains(one, "b     mine     member  valid"), one);
+  BOOST_TEST(!contains(one, "PRIVATE"), one);
+}
+
+BOOST_AUTO_TEST_CASE(mistakes_say_what_helps) {
+  BOOST_TEST(contains(fails({"node", "a"}), "troupe-authority holds no authority; make one with `troupe certs init`"));
+  BOOST_TEST(contains(fails({"show"}), "troupe-authority is not there"));
+  certs({"init"});
+  BOOST_TEST(contains(fails({"init"}), "holds an authority already"));
+  certs({"node", "a"});
+  BOOST_TEST(contains(fails({"node", "a"}), "a.pem is there already; replace it with `troupe certs renew a`"));
+  BOOST_TEST(contains(fails({"renew", "b"}), "node 'b' has no certificate of troupe-authority"));
+  BOOST_TEST(contains(fails({"revoke", "b"}), "node 'b' has no valid certificate"));
+  BOOST_TEST(contains(fails({"node", "a/b"}), "expected 1 to 64 letters"));
+  BOOST_TEST(contains(fails({"node", "c", "--role", "a b"}), "--role: expected"));
+  BOOST_TEST(contains(fails({"node", "c", "--host", "a,b"}), "--host: expected an address or a host name, got 'a,b'"));
+  BOOST_TEST(contains(fails({"show", "none.pem"}), "none.pem is not there"));
+  BOOST_TEST(!std::filesystem::exists(file("c.pem")));
+  BOOST_TEST(contains(certs({}, "exited with 2"), "init, node, renew, revoke or show"));
+  BOOST_TEST(contains(certs({"node"}, "exited with 2"), "NAME is required"));
+  BOOST_TEST(contains(certs({"node", "c", "--days", "0"}, "exited with 2"), "expected 1 to 36500"));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_uses_a_kit_from_its_stdin_and_says_what_is_wrong_with_one) {
+  certs({"init"});
+  certs({"node", "a"});
+  program node({"-c", "\"$0\" node --name a --certificates - < " + file("a.pem"), program_under_test()}, "sh");
+  BOOST_TEST(!node.line_with("a listens on 127.0.0.1:").empty(), node.text());
+  const auto says = [&](const std::string& input, const std::string& what) {
+    program wrong({"-c", input + " | \"$0\" node --name a --certificates -", program_under_test()}, "sh");
+    BOOST_TEST(wrong.how_it_ends() == "exited with 1");
+    BOOST_TEST(contains(wrong.text(), what), wrong.text());
+  };
+  says("head -c 1000 " + file("a.pem"), "expected a kit on stdin, but it ended after 1000 bytes");
+  says("yes", "longer than a kit");
+  says("tac " + file("a.pem"), "no private key");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

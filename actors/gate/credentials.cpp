@@ -6,10 +6,10 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include <troupe/actors/certificates/kit.hpp>
@@ -109,12 +109,10 @@ credentials::~credentials() = default;
 
 /// A file that is not there has the version of no file: reading it tells what is wrong.
 credentials::version credentials::version_of(const std::filesystem::path& file) {
-  std::error_code problem;
-  version result;
-  if (file.empty()) return result;
-  result.time = std::filesystem::last_write_time(file, problem);
-  result.bytes = std::filesystem::file_size(file, problem);
-  return problem ? version{} : result;
+  struct stat facts {};
+  if (file.empty() || ::stat(file.c_str(), &facts) != 0) return {};
+  return {facts.st_dev, facts.st_ino, std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec,
+          facts.st_size};
 }
 
 std::shared_ptr<const credentials::state> credentials::current() const {

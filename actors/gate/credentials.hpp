@@ -75,8 +75,10 @@ class credentials {
   using kept_session = std::unique_ptr<ssl_session_st, free_session>;
   /// What tells that a file is another one than before.
   struct version {
-    std::filesystem::file_time_type time;
-    std::uintmax_t bytes = 0;
+    std::uint64_t device = 0;
+    std::uint64_t number = 0;  // of the file on the device: a file that is put in another one's place has another one
+    std::int64_t changed_ns = 0;
+    std::int64_t bytes = 0;
     bool operator==(const version&) const = default;
   };
 

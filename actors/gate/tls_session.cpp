@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/gate/tls_session.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -126,6 +128,9 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
     ERR_clear_error();
     throw std::bad_alloc();
   }
+  // Records are small, and each end waits for those of the other one: no record may wait in the kernel for the one before it.
+  const int at_once = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);

@@ -63,6 +63,7 @@ std::string message_rules::why_not(const message_head& next) {
         return "a message of CAF of " + std::to_string(next.payload) + " bytes";
       return {};
     case message_type::direct_message:
+    case message_type::routed_message:
       if ((next.flags & caf::io::basp::header::named_receiver_flag) != 0 &&
           (next.target != known_service || next.payload > most_of_service))
         return "a message to a service of CAF";
@@ -70,8 +71,6 @@ std::string message_rules::why_not(const message_head& next) {
       return {};
     case message_type::heartbeat:
       return next.payload == 0 ? std::string() : "a heartbeat of CAF with a payload";
-    case message_type::routed_message:
-      return "a message to pass on to another node";
     default:
       return "a message of kind " + std::to_string(next.operation) + ", which there is not";
   }

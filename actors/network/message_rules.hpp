@@ -14,8 +14,8 @@ namespace troupe::network {
 /// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others make it
 /// pass messages on, start actors or change its configuration.
 ///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this connection.
-///   BR-2  after it come messages to an actor by the actor's number or to the one service that CAF's nodes ask for, news of monitored
-///         actors, and heartbeats; nothing else.
+///   BR-2  after it come messages to an actor by the actor's number (also of another node: an answer may take the way of its question)
+///         or to the one service that CAF's nodes ask for, news of monitored actors, and heartbeats; nothing else.
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
 ///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one around
 ///         it, and the stack is finite.

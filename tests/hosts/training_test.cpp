@@ -57,10 +57,23 @@ struct training_hosts {
                                      "--host",
                                      "0.0.0.0",
                                      "--port",
-                                     "4001"};
+                                     "4001",
+                                     "--certificates",
+                                     kit(name)};
     command.insert(command.end(), more.begin(), more.end());
     stage.emplace(command, "ip");
     address_of(*stage);
+  }
+  /// The kit of a node: the driver's host has the authority.
+  std::string kit(const std::string& name) {
+    const auto& home = all["driver"];
+    const auto file = (home.folder() / (name + ".pem")).string();
+    if (std::filesystem::exists(file)) return file;
+    for (const auto& command : {std::vector<std::string>{"certs", "init"}, {"certs", "node", name}}) {
+      auto made = home.troupe(command);
+      made.how_it_ends();  // there is one authority: the second one is refused
+    }
+    return file;
   }
   void start_stages(const std::string& prepare = "true") {
     start("h1", "stage1", stage1, prepare);
@@ -87,7 +100,8 @@ struct training_hosts {
     return train_with(more);
   }
   program train_with(std::vector<std::string> more) {
-    more.insert(more.end(), {"--host", "0.0.0.0", "--steps", all_steps, "--checkpoint-every", "20"});
+    more.insert(more.end(),
+                {"--host", "0.0.0.0", "--certificates", kit("driver"), "--steps", all_steps, "--checkpoint-every", "20"});
     return all["driver"].troupe(run.command(more));
   }
 

@@ -42,13 +42,14 @@ def script(folder, name, text):
 class Node:
     """A node that a file of packaging/ starts. Its ports are replaced by free ones, and so is the folder of its data."""
 
-    def __init__(self, test, command, data, environment=None):
+    def __init__(self, test, command, data, environment=None, kit=None):
         self.ports = {"4001": free_port(), "9100": free_port()}
         joined = "\0".join(command).replace(data, test.folder + "/data")
         for usual, free in self.ports.items():
             test.assertIn(usual, joined)
             joined = joined.replace(usual, str(free))
         self.process = subprocess.Popen(joined.split("\0"), env={**os.environ, **(environment or {})}, text=True,
+                                        stdin=open(kit) if kit else subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         test.addCleanup(self.end)
         self.said = ""
@@ -80,12 +81,18 @@ class Packaging(unittest.TestCase):
         script(self.folder, "troupe", f'exec {shlex.quote(TROUPE)} "$@"\n')
         self.path = {"PATH": self.folder + ":" + os.environ["PATH"]}
 
+    def kit(self, name):
+        """Makes the kit of a node, in the test's folder."""
+        for command in (["init"], ["node", name]):
+            subprocess.run([TROUPE, "certs", *command], cwd=self.folder, check=True, capture_output=True)
+        return pathlib.Path(self.folder) / f"{name}.pem"
+
     def test_the_container_serves_and_has_the_libraries_of_the_program(self):
         lines = (PACKAGING / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
         instructions = [line.split(None, 1) for line in lines if line and not line.startswith("#")]
         last = {name: rest for name, rest in instructions}
         command = json.loads(last["ENTRYPOINT"]) + json.loads(last["CMD"])
-        node = Node(self, command, "/var/lib/troupe/data", self.path)
+        node = Node(self, command, "/var/lib/troupe/data", self.path, self.kit(command[command.index("--name") + 1]))
         self.assertEqual(node.page("/healthz")[0], 200)
         self.assertEqual(last["EXPOSE"].split(), ["4001", "9100"])
         self.assertEqual(last["STOPSIGNAL"], "SIGTERM")
@@ -114,8 +121,16 @@ class Packaging(unittest.TestCase):
         self.assertEqual(ports, {each["name"]: each["port"] for each in service["spec"]["ports"]})
         data = container["volumeMounts"][0]
         self.assertEqual(data["name"], pods["spec"]["volumeClaimTemplates"][0]["metadata"]["name"])
+        name = pods["metadata"]["name"] + "-0"
+        self.kit(name)
+        kits = container["volumeMounts"][1]
+        volume = pods["spec"]["template"]["spec"]["volumes"][0]
+        self.assertEqual(kits["name"], volume["name"])
+        self.assertEqual(volume["secret"]["defaultMode"], "0440" if isinstance(volume["secret"]["defaultMode"], str) else 0o440)
+        shutil.copy(pathlib.Path(self.folder) / "troupe-authority" / "revoked.pem", self.folder)
+        container["args"] = [each.replace(kits["mountPath"] + "/", self.folder + "/") for each in container["args"]]
         node = Node(self, container["command"] + container["args"], data["mountPath"] + " ",
-                    {**self.path, "POD_NAME": pods["metadata"]["name"] + "-0"})
+                    {**self.path, "POD_NAME": name})
         for name in ("startupProbe", "readinessProbe", "livenessProbe"):
             probe = container[name]["httpGet"]
             self.assertEqual(node.page(probe["path"], ports[probe["port"]])[0], 200)

@@ -3,8 +3,6 @@
 #include <troupe/actors/gate/tls_session.hpp>
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -331,8 +329,6 @@ BOOST_AUTO_TEST_CASE(a_record_that_was_changed_on_the_way_ends_the_connection) {
   const own_cluster mine;
   pair both(of(mine.kit("a")), of(mine.kit("b")));
   both.shake_hands();
-  const int at_once = 1;
-  ::setsockopt(both.ends.caller.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
   BOOST_TEST(both.caller->write("hello", 5) == 5);
   std::string record(200, '\0');
   const auto came = ::recv(both.ends.called.get(), record.data(), record.size(), MSG_DONTWAIT);

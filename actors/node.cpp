@@ -97,7 +97,12 @@ std::uint16_t node::port() const noexcept { return company_->services().port(); 
 
 std::uint16_t node::metrics_port() const noexcept { return pages_ ? pages_->port() : 0; }
 
-std::string node::data_path(const std::string& path) const { return company_->parts().data.path_of(path); }
+std::string node::data_path(const std::string& path) const {
+  const auto& data = company_->parts().data;
+  const auto bounds = support::call_scope::current_bounds();
+  const bool of_itself = bounds.depth > 0 && !bounds.for_peer;
+  return !data && of_itself ? path : data.path_of(path);
+}
 
 function_table& node::functions() noexcept { return company_->parts().functions; }
 
@@ -278,6 +283,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   if (context) job->request.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   const auto bounds = support::call_scope::current_bounds();
   job->request.depth = static_cast<std::uint32_t>(bounds.depth);
+  job->request.from_itself = id_ == here.id() && !bounds.for_peer;
   if (context && torch::autograd::AnomalyMode::is_enabled())
     job->request.calls = add_call(support::call_scope::calls(), label, here.name(), name_);
   job->label = std::move(label);

@@ -100,8 +100,10 @@ class node {
   /// The port of the pages /healthz and /metrics (settings::metrics); 0 without them.
   std::uint16_t metrics_port() const noexcept;
 
-  /// The path that `path` means for this node (settings::data_dir): functions that take a path of another node use this one. Throws
-  /// troupe::error (misuse) if the path leads out of the node's data folder.
+  /// The path of a file below the node's data folder (settings::data_dir): functions that take a path of another node use this one.
+  /// Throws troupe::error (refused) if the path leads out of the folder or through a symbolic link, and if there is no data folder.
+  /// Without a data folder, a call of the node to itself gets `path` as it is. Give no other user the right to write to the folder: a
+  /// link that is put there later is not noticed.
   std::string data_path(const std::string& path) const;
 
   /// The functions of this node that other nodes may call.

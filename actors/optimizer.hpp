@@ -53,8 +53,7 @@ class optimizer {
 
   /// Saves a checkpoint to `folder` of this node: parameters, optimizer state, buffers and random state of each node. The other
   /// nodes send their parts to this node in pieces of 4 MiB. If `node_folder` is not empty, each other node writes its part to
-  /// the folder `node_folder` on its own host instead (a relative path is below its settings::data_dir, or the folder where it was started). If
-  /// save() fails, `folder` keeps the checkpoint that it had (see checkpoint.hpp). A folder holds the checkpoint of one
+  /// the folder `node_folder` below its own settings::data_dir instead; a node without a data folder refuses. If save() fails, `folder` keeps the checkpoint that it had (see checkpoint.hpp). A folder holds the checkpoint of one
   /// optimizer. Blocks; throws troupe::error.
   void save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
   /// Throws troupe::error with node, folder and reason, unless save() with these folders may write there and has room. Leaves

@@ -135,8 +135,8 @@ void optimizer_checkpoints::write_on_nodes(objects::checkpoint_manifest& manifes
     [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
   for (std::size_t g = 0; g < replies.size(); ++g) {
     const auto& name = parts_.groups()[g].where.name();
-    manifest.parts.push_back({name, objects::part_file_name(name, manifest.save), calls::digest_from(replies[g].values),
-                              get<std::string>(replies[g].values, "folder")});
+    manifest.parts.push_back(
+      {name, objects::part_file_name(name, manifest.save), calls::digest_from(replies[g].values), node_folder});
   }
   manifest.parts.push_back(std::move(own));
 }
@@ -187,9 +187,9 @@ attributes optimizer_checkpoints::load() {
       [&](const optimizer_parts::group& one) {
         const auto& part = manifest.part(one.where.name());
         auto values = calls::to_attributes(part.digest);
-        values.emplace("path", part.path(folder_));
+        values.emplace("folder", part.folder);
+        values.emplace("path", part.path(folder_));  // for errors alone
         values.emplace("save", manifest.save);
-        values.emplace("received", part.folder.empty());
         return values;
       },
       [&] {

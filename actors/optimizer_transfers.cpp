@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/objects/checkpoint_room.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
 
 namespace troupe {
@@ -106,10 +108,14 @@ void in_rounds(std::vector<std::unique_ptr<Part>>& parts, Ask&& ask, Take&& take
 
 void receive_parts(const optimizer_parts& parts, const std::string& folder, const objects::checkpoint_manifest& manifest) {
   std::vector<std::unique_ptr<arriving_part>> arriving;
+  std::uint64_t announced = 0;
   for (const auto& one : parts.groups()) {
     const auto& part = manifest.part(one.where.name());
+    const auto most = std::numeric_limits<std::uint64_t>::max() - announced;
+    announced += std::min(part.digest.bytes, most);
     arriving.push_back(std::make_unique<arriving_part>(one, part.path(folder), part));
   }
+  objects::expect_room(folder, announced);
   in_rounds(
     arriving, [&](arriving_part& part) { return part.ask(manifest.save); },
     [](arriving_part& part, const call_reply& answer) { part.add(answer); });

@@ -20,9 +20,9 @@ remote_object::~remote_object() {
   tether_->let_go(id_);
   try {
     tether_->with_node([this](node& here) {
-      const support::call_scope outside({}, {}, {},
-                                        support::call_bounds{support::call_scope::current_bounds().depth,
-                                                             0});  // a drop joins no context and has its own deadline
+      auto bounds = support::call_scope::current_bounds();
+      bounds.until_ns = 0;  // a drop joins no context and has its own deadline
+      const support::call_scope outside({}, {}, {}, bounds);
       call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(here.id().value)}});
     });
   } catch (const std::exception&) {

@@ -235,6 +235,7 @@ settings::settings(int argc, char** argv) {
   add(app, "--until-left", [this](const std::string& text) { until_left = text; });
   app.add_flag("--trace", trace);
   app.add_flag("--profile", profile);
+  app.add_flag("--allow-scripts", allow_scripts);
 
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   refuse_misread_values(app, arguments);

@@ -60,9 +60,9 @@ struct settings {
   /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
   /// the connection to the other node has here.
   std::string advertise;
-  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. Their relative
-  /// paths are below this folder, and paths outside of it are refused. Empty: any path; relative paths are below the working folder
-  /// of the process.
+  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. Their paths are
+  /// below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other nodes may name no path. A call
+  /// of the node to itself may then name any path of the process.
   std::string data_dir;
   /// "port" (on loopback; 0: any free one) or "host:port" where the node serves the pages /healthz and /metrics (for Prometheus) by
   /// HTTP. Empty: nowhere.
@@ -74,12 +74,15 @@ struct settings {
   /// Called with the configuration of the node's actor system before that system starts. Adds the message types of your own
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
+  /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send.
+  bool allow_scripts = false;
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
-  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`; a value may also be the next argument. Throws troupe::error (misuse) for anything else.
+  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`; a value
+  /// may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };
 

@@ -30,7 +30,7 @@ enum class errc : std::uint8_t {
   unknown_context,
   /// The pass was aborted after an error on another node.
   pass_aborted,
-  /// A peer speaks another version of the protocol, or has a name that is taken.
+  /// A peer speaks another version of the protocol, has a name that is taken, or asks for what the node does not allow.
   refused,
   /// The node is stopping.
   stopping,

@@ -165,6 +165,7 @@ struct call_request {
   std::vector<pass_number> failed;  // those passes up to `completed` that failed: their gradients do not count
   std::uint32_t depth = 0;          // how many calls led to this call
   std::string calls;                // in anomaly mode: the calls that led to this call, as text; otherwise empty
+  bool from_itself = false;         // the node calls itself, and no call of another node led here; never travels
 };
 
 /// The answer to call_request.

@@ -129,6 +129,7 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   parse(from.failed(), x.failed);
   x.calls = from.calls();
   x.depth = from.depth();
+  x.from_itself = false;
   if (complaint bad = parse_values(from, x.values)) return bad;
   return parse_joint(from, x.payload);
 }

@@ -16,6 +16,7 @@
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/duration_text.hpp>
 #include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
@@ -89,6 +90,16 @@ void note_end(const contracts::incoming_call& job, const std::string& label, std
     here.log().debug("calls", [&] { return text("done"); });
 }
 
+/// Counts and logs what the node has refused to another node. Returns the error for that node.
+error refusal(const contracts::incoming_call& job, const std::string& label, const support::refused_request& why,
+              services::node_services& here) {
+  const auto& request = job.request;
+  if (request.from_itself) return why;
+  ++here.counts().requests_refused;
+  here.log().warn("calls", [&] { return "refused a request: " + description(job, label, here) + ": " + why.what(); });
+  return {why.code(), "refused to node '" + here.directory().name(request.payload.message.node) + "': " + why.what()};
+}
+
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
@@ -108,7 +119,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
     const support::anomaly_scope anomaly(!request.calls.empty());
     const support::call_bounds bounds{std::size_t{request.depth} + 1,
-                                      request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0};
+                                      request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself};
     support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls), bounds);
     c10::AutoGradMode record(true);
     const auto run = around.functions.find(request.function);
@@ -118,9 +129,12 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                              .tensors = received(request.payload),
                              .context = request.payload.context,
                              .gradients = job.gradients,
-                             .called = label};
+                             .called = label,
+                             .from_itself = request.from_itself};
     request.payload.tensors.clear();
     answer(job, label, run(arguments), here);
+  } catch (const support::refused_request& why) {
+    job.failure = refusal(job, label, why, here);
   } catch (const std::exception& reason) {
     const auto* known = dynamic_cast<const error*>(&reason);
     job.failure = error(known != nullptr ? known->code() : errc::function_failed, support::text_of(reason));

@@ -103,9 +103,9 @@ std::string pem_of(int (*write)(BIO*, const T*), const T* what) {
   return {begin, static_cast<std::size_t>(bytes)};
 }
 
-void write_file(const std::filesystem::path& file, const std::string& text, mode_t mode = support::durable_file::usual_mode) {
+void write_file(const std::filesystem::path& file, const std::string& text, mode_t mode = support::open_folder::usual_mode) {
   try {
-    support::durable_file target(file.string(), mode);
+    support::durable_file target(support::file_place(file.string()), mode);
     target.write(text.data(), text.size());
     target.commit();
   } catch (const error& problem) {

@@ -15,6 +15,7 @@
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/objects/overwritable.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::nodes {
@@ -80,6 +81,10 @@ call_reply create(node_parts& here, call_arguments& arguments) {
 }
 
 call_reply create_script(node_parts& here, call_arguments& arguments) {
+  if (!arguments.from_itself && !here.services.options().allow_scripts)
+    throw support::refused_request(
+      "TorchScript is code, and this node runs no code of other nodes; start the node with --allow-scripts "
+      "(settings::allow_scripts) if it may run theirs");
   const auto owner = extract_owner(arguments.values);
   const auto id = give(here, owner, objects::load_script(arguments.tensor(0)));
   return {{}, {{calls::value_names::object, calls::to_attribute(id.number)}}};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/nodes/checkpoint_functions.hpp>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -10,13 +9,12 @@
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/checkpoint_room.hpp>
 #include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::nodes {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 std::shared_ptr<objects::local_optimizer> optimizer_of(node_parts& here, const call_arguments& arguments) {
   return here.objects.find_optimizer(arguments.target);
@@ -26,71 +24,80 @@ std::string text(const call_arguments& arguments, const char* name) { return get
 
 std::uint64_t number(const call_arguments& arguments, const char* name) { return calls::number_from(arguments.values, name); }
 
-/// The folder that the caller names, on this node. Throws troupe::error (misuse) if it is outside of settings::data_dir.
-fs::path folder_of(const node_parts& here, const call_arguments& arguments) {
-  return fs::absolute(here.data.path_of(text(arguments, "folder"))).lexically_normal();
+/// The save that the caller names. Throws refused_request unless it can be the name of one: it becomes part of a file name.
+std::string save_in(const call_arguments& arguments) {
+  auto save = text(arguments, "save");
+  if (!objects::is_save_id(save))
+    throw support::refused_request("a save is named by 16 hexadecimal digits, and the request names another");
+  return save;
 }
 
 /// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
 call_reply expect_room(node_parts& here, call_arguments& arguments) {
   const auto bytes = optimizer_of(here, arguments)->estimated_bytes();
   // While a checkpoint is saved, the one before it is there too.
-  if (!text(arguments, "folder").empty()) objects::expect_room(folder_of(here, arguments), 2 * bytes);
+  if (const auto folder = text(arguments, "folder"); !folder.empty())
+    objects::expect_room(folder, here.data.nearest(folder), 2 * bytes);
   return {{}, {{"bytes", calls::to_attribute(bytes)}}};
 }
 
-/// Writes this node's part to a folder of this node. Replies with the folder's absolute path and the digest of the part.
+/// Writes this node's part to a folder below the data folder. Replies with the digest of the part.
 call_reply save(node_parts& here, call_arguments& arguments) {
-  const auto folder = folder_of(here, arguments);
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw error(errc::function_failed, "can't make the folder '" + folder.string() + "': " + failed.message());
+  const auto save = save_in(arguments);
   const auto& name = here.objects.node_name();
-  const auto save = text(arguments, "save");
-  const auto path = (folder / objects::part_file_name(name, save)).string();
-  auto values = calls::to_attributes(optimizer_of(here, arguments)->save(path, name, save));
-  values.emplace("folder", folder.string());
-  return {{}, std::move(values)};
+  const support::file_place place(here.data.find_or_make(text(arguments, "folder")), objects::part_file_name(name, save));
+  return {{}, calls::to_attributes(optimizer_of(here, arguments)->save(place, name, save))};
 }
 
-/// Removes parts from a folder of this node: those of all other saves if "others" is true, else those of this save. Does
-/// nothing without a folder.
+/// Removes this node's parts from a folder below the data folder: those of all other saves if "others" is true, else those of this
+/// save. Does nothing without a folder.
 call_reply remove(node_parts& here, call_arguments& arguments) {
-  if (text(arguments, "folder").empty()) return {};
-  const auto folder = folder_of(here, arguments).string();
-  const auto save = text(arguments, "save");
-  get<bool>(arguments.values, "others") ? objects::remove_other_parts(folder, save) : objects::remove_parts(folder, save);
+  const auto path = text(arguments, "folder");
+  if (path.empty()) return {};
+  const auto which =
+    get<bool>(arguments.values, "others") ? objects::own_parts::of_other_saves : objects::own_parts::of_this_save;
+  if (const auto folder = here.data.find(path))
+    objects::remove_own_parts(*folder, here.objects.node_name(), save_in(arguments), which);
   return {};
 }
 
 call_reply snapshot(node_parts& here, call_arguments& arguments) {
-  const auto digest = optimizer_of(here, arguments)->snapshot(here.objects.node_name(), text(arguments, "save"));
+  const auto digest = optimizer_of(here, arguments)->snapshot(here.objects.node_name(), save_in(arguments));
   return {{}, calls::to_attributes(digest)};
 }
 
 call_reply piece(node_parts& here, call_arguments& arguments) {
-  return {
-    {optimizer_of(here, arguments)->piece(text(arguments, "save"), number(arguments, "offset"), number(arguments, "size"))}};
+  return {{optimizer_of(here, arguments)->piece(save_in(arguments), number(arguments, "offset"), number(arguments, "size"))}};
 }
 
 call_reply receive(node_parts& here, call_arguments& arguments) {
   optimizer_of(here, arguments)
-    ->receive(text(arguments, "save"), number(arguments, "offset"), number(arguments, "total"), arguments.tensor(0));
+    ->receive(save_in(arguments), number(arguments, "offset"), number(arguments, "total"), arguments.tensor(0));
   return {};
 }
 
-/// Reads and checks the part of this node: the one that was received, or the one at "path" on this node.
+/// Reads and checks the part of this node: the one in a folder below the data folder, or, without a folder, the one that was
+/// received. The caller names no file: a node reads parts of its own alone.
 call_reply load(node_parts& here, call_arguments& arguments) {
+  const auto save = save_in(arguments);
   const auto digest = calls::digest_from(arguments.values);
   const auto one = optimizer_of(here, arguments);
-  get<bool>(arguments.values, "received")
-    ? one->stage_received(text(arguments, "path"), digest, text(arguments, "save"))
-    : one->stage(here.data.path_of(text(arguments, "path")), digest, text(arguments, "save"));
+  const auto path = text(arguments, "folder");
+  if (path.empty()) {
+    one->stage_received(text(arguments, "path"), digest, save);
+    return {};
+  }
+  const auto folder = here.data.find(path);
+  const auto file = objects::part_file_name(here.objects.node_name(), save);
+  if (!folder)
+    throw error(errc::function_failed,
+                "can't read '" + path + "/" + file + "': there is no such folder in the node's data folder");
+  one->stage({*folder, file}, digest, save);
   return {};
 }
 
 call_reply apply(node_parts& here, call_arguments& arguments) {
-  optimizer_of(here, arguments)->apply(text(arguments, "save"));
+  optimizer_of(here, arguments)->apply(save_in(arguments));
   return {};
 }
 

@@ -10,8 +10,8 @@
 #include <troupe/messages/attributes.hpp>
 
 /// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.pt`; torch.jit.load reads it too) and the manifest
-/// `checkpoint.json`, which names the parts that belong together. A part may also lie in a folder on its node; the manifest then
-/// names that folder. Errors are troupe::error with the file and the reason.
+/// `checkpoint.json`, which names the parts that belong together. A part may also lie in the data folder of its node; the manifest
+/// then names the folder there. Errors are troupe::error with the file and the reason.
 ///   CP-1  the checkpoint of a folder is the parts that checkpoint.json names. The checkpoint changes in one step: a new
 ///         checkpoint.json is written under another name and then renamed.
 ///   CP-2  a save that fails at any point, or whose process dies, leaves the previous checkpoint as it was.
@@ -39,9 +39,9 @@ struct part_entry {
   std::string node;
   std::string file;
   support::file_digest digest;
-  std::string folder = {};  // absolute path on the host of the node; empty: the folder of the manifest
+  std::string folder = {};  // path below the data folder of the node (settings::data_dir); empty: the folder of the manifest
 
-  /// The path of the part, for a manifest in `manifest_folder`. Where `folder` is not empty, a path on the host of the node.
+  /// The path of the part in the folder of the manifest. If `folder` is not empty, the part is not there, but with its node.
   std::string path(const std::string& manifest_folder) const;
 };
 
@@ -57,13 +57,18 @@ struct checkpoint_manifest {
 /// A name for a new save: 16 hexadecimal digits.
 std::string new_save_id();
 
-/// `<node>.<save>.pt`. Characters of the node's name that do not belong into a file name are written as %XX.
+/// Whether the text can be the name of a save.
+bool is_save_id(const std::string& text) noexcept;
+
+/// `<node>.<save>.pt`. Characters of the node's name that do not belong into a file name are written as %XX: the file is neither
+/// hidden nor in another folder. Throws troupe::error (misuse) for an empty name of the node, and for a save with another name than
+/// is_save_id() allows.
 std::string part_file_name(const std::string& node, const std::string& save);
 
-/// Writes a part to `path` (DF-1). Returns size and checksum of the file.
-support::file_digest write_part(const std::string& path, const checkpoint_part& part);
-/// Reads the part at `path`. Throws if the file is not `expected`, or is of another save (CP-3).
-checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save);
+/// Writes a part to a file (DF-1). Returns size and checksum of the file.
+support::file_digest write_part(const support::file_place& place, const checkpoint_part& part);
+/// Reads the part in a file. Throws if the file is not `expected`, or is of another save (CP-3).
+checkpoint_part read_part(const support::file_place& place, const support::file_digest& expected, const std::string& save);
 
 /// Throws unless the digest of the file at `path` is the one that the manifest has.
 void expect_digest(const std::string& path, const support::file_digest& found, const support::file_digest& expected);
@@ -86,5 +91,11 @@ checkpoint_manifest read_manifest(const std::string& folder);
 void remove_parts(const std::string& folder, const std::string& save) noexcept;
 /// Removes the parts of all other saves. Never throws.
 void remove_other_parts(const std::string& folder, const std::string& save) noexcept;
+
+/// Which parts remove_own_parts() removes.
+enum class own_parts { of_this_save, of_other_saves };
+/// Removes parts of the node itself. Parts of other nodes in the same folder stay. Never throws.
+void remove_own_parts(const support::open_folder& folder, const std::string& node, const std::string& save,
+                      own_parts which) noexcept;
 
 }  // namespace troupe::objects

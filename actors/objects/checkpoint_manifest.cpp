@@ -14,6 +14,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <troupe/actors/objects/generated/checkpoint.pb.h>
+#include <troupe/actors/support/data_folder.hpp>
 #include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -34,6 +35,7 @@ std::string hex16(std::uint64_t number) {
   return text;
 }
 
+/// Whether it is 16 hexadecimal digits.
 bool is_hex16(const std::string& text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -45,6 +47,17 @@ std::string save_of(std::string name) {
   if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.') return {};
   std::string save = name.substr(name.size() - 19, 16);
   return is_hex16(save) ? save : std::string{};
+}
+
+/// The name of a node in the file names of its parts.
+std::string escaped(const std::string& node) {
+  std::string name;
+  for (const unsigned char c : node)
+    if (c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-'))
+      name += static_cast<char>(c);
+    else
+      name += {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
+  return name;
 }
 
 void remove_where(const std::string& folder, const std::function<bool(const std::string& save)>& unwanted) noexcept {
@@ -105,6 +118,15 @@ support::checksum_kind kind_of_checksum(const fs::path& path, const checkpoint_f
   }
 }
 
+void check_folder(const fs::path& path, const part_entry& entry) {
+  if (entry.folder.empty()) return;
+  try {
+    support::names_in_path(entry.folder);
+  } catch (const error& refused) {
+    damaged(path, "the folder of '" + entry.file + "' is expected to be a path below a node's data folder: " + refused.what());
+  }
+}
+
 checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Manifest& from) {
   if (from.version() > manifest_version || from.version() < version_of_one_checksum)
     throw error(errc::function_failed, "'" + path.string() + "' has format " + std::to_string(from.version()) +
@@ -115,8 +137,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
   if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
   for (const auto& part : from.parts()) {
     part_entry entry{part.node(), part.file(), {part.bytes(), 0}, part.folder()};
-    if (!entry.folder.empty() && !fs::path(entry.folder).is_absolute())
-      damaged(path, "the folder of '" + entry.file + "' is '" + entry.folder + "', expected an absolute path");
+    check_folder(path, entry);
     // Parts lie in their folder itself: the name of a file must not lead out of it.
     if (entry.file != part_file_name(entry.node, to.save))
       damaged(path, "the part of node '" + entry.node + "' is called '" + entry.file + "', expected '" +
@@ -135,9 +156,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
 
 }  // namespace
 
-std::string part_entry::path(const std::string& manifest_folder) const {
-  return (fs::path(folder.empty() ? manifest_folder : folder) / file).string();
-}
+std::string part_entry::path(const std::string& manifest_folder) const { return (fs::path(manifest_folder) / file).string(); }
 
 const part_entry& checkpoint_manifest::part(const std::string& node) const {
   std::string names;
@@ -154,14 +173,12 @@ std::string new_save_id() {
   return hex16((std::uint64_t{device()} << 32) | device());
 }
 
+bool is_save_id(const std::string& text) noexcept { return is_hex16(text); }
+
 std::string part_file_name(const std::string& node, const std::string& save) {
-  std::string name;
-  for (const unsigned char c : node)
-    if (c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-'))
-      name += static_cast<char>(c);
-    else
-      name += {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
-  return name + "." + save + ".pt";
+  if (node.empty()) throw error(errc::misuse, "the part of a node without a name has no file name");
+  if (!is_save_id(save)) throw error(errc::misuse, "a save is named by 16 hexadecimal digits, got '" + save + "'");
+  return escaped(node) + "." + save + ".pt";
 }
 
 void write_manifest(const std::string& folder, const checkpoint_manifest& manifest) {
@@ -213,6 +230,20 @@ void remove_parts(const std::string& folder, const std::string& save) noexcept {
 
 void remove_other_parts(const std::string& folder, const std::string& save) noexcept {
   remove_where(folder, [&](const std::string& found) { return found != save; });
+}
+
+void remove_own_parts(const support::open_folder& folder, const std::string& node, const std::string& save,
+                      own_parts which) noexcept {
+  try {
+    for (const auto& name : folder.names()) {
+      const auto found = save_of(name);
+      if (found.empty() || (found == save) != (which == own_parts::of_this_save)) continue;
+      const auto own = part_file_name(node, found);
+      if (name == own || name == own + ".part") folder.remove(name);
+    }
+  } catch (const std::exception&) {
+    // The next save removes the files that are left.
+  }
 }
 
 }  // namespace troupe::objects

@@ -2,15 +2,19 @@
 // Tests: tests/actors/objects/checkpoint_test.cpp
 #include <troupe/actors/objects/checkpoint.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include <ATen/ops/empty.h>
-#include <torch/serialize/input-archive.h>
 #include <torch/serialize/output-archive.h>
 
+#include <troupe/actors/objects/part_archive.hpp>
 #include <troupe/actors/objects/random_state.hpp>
+#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/messages/errors.hpp>
 
 // A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not
@@ -25,13 +29,6 @@ constexpr std::int64_t version_without_buffers = 1;
 constexpr std::int64_t unseen = -1;
 
 using string_list = std::vector<std::string>;
-
-template <class T>
-T read(torch::serialize::InputArchive& from, const std::string& key) {
-  c10::IValue value;
-  from.read(key, value);
-  return value.to<T>();
-}
 
 double to_number(const attribute& from) {
   if (const auto* truth = std::get_if<bool>(&from.value)) return *truth ? 1 : 0;
@@ -56,9 +53,9 @@ void write_named(torch::serialize::OutputArchive& to, const char* names_key, con
   to.write(values_key, c10::IValue(values));
 }
 
-named_tensors read_named(torch::serialize::InputArchive& from, const char* names_key, const char* values_key) {
-  auto names = read<string_list>(from, names_key);
-  auto values = read<std::vector<at::Tensor>>(from, values_key);
+named_tensors read_named(const part_archive& from, const char* names_key, const char* values_key) {
+  auto names = from.value<string_list>(names_key);
+  auto values = from.value<std::vector<at::Tensor>>(values_key);
   TORCH_CHECK(names.size() == values.size(), "it has ", names.size(), " ", names_key, " for ", values.size(), " ", values_key);
   named_tensors all;
   for (std::size_t i = 0; i < names.size(); ++i) all.emplace_back(std::move(names[i]), std::move(values[i]));
@@ -79,10 +76,10 @@ void write_options(torch::serialize::OutputArchive& to, const attributes& option
   to.write("option_flags", c10::IValue(flags));
 }
 
-attributes read_options(torch::serialize::InputArchive& from) {
-  const auto names = read<string_list>(from, "option_names");
-  const auto numbers = read<std::vector<double>>(from, "option_values");
-  const auto flags = read<std::vector<bool>>(from, "option_flags");
+attributes read_options(const part_archive& from) {
+  const auto names = from.value<string_list>("option_names");
+  const auto numbers = from.value<std::vector<double>>("option_values");
+  const auto flags = from.value<std::vector<bool>>("option_flags");
   TORCH_CHECK(names.size() == numbers.size() && names.size() == flags.size(), "its options do not fit together");
   attributes options;
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -107,10 +104,10 @@ void write_states(torch::serialize::OutputArchive& to, const std::vector<paramet
   to.write("slots_kept", c10::IValue(kept));
 }
 
-std::vector<parameter_state> read_states(torch::serialize::InputArchive& from, std::size_t parameters, std::size_t slots) {
-  const auto steps = read<std::vector<std::int64_t>>(from, "steps");
-  const auto tensors = read<std::vector<at::Tensor>>(from, "slots");
-  const auto kept = read<std::vector<bool>>(from, "slots_kept");
+std::vector<parameter_state> read_states(const part_archive& from, std::size_t parameters, std::size_t slots) {
+  const auto steps = from.value<std::vector<std::int64_t>>("steps");
+  const auto tensors = from.value<std::vector<at::Tensor>>("slots");
+  const auto kept = from.value<std::vector<bool>>("slots_kept");
   TORCH_CHECK(steps.size() == parameters && tensors.size() == parameters * slots && kept.size() == tensors.size(),
               "its optimizer states do not fit its parameters");
   std::vector<parameter_state> states(parameters);
@@ -136,38 +133,37 @@ torch::serialize::OutputArchive archive_of(const checkpoint_part& part) {
   return to;
 }
 
-checkpoint_part part_of(torch::serialize::InputArchive& from, const std::string& save) {
-  const auto version = read<std::int64_t>(from, "version");
+checkpoint_part part_of(const part_archive& from, const std::string& save) {
+  const auto version = from.value<std::int64_t>("version");
   TORCH_CHECK(version == part_version || version == version_without_buffers, "it has format ", version,
               "; this program reads formats ", version_without_buffers, " and ", part_version);
   checkpoint_part part;
-  part.node = read<std::string>(from, "node");
-  part.save = read<std::string>(from, "save");
+  part.node = from.value<std::string>("node");
+  part.save = from.value<std::string>("save");
   TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
-  part.optimizer = read<std::string>(from, "optimizer");
+  part.optimizer = from.value<std::string>("optimizer");
   part.options = read_options(from);
   part.parameters = read_named(from, "names", "values");
   part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
   if (version == version_without_buffers) return part;
   part.buffers = read_named(from, "buffer_names", "buffers");
-  if (auto random = read<at::Tensor>(from, "random"); random.numel() > 0) {
+  if (auto random = from.value<at::Tensor>("random"); random.numel() > 0) {
     check_random_state(random);
     part.random = std::move(random);
   }
   return part;
 }
 
-/// Reads a part whose file has the digest `found`. `load` gives the bytes of the file to the archive.
-template <class F>
+/// Reads a part whose file has the digest `found`.
 checkpoint_part checked_part(const std::string& path, const support::file_digest& found, const support::file_digest& expected,
-                             const std::string& save, F&& load) {
+                             const std::string& save, part_archive::reader read) {
   expect_digest(path, found, expected);
   try {
-    torch::serialize::InputArchive from;
-    load(from);
-    return part_of(from, save);
-  } catch (const c10::Error& failed) {
-    throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + failed.what_without_backtrace());
+    return part_of({std::move(read), static_cast<std::size_t>(found.bytes)}, save);
+  } catch (const error&) {
+    throw;
+  } catch (const std::exception& failed) {
+    throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + support::text_of(failed));
   }
 }
 
@@ -219,23 +215,34 @@ std::uint64_t estimated_bytes(const checkpoint_part& part) {
   return bytes;
 }
 
-support::file_digest write_part(const std::string& path, const checkpoint_part& part) {
+support::file_digest write_part(const support::file_place& place, const checkpoint_part& part) {
   auto archive = archive_of(part);
-  support::durable_file file(path);
+  support::durable_file file(place);
   try {
     archive.save_to([&file](const void* data, std::size_t size) {
       file.write(data, size);
       return size;  // commit() reports a failure: libtorch's writer does not allow exceptions here
     });
   } catch (const c10::Error& failed) {
-    throw error(errc::function_failed, "can't write '" + path + "': " + failed.what_without_backtrace());
+    throw error(errc::function_failed, "can't write '" + place.text() + "': " + failed.what_without_backtrace());
   }
   return file.commit();
 }
 
-checkpoint_part read_part(const std::string& path, const support::file_digest& expected, const std::string& save) {
-  return checked_part(path, support::file_digest::of(path, expected.kind), expected, save,
-                      [&](torch::serialize::InputArchive& from) { from.load_from(path, at::Device(at::kCPU)); });
+checkpoint_part read_part(const support::file_place& place, const support::file_digest& expected, const std::string& save) {
+  const auto file = place.read();
+  const auto found = support::file_digest::of(file, place.text(), expected.kind);
+  const auto read = [&](std::uint64_t position, void* to, std::size_t size) {
+    std::size_t got = 0;
+    while (got < size) {
+      const ssize_t more = ::pread(file.get(), static_cast<char*>(to) + got, size - got, static_cast<off_t>(position + got));
+      if (more < 0 && errno == EINTR) continue;
+      if (more <= 0) break;  // the archive refuses what is too short
+      got += static_cast<std::size_t>(more);
+    }
+    return got;
+  };
+  return checked_part(place.text(), found, expected, save, read);
 }
 
 at::Tensor part_bytes(const checkpoint_part& part) {
@@ -256,9 +263,13 @@ support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind k
 
 checkpoint_part parse_part(const at::Tensor& bytes, const std::string& path, const support::file_digest& expected,
                            const std::string& save) {
-  return checked_part(path, digest_of(bytes, expected.kind), expected, save, [&](torch::serialize::InputArchive& from) {
-    from.load_from(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes(), at::Device(at::kCPU));
-  });
+  const auto* all = static_cast<const char*>(bytes.const_data_ptr());
+  const auto read = [&](std::uint64_t position, void* to, std::size_t size) {
+    const auto got = std::min<std::uint64_t>(size, bytes.nbytes() - std::min<std::uint64_t>(position, bytes.nbytes()));
+    if (got > 0) std::memcpy(to, all + position, got);
+    return static_cast<std::size_t>(got);
+  };
+  return checked_part(path, digest_of(bytes, expected.kind), expected, save, read);
 }
 
 }  // namespace troupe::objects

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/objects/checkpoint_room.hpp>
 
+#include <fcntl.h>
+
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {
@@ -20,10 +18,10 @@ namespace fs = std::filesystem;
 
 std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
 
-[[noreturn]] void not_writable(const fs::path& folder, const fs::path& there, const std::string& reason) {
-  const auto at = there == folder ? "" : " in '" + there.string() + "'";
-  throw error(errc::function_failed, "expected to write checkpoints to the folder '" + folder.string() +
-                                       "', but no file can be made" + at + ": " + reason +
+[[noreturn]] void not_writable(const std::string& folder, const std::string& there, int reason) {
+  const auto at = there == folder || there.empty() ? "" : " in '" + there + "'";
+  throw error(errc::function_failed, "expected to write checkpoints to the folder '" + folder + "', but no file can be made" +
+                                       at + ": " + std::generic_category().message(reason) +
                                        "; give the program the right to write there, or name another folder");
 }
 
@@ -35,22 +33,27 @@ fs::path existing_folder(const fs::path& folder) {
   return there;
 }
 
+support::open_folder opened(const fs::path& folder, const fs::path& there) {
+  if (const support::owned_descriptor found(::open(there.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); !found)
+    not_writable(folder, there, errno);
+  return support::open_folder(there, there);
+}
+
 }  // namespace
 
 void expect_room(const std::string& folder, std::uint64_t bytes) {
   const auto path = fs::absolute(folder).lexically_normal();
-  const auto there = existing_folder(path);
-  auto probe = (there / ".room.XXXXXX").string();
-  {
-    const support::owned_descriptor file(::mkostemp(probe.data(), O_CLOEXEC));
-    if (!file) not_writable(path, there, std::generic_category().message(errno));
-    ::unlink(probe.c_str());
-  }
-  std::error_code failed;
-  const auto room = fs::space(there, failed).available;
-  if (failed || room >= bytes) return;
-  throw error(errc::function_failed, "expected room for " + megabytes(bytes) + " of checkpoints in the folder '" +
-                                       path.string() + "', but there are only " + megabytes(room) +
+  expect_room(path, opened(path, existing_folder(path)), bytes);
+}
+
+void expect_room(const std::string& folder, const support::open_folder& there, std::uint64_t bytes) {
+  const auto probe = ".room." + new_save_id();
+  if (!there.create(probe)) not_writable(folder, there.text(), errno);
+  there.remove(probe);
+  const auto room = there.room();
+  if (!room || *room >= bytes) return;
+  throw error(errc::function_failed, "expected room for " + megabytes(bytes) + " of checkpoints in the folder '" + folder +
+                                       "', but there are only " + megabytes(*room) +
                                        "; make room on the disk, or name another folder");
 }
 

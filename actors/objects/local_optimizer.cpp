@@ -15,6 +15,7 @@
 #include <troupe/actors/objects/overwritable.hpp>
 #include <troupe/actors/objects/random_state.hpp>
 #include <troupe/actors/support/counted.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {
@@ -196,9 +197,10 @@ checkpoint_part local_optimizer::part(const std::string& node, const std::string
   return part;
 }
 
-support::file_digest local_optimizer::save(const std::string& path, const std::string& node, const std::string& save_id) const {
+support::file_digest local_optimizer::save(const support::file_place& place, const std::string& node,
+                                           const std::string& save_id) const {
   std::lock_guard lock(mutex_);
-  return write_part(path, part(node, save_id));
+  return write_part(place, part(node, save_id));
 }
 
 std::uint64_t local_optimizer::estimated_bytes() const {
@@ -220,6 +222,15 @@ at::Tensor local_optimizer::piece(const std::string& save_id, std::uint64_t offs
 
 void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece) {
   std::lock_guard lock(mutex_);
+  if (offset == 0) {
+    constexpr std::uint64_t always_allowed = std::uint64_t{64} << 20;
+    // A part of another optimizer has up to four times the bytes: the parameters, and three values for each.
+    const auto most = always_allowed + 4 * objects::estimated_bytes(part({}, {}));
+    if (total > most)
+      throw support::refused_request("a part of " + std::to_string(total) +
+                                     " bytes was announced, and a part of this model has at most " + std::to_string(most) +
+                                     "; load a checkpoint of this model");
+  }
   incoming_.receive(save_id, offset, total, piece);
 }
 
@@ -228,10 +239,10 @@ void local_optimizer::stage_received(const std::string& path, const support::fil
   stage(path, parse_part(incoming_.take(save_id), path, digest, save_id));
 }
 
-void local_optimizer::stage(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
-  auto part = read_part(path, digest, save_id);
+void local_optimizer::stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id) {
+  auto part = read_part(place, digest, save_id);
   std::lock_guard lock(mutex_);
-  stage(path, std::move(part));
+  stage(place.text(), std::move(part));
 }
 
 void local_optimizer::stage(const std::string& path, checkpoint_part part) {

@@ -37,6 +37,7 @@ void check_learning_rate(double rate);
 ///         parameters, state, options, buffers and the state of libtorch's default generator of random numbers.
 ///   LO-5  gathered gradients serve one step. The step drops them, also if the step throws. Sums are made in the order of the
 ///         calls of gather().
+///   LO-6  a part that is received takes at most 64 MiB and four times the memory of a part of this model.
 class local_optimizer {
  public:
   /// Makes an optimizer over the parameters of the modules, with the names `<index>/<name>`, and over `local`. A parameter that
@@ -65,8 +66,8 @@ class local_optimizer {
 
   void set_learning_rate(double rate);
 
-  /// Writes all that LO-4 names to `path`.
-  support::file_digest save(const std::string& path, const std::string& node, const std::string& save_id) const;
+  /// Writes all that LO-4 names to a file.
+  support::file_digest save(const support::file_place& place, const std::string& node, const std::string& save_id) const;
   /// About how many bytes save() writes once every parameter was stepped; rather too many than too few.
   std::uint64_t estimated_bytes() const;
 
@@ -75,14 +76,15 @@ class local_optimizer {
   /// `size` bytes of the snapshot, from `offset` on; fewer at its end. Throws troupe::error (misuse) without such a snapshot.
   at::Tensor piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const;
 
-  /// Takes the next bytes of a part of `total` bytes, for stage_received().
+  /// Takes the next bytes of a part of `total` bytes, for stage_received(). Throws refused_request before any memory is taken if
+  /// the part is far larger than a part of this model (LO-6).
   void receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece);
   /// As stage(), of the part that was received. `path` is for errors only.
   void stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id);
 
   /// Reads a part and keeps it for apply(). Throws troupe::error with the name of the first tensor whose name, shape or dtype
   /// does not fit, or that can't be overwritten in this process.
-  void stage(const std::string& path, const support::file_digest& digest, const std::string& save_id);
+  void stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id);
   /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
   /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing.
   void apply(const std::string& save_id);

@@ -8,5 +8,6 @@ add_room(objects
   module_selection.cpp
   object_store.cpp
   optimizer_kind.cpp
+  part_archive.cpp
   part_pieces.cpp
   random_state.cpp)

@@ -17,6 +17,7 @@ namespace troupe::support {
 struct call_bounds {
   std::size_t depth = 0;      // how many calls led here
   std::int64_t until_ns = 0;  // steady clock: when the caller gives up; 0: never
+  bool for_peer = false;      // whether a call of another node led here
 };
 
 /// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a

@@ -7,16 +7,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <string_view>
 #include <system_error>
 
-#include <troupe/actors/support/owned_descriptor.hpp>
-#include <troupe/messages/errors.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 
 namespace troupe::support {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::size_t longest_path = 1024;
+constexpr std::size_t longest_name = 255;
+constexpr std::size_t deepest_path = 16;
+constexpr std::size_t longest_quote = 100;
 
 [[noreturn]] void refuse(const std::string& folder, const std::string& what, const std::error_code& why) {
   throw error(errc::misuse, "settings: the data folder '" + folder + "' " + what + ": " + why.message() +
@@ -33,40 +39,97 @@ void try_to_write(const fs::path& folder, const std::string& named) {
   if (!written) refuse(named, "can't be written to", why);
 }
 
-bool is_below(const fs::path& folder, const fs::path& path) {
-  const auto parts = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-  return parts.first == folder.end() && parts.second != path.end();
+bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+[[noreturn]] void refuse_path(const std::string& path, const std::string& what) {
+  auto quoted = path.substr(0, longest_quote);
+  std::replace_if(quoted.begin(), quoted.end(), is_control, '?');
+  throw refused_request("the path '" + quoted + (quoted.size() < path.size() ? "..." : "") + "' " + what);
 }
 
 }  // namespace
+
+std::vector<std::string> names_in_path(const std::string& path) {
+  constexpr auto leads_out = "leads out of this node's data folder; name a path below the folder, without '..'";
+  if (path.size() > longest_path) refuse_path(path, "has more than " + std::to_string(longest_path) + " bytes");
+  if (std::any_of(path.begin(), path.end(), is_control)) refuse_path(path, "has control characters");
+  if (path.starts_with('/')) refuse_path(path, leads_out);
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    auto name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty() || name == ".") continue;
+    if (name == "..") refuse_path(path, leads_out);
+    if (name.front() == '.') refuse_path(path, "has a hidden name; name a path whose names begin with no dot");
+    if (name.size() > longest_name) refuse_path(path, "has a name of more than " + std::to_string(longest_name) + " bytes");
+    names.push_back(std::move(name));
+  }
+  if (names.empty()) refuse_path(path, "names nothing below this node's data folder; name a file or folder there");
+  if (names.size() > deepest_path) refuse_path(path, "has more than " + std::to_string(deepest_path) + " names");
+  return names;
+}
 
 data_folder::data_folder(const std::string& folder) {
   if (folder.empty()) return;
   std::error_code why;
   fs::create_directories(folder, why);
   if (why) refuse(folder, "can't be made", why);
-  folder_ = fs::canonical(folder, why);
+  const auto found = fs::canonical(folder, why);
   if (why) refuse(folder, "can't be found", why);
-  try_to_write(folder_, folder);
+  try_to_write(found, folder);
+  folder_ = found.string();
+  root_.emplace(folder_, std::string{});
+}
+
+const open_folder& data_folder::root() const {
+  if (root_) return *root_;
+  throw refused_request(
+    "the request names a path, and this node has no data folder for paths of other nodes; start the node with --data-dir "
+    "FOLDER "
+    "(settings::data_dir)");
+}
+
+std::optional<open_folder> data_folder::find(const std::string& path) const {
+  const auto& from = root();
+  std::optional<open_folder> found;
+  for (const auto& name : names_in_path(path)) {
+    found = (found ? *found : from).find(name);
+    if (!found) break;
+  }
+  return found;
+}
+
+open_folder data_folder::find_or_make(const std::string& path) const {
+  const auto& from = root();
+  std::optional<open_folder> found;
+  for (const auto& name : names_in_path(path)) found = (found ? *found : from).find_or_make(name);
+  return std::move(*found);
+}
+
+open_folder data_folder::nearest(const std::string& path) const {
+  auto there = root();
+  for (const auto& name : names_in_path(path)) {
+    auto next = there.find(name);
+    if (!next) break;
+    there = std::move(*next);
+  }
+  return there;
 }
 
 std::string data_folder::path_of(const std::string& path) const {
-  if (folder_.empty()) return path;
-  std::error_code why;
-  const auto whole = fs::weakly_canonical(folder_ / path, why);  // an absolute `path` stays as it is
-  if (!why && is_below(folder_, whole)) return whole.string();
-  throw error(errc::misuse, "the path '" + path + "' leads out of this node's data folder '" + folder_.string() +
-                              "'; name a path below it, or start the node with another --data-dir");
-}
-
-std::string data_folder::path_to_write(const std::string& path) const {
-  auto whole = path_of(path);
-  if (folder_.empty()) return whole;
-  std::error_code why;
-  const auto parent = fs::path(whole).parent_path();
-  fs::create_directories(parent, why);
-  if (why) throw error(errc::function_failed, "can't make the folder '" + parent.string() + "': " + why.message());
-  return whole;
+  const auto& from = root();
+  const auto names = names_in_path(path);
+  auto whole = fs::path(folder_);
+  for (const auto& name : names) whole /= name;
+  std::optional<open_folder> found;
+  for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+    found = (found ? *found : from).find(names[i]);
+    if (!found) return whole.string();
+  }
+  if ((found ? *found : from).is_link(names.back()))
+    refuse_path(path, "leads to a symbolic link, and links are not followed; name a path without links");
+  return whole.string();
 }
 
 }  // namespace troupe::support

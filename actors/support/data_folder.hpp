@@ -1,27 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include <troupe/actors/support/open_folder.hpp>
 
 namespace troupe::support {
 
-/// The folder to which other nodes may make a node write, and from which they may make it read.
-///   DA-1  a relative path is a path below the folder. Without a folder every path stays as it is.
-///   DA-2  a path that leads out of the folder is refused: an absolute path, one with "..", and one through a symbolic link.
-///   DA-3  the folder exists and can be written to when the constructor returns.
+/// The folder to which other nodes may make a node write, and from which they may make it read. All that takes the path of another
+/// node reaches it from here on. Without a folder every path is refused.
+///   DA-1  a path is a path below the folder.
+///   DA-2  a path that leads out of the folder is refused: an absolute path, one with "..", and one through a symbolic link. So are
+///         hidden names, control characters, and paths that are long or deep.
+///   DA-3  the folder exists and can be written to when the constructor returns. The node keeps it open.
+///   DA-4  a refusal tells nothing about what lies outside of the folder, nor where the folder is.
 class data_folder {
  public:
   /// Makes the folder if it is not there. Empty: no folder. Throws troupe::error (misuse) with the folder and the reason.
   explicit data_folder(const std::string& folder = {});
 
-  /// Throws troupe::error (misuse) with the path and the folder (DA-2).
+  explicit operator bool() const noexcept { return root_.has_value(); }
+
+  /// All of these throw refused_request (DA-2), and troupe::error (function_failed) with the reason for what can't be opened.
+  /// The folder at `path`; empty if it is not there.
+  std::optional<open_folder> find(const std::string& path) const;
+  /// The folder at `path`, which is made if it is not there.
+  open_folder find_or_make(const std::string& path) const;
+  /// The folder at `path`, or the last one on the way to it that is there.
+  open_folder nearest(const std::string& path) const;
+
+  /// The absolute path of a file, for code that opens files by their paths. A link that another process puts there later is not
+  /// noticed.
   std::string path_of(const std::string& path) const;
-  /// As path_of(), and makes the folder of the file. Throws troupe::error (function_failed) with the reason if it can't be made.
-  std::string path_to_write(const std::string& path) const;
 
  private:
-  std::filesystem::path folder_;  // absolute, without symbolic links; empty: none
+  const open_folder& root() const;
+
+  std::string folder_;  // absolute, without symbolic links; empty: none
+  std::optional<open_folder> root_;
 };
+
+/// The names that a path of another node consists of. Throws refused_request unless DA-2 allows the path, whatever lies on the disk.
+std::vector<std::string> names_in_path(const std::string& path);
 
 }  // namespace troupe::support

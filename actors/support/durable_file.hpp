@@ -7,6 +7,7 @@
 #include <string>
 
 #include <troupe/actors/support/checksum.hpp>
+#include <troupe/actors/support/open_folder.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::support {
@@ -19,20 +20,20 @@ struct file_digest {
 
   bool operator==(const file_digest&) const = default;
 
-  /// The digest of the file at `path`. Throws troupe::error with the path and the reason if the file can't be read.
-  static file_digest of(const std::string& path, checksum_kind kind = checksum_kind::xxh3);
+  /// The digest of a file. Throws troupe::error with the path and the reason if the file can't be read.
+  static file_digest of(const file_place& place, checksum_kind kind = checksum_kind::xxh3);
+  /// The digest of an open file, whose name is `text` in errors.
+  static file_digest of(const owned_descriptor& file, const std::string& text, checksum_kind kind);
 };
 
 /// A file that appears under its name complete or not at all.
-///   DF-1  if commit() throws or is not called, the file at `path` is as before.
+///   DF-1  if commit() throws or is not called, the file at `place` is as before.
 ///   DF-2  when commit() has returned, the bytes survive a loss of power.
-///   DF-3  the destructor leaves no other file beside `path`.
+///   DF-3  the destructor leaves no other file beside `place`.
 class durable_file {
  public:
-  static constexpr mode_t usual_mode = 0666;  // less what the process's umask takes away
-
-  /// Opens a temporary file beside `path`. `mode`: who may read and write it, as for open(2). Throws troupe::error.
-  explicit durable_file(std::string path, mode_t mode = usual_mode);
+  /// Opens a temporary file beside `place`. `mode`: who may read and write it, as for open(2). Throws troupe::error.
+  explicit durable_file(file_place place, mode_t mode = open_folder::usual_mode);
   ~durable_file();
   durable_file(const durable_file&) = delete;
   durable_file& operator=(const durable_file&) = delete;
@@ -40,14 +41,14 @@ class durable_file {
   /// Writes bytes. Never throws: after a failure bytes are dropped, and commit() reports the failure.
   void write(const void* data, std::size_t size) noexcept;
 
-  /// Renames the temporary file to `path`. Throws troupe::error with the path and the reason if a byte could not be written.
+  /// Renames the temporary file to `place`. Throws troupe::error with the path and the reason if a byte could not be written.
   file_digest commit();
 
  private:
   [[noreturn]] void fail(const char* action, int reason);
 
-  std::string path_;
-  std::string partial_;
+  file_place place_;
+  file_place partial_;
   owned_descriptor descriptor_;
   int failure_ = 0;
   std::uint64_t bytes_ = 0;

@@ -7,5 +7,6 @@ add_room(support
   host_lookup.cpp
   machine_address.cpp
   name_lookups.cpp
+  open_folder.cpp
   process_memory.cpp
   service_end.cpp)

@@ -40,9 +40,8 @@ checkpointed_model checkpointed_model::read(const std::string& folder) {
     const auto& entry = manifest.part(name);
     const auto path = entry.path(checkpoint);
     if (!entry.folder.empty() && !fs::exists(path))
-      throw std::runtime_error("expected the part of node " + name + " at " + path +
-                               ", but it is on the host of that node only; " +
-                               "run this command there, or copy the file to the same path on this host");
+      throw std::runtime_error("expected the part of node " + name + " at " + path + ", but the node keeps it in the folder " +
+                               entry.folder + " of its data folder (--data-dir); copy the file from there to this path");
     const auto part = objects::read_part(path, entry.digest, manifest.save);
     if (!part.buffers.empty())
       throw std::runtime_error("expected stages without buffers, but in " + checkpoint.string() + " node " + name + " has " +

@@ -26,8 +26,10 @@ namespace troupe::apps::charlm {
 class stage_nodes {
  public:
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
-  /// if a process ends or is not up in time. Returns early if a stop was asked for.
-  static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop);
+  /// if a process ends or is not up in time. Returns early if a stop was asked for. `data_dir`: the data folder of the processes; empty:
+  /// none.
+  static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop,
+                           const std::string& data_dir = {});
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const cluster_file& file);
   /// Joins the cluster of the running node at `address` ("host:port"). The stages are the nodes with these names, in this order;

@@ -25,7 +25,8 @@ struct train_options {
   double seconds = 90;  // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
-  std::string node_checkpoints;         // folder on each node for its parts of checkpoints; empty: the driver writes all parts
+  std::string node_checkpoints;         // folder for each node's parts of checkpoints, below the data folder of a node that
+                                        // runs already; empty: the driver writes all parts
   std::int64_t validate_every = 50;     // steps
   std::int64_t verify_steps = 3;
   double single_process_seconds = 6;

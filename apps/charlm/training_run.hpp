@@ -79,9 +79,11 @@ class training_run {
   bool finish();
   std::optional<std::string> sample();
   void write_files(double validation_loss, const std::string& sample);
-  /// The folder of this run on each node; empty if the driver writes all parts of checkpoints.
+  /// The folder of this run below the data folder of each node; empty if the driver writes all parts of checkpoints. Stages that this
+  /// program starts have --node-checkpoints as their data folder.
   std::string node_folder() const {
-    return options_.node_checkpoints.empty() ? "" : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();
+    if (options_.node_checkpoints.empty()) return {};
+    return options_.starts_stages() ? state_.run : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();
   }
   bool stopped() const { return stop_.requested(); }
   bool ended() const { return stop_.requested() || state_.finished(); }

@@ -56,6 +56,7 @@ struct node_options {
   bool no_shared_memory = false;
   std::string network = "troupe";
   bool trace = false;
+  bool allow_scripts = false;
   proof_options proof;
   log_options log{severity::info};
 
@@ -78,6 +79,7 @@ struct node_options {
     s.data_dir = data_dir;
     s.metrics = metrics;
     s.trace = trace;
+    s.allow_scripts = allow_scripts;
     log.apply_to(s);
     return s;
   }
@@ -203,7 +205,8 @@ void add_node_command(CLI::App& app) {
     ->type_name("FILE");
   command
     ->add_option("--data-dir", options->data_dir,
-                 "The only folder that other nodes may make this node write to and read from; it is made if it is not there")
+                 "The only folder that other nodes may make this node write to and read from; it is made if it is not there; "
+                 "without it they may name no path")
     ->type_name("DIR")
     ->default_str("");
   command
@@ -224,6 +227,8 @@ void add_node_command(CLI::App& app) {
       "--insecure")
     ->check(CLI::IsMember({"troupe", "caf"}));
   command->add_flag("--trace", options->trace, "Record spans from the start");
+  command->add_flag("--allow-scripts", options->allow_scripts,
+                    "Run TorchScript modules that other nodes send; TorchScript is code");
   options->proof.add_to(*command);
   options->log.add_to(*command);
   command->footer(node_examples);

@@ -41,10 +41,10 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")
     ->check(within(std::int64_t{1}, many, at_least_1));
   command
-    .add_option(
-      "--node-checkpoints", options.node_checkpoints,
-      "Folder on each node's own disk for the node's part of a checkpoint; without it the parts are sent to the driver, "
-      "which writes them to --out")
+    .add_option("--node-checkpoints", options.node_checkpoints,
+                "Folder for each node's own part of a checkpoint: with --cluster or --join a path below the node's --data-dir; "
+                "without this "
+                "option the parts are sent to the driver, which writes them to --out")
     ->type_name("FOLDER")
     ->default_str("");
   command.add_option("--validate-every", options.validate_every, "Steps between validations")

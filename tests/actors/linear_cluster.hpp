@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,15 +48,23 @@ inline settings named_settings(const std::string& name) {
 
 /// A driver and two stages in this process, connected over loopback. Each of the three nodes can make linear layers.
 struct linear_cluster {
-  node stage1{named_settings("stage1")};
-  node stage2{named_settings("stage2")};
-  node driver{named_settings("driver")};
+  node stage1;
+  node stage2;
+  node driver;
 
-  linear_cluster() {
+  /// `change`: changes the settings of each node before the node starts.
+  explicit linear_cluster(const std::function<void(settings&)>& change = [](settings&) {})
+      : stage1(changed("stage1", change)), stage2(changed("stage2", change)), driver(changed("driver", change)) {
     for (node* one : {&stage1, &stage2, &driver})
       add_module_type(*one, "linear", [](const attributes& values) { return std::make_shared<linear>(values); });
     driver.join("127.0.0.1", stage1.port());
     driver.join("127.0.0.1", stage2.port());
+  }
+
+  static settings changed(const std::string& name, const std::function<void(settings&)>& change) {
+    auto result = named_settings(name);
+    change(result);
+    return result;
   }
 
   /// Returns once every call made so far on the stages has run there.

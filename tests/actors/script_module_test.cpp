@@ -33,12 +33,14 @@ torch::jit::Module scaled_layer() {
   return script;
 }
 
+void with_scripts(settings& options) { options.allow_scripts = true; }
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(script_modules)
 
 BOOST_AUTO_TEST_CASE(a_script_runs_and_trains_on_a_node_that_never_heard_of_it) {
-  linear_cluster cluster;
+  linear_cluster cluster(with_scripts);
   auto here = scaled_layer();
   auto there = create_script(cluster.driver.peer("stage1"), here);
   const auto input = at::randn({4, 3});
@@ -63,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_script_runs_and_trains_on_a_node_that_never_heard_of_it) 
 }
 
 BOOST_AUTO_TEST_CASE(several_tensors_come_back_as_they_are) {
-  linear_cluster cluster;
+  linear_cluster cluster(with_scripts);
   const auto there = create_script(cluster.driver.peer("stage1"), scaled_layer());
   const auto reply = there.call("both", {at::zeros({2})}).get();
   BOOST_REQUIRE(reply.tensors.size() == 2u);
@@ -71,7 +73,7 @@ BOOST_AUTO_TEST_CASE(several_tensors_come_back_as_they_are) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_script_can_not_do_is_told_with_the_node) {
-  linear_cluster cluster;
+  linear_cluster cluster(with_scripts);
   const auto there = create_script(cluster.driver.peer("stage1"), scaled_layer());
   const auto x = at::zeros({2, 3});
   const auto refusal = [&](const std::string& method, attributes values = {}) {
@@ -95,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_scripts_buffers_are_in_its_checkpoint_also_those_that_it_
     script.define("def forward(self, x):\n    self.seen = self.seen + x.sum()\n    return x * self.weight\n");
     return script;
   };
-  linear_cluster cluster;
+  linear_cluster cluster(with_scripts);
   const auto stage = cluster.driver.peer("stage1");
   auto saved = create_script(stage, counting());
   saved.call("forward", {at::full({2}, 3.0)}).get();

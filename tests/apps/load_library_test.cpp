@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <torch/script.h>
 
 #include <troupe/troupe.hpp>
 
@@ -109,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_function_writes_below_the_data_folder_and_nowhere_else) {
   BOOST_TEST(path == (std::filesystem::canonical(data) / "x.txt").string());
   BOOST_TEST(content_of(path) == "written\n");
   BOOST_CHECK_EXCEPTION(all.stage().call("write", {}, {{"path", "../x.txt"}}).get(), troupe::error,
-                        says("'../x.txt' leads out of this node's data folder", "--data-dir"));
+                        says("'../x.txt' leads out of this node's data folder", "refused to node 'driver'"));
   BOOST_TEST(!std::filesystem::exists(outer.path() / "x.txt"));
 }
 
@@ -124,12 +125,37 @@ BOOST_AUTO_TEST_CASE(checkpoints_of_a_driver_stay_below_the_data_folder) {  // D
   BOOST_TEST(!std::filesystem::is_empty(data / "run"));
   optimizer.load(checkpoint);
   for (const auto& outside : {(outer.path() / "elsewhere").string(), std::string("../elsewhere")}) {
-    const auto refusal = says("leads out of this node's data folder", "stage");
+    const auto refusal = says("leads out of this node's data folder", "refused to node 'driver'");
     BOOST_CHECK_EXCEPTION(optimizer.save(checkpoint, {}, outside), troupe::error, refusal);
     BOOST_CHECK_EXCEPTION(optimizer.expect_room(checkpoint, outside), troupe::error, refusal);
   }
   BOOST_TEST(!std::filesystem::exists(outer.path() / "elsewhere"));
   optimizer.load(checkpoint);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_without_options_takes_neither_paths_nor_scripts) {
+  torch::jit::Module script("same");
+  script.define("def forward(self, x):\n    return x\n");
+  temporary_folder outer;
+  {
+    loaded_node all({"--load", library("example_modules"), "--load", library("test_functions")});
+    BOOST_CHECK_EXCEPTION(create_script(all.stage(), script), troupe::error,
+                          says("refused to node 'driver'", "--allow-scripts"));
+    const auto path = (outer.path() / "x.txt").string();
+    BOOST_CHECK_EXCEPTION(all.stage().call("write", {}, {{"path", path}}).get(), troupe::error,
+                          says("refused to node 'driver'", "--data-dir FOLDER"));
+    auto encoder = all.stage().create("encoder", {{"inputs", 4}, {"width", 3}});
+    troupe::optimizer optimizer{all.driver, {"sgd", {{"lr", 0.1}}}, {encoder}, {}};
+    const auto checkpoint = (outer.path() / "checkpoint").string();
+    BOOST_CHECK_EXCEPTION(optimizer.save(checkpoint, {}, "run"), troupe::error,
+                          says("'troupe.optimizer.save' on node 'stage'", "--data-dir FOLDER"));
+    BOOST_TEST(all.stage().status().requests_refused == 4u);  // the removal of what the failed save has left, too
+    BOOST_TEST(!all.node.line_with("refused a request: 'troupe.create_script' called by node 'driver'").empty());
+    optimizer.save(checkpoint, {});
+    BOOST_TEST(!std::filesystem::exists(path));
+  }
+  loaded_node all({"--allow-scripts"});
+  BOOST_TEST(at::equal(create_script(all.stage(), script).call("forward", {at::ones({2})}).get().tensor(0), at::ones({2})));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -414,6 +414,25 @@ BOOST_AUTO_TEST_CASE(a_run_continues_only_what_it_fits) {
   BOOST_TEST(run.summary()["steps"] == 8);
 }
 
+BOOST_AUTO_TEST_CASE(stages_that_a_run_starts_keep_their_parts_in_the_folder_that_was_asked_for) {
+  const small_run run;
+  const auto parts = run.folder.path() / "parts";
+  program first(run.command({"--steps", "5", "--node-checkpoints", parts.string()}));
+  BOOST_TEST(first.how_it_ends() == "exited with 0", first.text());
+  std::vector<std::filesystem::path> kept;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(parts))
+    if (entry.is_regular_file()) kept.push_back(entry.path());
+  BOOST_TEST(kept.size() == 2u);
+  program again({"train", "--resume", "--out", run.out, "--single-process-seconds", "0", "--node-checkpoints", parts.string(),
+                 "--steps", "8"});
+  BOOST_TEST(again.how_it_ends() == "exited with 0", again.text());
+  check_fails({"generate", "--out", run.out}, {"expected the part of node stage1 at", "--data-dir", "copy the file"});
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(parts))
+    if (entry.is_regular_file()) std::filesystem::copy(entry.path(), run.file("checkpoint") / entry.path().filename());
+  program text({"generate", "--out", run.out});
+  BOOST_TEST(text.how_it_ends() == "exited with 0", text.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_checkpoint_is_refused) {
   const small_run run;
   program first(run.command({"--steps", "5"}));

@@ -89,6 +89,15 @@ BOOST_AUTO_TEST_CASE(fields_an_older_version_does_not_send_have_their_defaults) 
   BOOST_TEST(testing::same(call, call_request{}));
 }
 
+BOOST_AUTO_TEST_CASE(no_bytes_make_a_call_one_of_the_node_to_itself) {
+  call_request sent;
+  sent.from_itself = true;
+  call_request received;
+  received.from_itself = true;
+  BOOST_REQUIRE(!testing::decode(testing::encoded(sent), received));
+  BOOST_TEST(!received.from_itself);
+}
+
 BOOST_AUTO_TEST_CASE(a_tensor_of_a_kind_to_come_is_refused_with_advice) {
   wire::Autograd header;
   header.mutable_tensors()->add_kinds(3);

@@ -134,7 +134,7 @@ auto members(is<farewell> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<call_request> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j] = x;
+  auto& [a, b, c, d, e, f, g, h, i, j, from_itself] = x;
   return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
 auto members(is<call_result> auto& x) {

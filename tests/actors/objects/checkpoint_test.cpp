@@ -225,16 +225,42 @@ BOOST_AUTO_TEST_CASE(a_manifest_can_not_lead_out_of_its_folder) {
 BOOST_AUTO_TEST_CASE(a_manifest_names_the_folders_of_parts_that_lie_on_their_nodes) {
   temporary_folder folder;
   const auto name = objects::part_file_name("stage1", save_id);
-  objects::write_manifest(folder.path(), {save_id, {{"stage1", name, {1, 2}, "/parts"}}, {}});
-  BOOST_TEST(objects::read_manifest(folder.path()).part("stage1").path(folder.path()) == "/parts/" + name);
+  objects::write_manifest(folder.path(), {save_id, {{"stage1", name, {1, 2}, "parts/a"}}, {}});
+  BOOST_TEST(objects::read_manifest(folder.path()).part("stage1").folder == "parts/a");
   BOOST_TEST(contains(read_text(folder / "checkpoint.json"), "\"version\": 3"));
-  replace(folder / "checkpoint.json", "\"/parts\"", "\"../parts\"");
-  BOOST_TEST(contains(text_of<error>([&] { objects::read_manifest(folder.path()); }), "expected an absolute path"));
+  replace(folder / "checkpoint.json", "\"parts/a\"", "\"../parts\"");
+  BOOST_TEST(contains(text_of<error>([&] { objects::read_manifest(folder.path()); }),
+                      "expected to be a path below a node's data folder"));
 
   write_sample(folder);  // all in one folder: older programs read it
   BOOST_TEST(contains(read_text(folder / "checkpoint.json"), "\"version\": 2"));
   BOOST_TEST(!contains(read_text(folder / "checkpoint.json"), "folder"));
   BOOST_TEST(objects::read_manifest(folder.path()).part("stage1").path("/run") == "/run/" + name);
+}
+
+BOOST_AUTO_TEST_CASE(the_file_of_a_part_is_neither_hidden_nor_in_another_folder) {
+  BOOST_TEST(objects::part_file_name("../../a", save_id) == "%2E%2E%2F%2E%2E%2Fa." + save_id + ".pt");
+  BOOST_TEST(objects::part_file_name(".a", save_id) == "%2Ea." + save_id + ".pt");
+  BOOST_TEST(contains(text_of<error>([] { objects::part_file_name("", save_id); }), "a node without a name"));
+  for (const std::string save : {"", "../../../../../x", "0123456789abcde/", "0123456789ABCDEF", "0123456789abcdef0"})
+    BOOST_TEST(contains(text_of<error>([&] { objects::part_file_name("a", save); }), "16 hexadecimal digits"), save);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_removes_its_own_parts_alone) {
+  temporary_folder folder;
+  const support::open_folder opened(folder.path(), "run");
+  const auto own = objects::part_file_name("stage1", save_id);
+  const auto own_before = objects::part_file_name("stage1", "aaaaaaaaaaaaaaaa");
+  const std::set<std::string> others{objects::part_file_name("stage2", save_id), objects::part_file_name("stage10", save_id),
+                                     "stage1.pt", "stage1.x." + save_id + ".pt", "checkpoint.json"};
+  for (const auto& name : others) write_text(folder / name, "");
+  for (const auto& name : {own, own_before, own_before + ".part"}) write_text(folder / name, "");
+  objects::remove_own_parts(opened, "stage1", save_id, objects::own_parts::of_other_saves);
+  auto left = others;
+  left.insert(own);
+  BOOST_TEST((folder.files() == left));
+  objects::remove_own_parts(opened, "stage1", save_id, objects::own_parts::of_this_save);
+  BOOST_TEST((folder.files() == others));
 }
 
 BOOST_AUTO_TEST_CASE(a_part_has_the_same_bytes_in_memory_and_in_its_file) {  // CP-3

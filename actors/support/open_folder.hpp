@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::support {
+
+/// A folder that this process holds open: for folders and files that other nodes name. What lies in the folder is reached by its
+/// name alone, from the open folder on. A name that is not plain (see is_plain_name) fails with EINVAL. Copies are the same folder.
+///   OF-1  no symbolic link is followed, neither to a folder nor to a file, whenever the link was put there.
+///   OF-2  a file that is made is new: nothing is written to what had its name before. Files that are read are regular files.
+///   OF-3  no error text holds more of a path than the text that the other node has sent.
+class open_folder {
+ public:
+  static constexpr mode_t usual_mode = 0666;  // of a new file, less what the umask of the process takes away
+
+  /// The folder at a path of this process's own choice, where links are followed. `text`: the folder's name in error texts. Throws
+  /// troupe::error (function_failed) with the reason.
+  explicit open_folder(const std::string& path, std::string text);
+
+  /// The folder `name` in this one; empty if nothing has this name. Throws refused_request if it is a link, else troupe::error
+  /// (function_failed) with the reason.
+  std::optional<open_folder> find(const std::string& name) const;
+  /// As find(), and makes the folder if nothing has this name.
+  open_folder find_or_make(const std::string& name) const;
+
+  /// The names of all that lies in the folder. Throws troupe::error (function_failed).
+  std::vector<std::string> names() const;
+  bool is_link(const std::string& name) const noexcept;
+  /// The name in error texts of what lies in the folder.
+  std::string text_of(const std::string& name) const;
+
+  /// Opens a regular file to read, or makes a file to write. Empty if that fails; errno then says why (ELOOP for a link).
+  owned_descriptor read(const std::string& name) const noexcept;
+  owned_descriptor create(const std::string& name, mode_t mode = usual_mode) const noexcept;
+  /// False if that fails; errno then says why.
+  bool rename(const std::string& from, const std::string& to) const noexcept;
+  void remove(const std::string& name) const noexcept;
+  /// Returns when the names of the files would survive a loss of power.
+  void sync() const noexcept;
+
+  /// The bytes that files of this user may still take on the disk; empty if the system does not say.
+  std::optional<std::uint64_t> room() const noexcept;
+
+  /// The folder's name in error texts.
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  open_folder(owned_descriptor folder, std::string text);
+
+  int descriptor() const noexcept { return folder_->get(); }
+
+  std::shared_ptr<const owned_descriptor> folder_;
+  std::string text_;
+};
+
+/// Whether the text can be the name of a file or folder in its folder: no slash, no NUL, not "", "." or "..".
+bool is_plain_name(const std::string& name) noexcept;
+
+/// Where a file lies: at a path of this process's own choice, where links are followed, or in an open folder.
+class file_place {
+ public:
+  file_place(std::string path) : name_(std::move(path)) {}  // NOLINT(google-explicit-constructor): each path is a place
+  file_place(const char* path) : name_(path) {}             // NOLINT(google-explicit-constructor)
+  file_place(open_folder folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {}
+
+  /// The place of a file beside this one, with the suffix added to its name.
+  file_place with(const std::string& suffix) const;
+
+  /// Opens the file. Throws refused_request for a link in an open folder, else troupe::error (function_failed) with the reason.
+  owned_descriptor read() const;
+  /// Makes the file. `mode`: who may read and write it, as for open(2). Empty if that fails; errno then says why.
+  owned_descriptor create(mode_t mode = open_folder::usual_mode) const noexcept;
+  /// Gives the file the name of `other`, a place in the same folder. False if that fails; errno then says why.
+  bool rename_to(const file_place& other) const noexcept;
+  void remove() const noexcept;
+  void sync_folder() const noexcept;
+
+  /// The name of the file in error texts.
+  std::string text() const;
+
+ private:
+  std::optional<open_folder> folder_;  // empty: `name_` is a path
+  std::string name_;
+};
+
+}  // namespace troupe::support

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/objects/part_archive.hpp>
+
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+#include <torch/script.h>
+#include <torch/serialize/output-archive.h>
+
+#include <actors/temporary_folder.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/messages/errors.hpp>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+objects::part_archive archive_of(const std::string& bytes) {
+  return {[&](std::uint64_t position, void* to, std::size_t size) {
+            const auto got = std::min(size, bytes.size() - std::min<std::size_t>(position, bytes.size()));
+            std::memcpy(to, bytes.data() + position, got);
+            return got;
+          },
+          bytes.size()};
+}
+
+std::string saved(const torch::jit::Module& script) {
+  std::ostringstream out;
+  script.save(out);
+  return out.str();
+}
+
+at::Tensor tensor_of(const std::string& bytes) {
+  auto result = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(result.mutable_data_ptr(), bytes.data(), bytes.size());
+  return result;
+}
+
+/// A module that makes the file at `path` when it is loaded, as libtorch does it.
+std::string loads_with_effect(const std::string& name, const std::string& path) {
+  torch::jit::Module script(name);
+  script.register_attribute("version", c10::IntType::get(), std::int64_t{2});
+  script.define(
+    "def __getstate__(self):\n    return {'version': 2}\n"
+    "def __setstate__(self, state: Dict[str, int]):\n    self.version = torch.from_file('" +
+    path + "', True, 4).numel()\n");
+  return saved(script);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(archives_of_parts)
+
+BOOST_AUTO_TEST_CASE(the_values_come_back_as_they_were_written) {
+  torch::serialize::OutputArchive to;
+  to.write("number", c10::IValue(std::int64_t{7}));
+  to.write("texts", c10::IValue(std::vector<std::string>{"a", "b"}));
+  to.write("flags", c10::IValue(std::vector<bool>{true, false}));
+  to.write("reals", c10::IValue(std::vector<double>{0.5}));
+  to.write("tensors", c10::IValue(std::vector<at::Tensor>{at::arange(3), at::ones({2, 2})}));
+  to.write("none", c10::IValue(std::vector<std::int64_t>{}));
+  std::ostringstream out;
+  to.save_to(out);
+  const auto bytes = out.str();
+  const auto from = archive_of(bytes);
+  BOOST_TEST(from.value<std::int64_t>("number") == 7);
+  BOOST_TEST((from.value<std::vector<std::string>>("texts") == std::vector<std::string>{"a", "b"}));
+  BOOST_TEST((from.value<std::vector<bool>>("flags") == std::vector<bool>{true, false}));
+  BOOST_TEST((from.value<std::vector<double>>("reals") == std::vector<double>{0.5}));
+  BOOST_TEST(from.value<std::vector<std::int64_t>>("none").empty());
+  const auto tensors = from.value<std::vector<at::Tensor>>("tensors");
+  BOOST_REQUIRE(tensors.size() == 2u);
+  BOOST_TEST(at::equal(tensors[0], at::arange(3)));
+  BOOST_TEST(contains(text_of<std::exception>([&] { from.value<std::int64_t>("other"); }), "no value 'other'"));
+  BOOST_CHECK_THROW(from.value<std::string>("number"), std::exception);
+}
+
+BOOST_AUTO_TEST_CASE(no_code_of_an_archive_runs) {  // PV-1
+  temporary_folder folder;
+  const auto file = folder / "made by code";
+  for (const std::string name : {"Module", "other"}) {
+    const auto bytes = loads_with_effect(name, file);
+    std::istringstream in(bytes);
+    torch::jit::load(in);
+    BOOST_REQUIRE(std::filesystem::remove(file));  // libtorch runs the code: the test can fail
+    BOOST_CHECK_THROW(archive_of(bytes).value<at::Tensor>("values"), std::exception);
+    const auto part = tensor_of(bytes);
+    BOOST_TEST(
+      contains(text_of<error>([&] { objects::parse_part(part, "a.pt", objects::digest_of(part), "0123456789abcdef"); }),
+               "'a.pt' is not a checkpoint of troupe"));
+    write_text(folder / "a.pt", bytes);
+    BOOST_CHECK_THROW(objects::read_part(folder / "a.pt", objects::digest_of(part), "0123456789abcdef"), error);
+    BOOST_TEST(!std::filesystem::exists(file));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_object_in_an_object_is_refused) {  // PV-1
+  torch::jit::Module outer("Module");
+  outer.register_module("inner", torch::jit::Module("Module"));
+  const auto same = saved(outer);
+  BOOST_CHECK_THROW(archive_of(same), std::exception);
+  torch::jit::Module with_other("Module");
+  with_other.register_module("inner", torch::jit::Module("other"));
+  const auto other = saved(with_other);
+  BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(other); }), "it holds the type __torch__.other"));
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_no_archive_are_refused) {
+  torch::serialize::OutputArchive to;
+  to.write("number", c10::IValue(std::int64_t{7}));
+  std::ostringstream out;
+  to.save_to(out);
+  const auto whole = out.str();
+  for (std::size_t size = 0; size < whole.size(); size += 13) {
+    const auto cut = whole.substr(0, size);
+    BOOST_CHECK_THROW(archive_of(cut), std::exception);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,8 @@
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_transfers.hpp>
 #include <troupe/messages/messages.hpp>
 
 using namespace troupe;
@@ -101,6 +103,20 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_a_part_are_those_that_a_node_would_write) {
   const auto& entry = manifest.part("stage1");
   const auto part = objects::read_part(entry.path(folders.driver), entry.digest, manifest.save);
   BOOST_TEST((objects::write_part(folders.all / "same.pt", part) == entry.digest));
+}
+
+BOOST_AUTO_TEST_CASE(a_part_that_no_disk_can_hold_is_refused_before_a_byte_of_it_comes) {
+  const temporary_folder folder;
+  linear_cluster cluster;
+  const auto module = cluster.driver.peer("stage1").create("linear", layer(2, 2, 1));
+  const optimizer_parts parts(cluster.driver, {"sgd", {}}, {module}, {}, {});
+  objects::checkpoint_manifest manifest{objects::new_save_id(), {}, {}};
+  for (const auto bytes : {std::uint64_t{1} << 60, ~std::uint64_t{0}}) {
+    manifest.parts = {{"stage1", objects::part_file_name("stage1", manifest.save), {bytes, 0}}};
+    const auto text = text_of<error>([&] { receive_parts(parts, folder.path(), manifest); });
+    BOOST_TEST(contains(text, "expected room for"), text);
+    BOOST_TEST(folder.files().empty());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(each_node_can_keep_its_part_in_a_folder_of_its_own) {  // OM-6

@@ -102,6 +102,15 @@ BOOST_AUTO_TEST_CASE(no_code_of_an_archive_runs) {  // PV-1
 }
 
 BOOST_AUTO_TEST_CASE(an_object_in_an_object_is_refused) {  // PV-1
+  torch::serialize::OutputArchive whole;
+  torch::serialize::OutputArchive part;
+  part.write("number", c10::IValue(std::int64_t{7}));
+  whole.write("part", part);
+  whole.write("number", c10::IValue(std::int64_t{8}));
+  std::ostringstream out;
+  whole.save_to(out);
+  const auto nested = out.str();
+  BOOST_CHECK_THROW(archive_of(nested), std::exception);
   torch::jit::Module outer("Module");
   outer.register_module("inner", torch::jit::Module("Module"));
   const auto same = saved(outer);

@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
+#include <caffe2/serialize/inline_container.h>
 #include <torch/script.h>
 #include <torch/serialize/output-archive.h>
 
@@ -41,6 +42,18 @@ at::Tensor tensor_of(const std::string& bytes) {
   auto result = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   std::memcpy(result.mutable_data_ptr(), bytes.data(), bytes.size());
   return result;
+}
+
+/// An archive whose values are this pickle.
+std::string archive_with(const std::string& pickle) {
+  std::string bytes;
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, std::size_t size) {
+    bytes.append(static_cast<const char*>(data), size);
+    return size;
+  });
+  writer.writeRecord("data.pkl", pickle.data(), pickle.size());
+  writer.writeEndOfFile();
+  return bytes;
 }
 
 /// A module that makes the file at `path` when it is loaded, as libtorch does it.
@@ -119,6 +132,24 @@ BOOST_AUTO_TEST_CASE(an_object_in_an_object_is_refused) {  // PV-1
   with_other.register_module("inner", torch::jit::Module("other"));
   const auto other = saved(with_other);
   BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(other); }), "it holds the type __torch__.other"));
+}
+
+BOOST_AUTO_TEST_CASE(pickles_that_libtorch_does_not_write_are_refused) {  // PV-1
+  const std::string module(
+    "\x80\x02"
+    "c__torch__\nModule\nq\0",
+    22);
+  const std::string again("h\0)\x81}b", 6);  // another object of the class, without values
+  const std::string key("X\1\0\0\0k", 6);
+  const auto archive = [&](const std::string& rest) { return archive_with(module + rest); };
+  const auto plain = archive(")\x81}(" + key + "K\7ub.");
+  BOOST_TEST(archive_of(plain).value<std::int64_t>("k") == 7);
+  const auto nested = archive(")\x81}(" + key + again + "ub.");
+  BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(nested); }), "more than one object"));
+  const auto of_a_number = archive(")\x81K\7b.");
+  BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(of_a_number); }), "more than one object"));
+  const auto none = archive_with("\x80\2K\7.");
+  BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(none); }), "it holds no values"));
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_archive_are_refused) {

@@ -44,20 +44,21 @@ call_reply expect_room(node_parts& here, call_arguments& arguments) {
 /// Writes this node's part to a folder below the data folder. Replies with the digest of the part.
 call_reply save(node_parts& here, call_arguments& arguments) {
   const auto save = save_in(arguments);
+  const auto one = optimizer_of(here, arguments);
   const auto& name = here.objects.node_name();
   const support::file_place place(here.data.find_or_make(text(arguments, "folder")), objects::part_file_name(name, save));
-  return {{}, calls::to_attributes(optimizer_of(here, arguments)->save(place, name, save))};
+  return {{}, calls::to_attributes(one->save(place, name, save))};
 }
 
 /// Removes this node's parts from a folder below the data folder: those of all other saves if "others" is true, else those of this
 /// save. Does nothing without a folder.
 call_reply remove(node_parts& here, call_arguments& arguments) {
   const auto path = text(arguments, "folder");
+  const auto save = save_in(arguments);
   if (path.empty()) return {};
   const auto which =
     get<bool>(arguments.values, "others") ? objects::own_parts::of_other_saves : objects::own_parts::of_this_save;
-  if (const auto folder = here.data.find(path))
-    objects::remove_own_parts(*folder, here.objects.node_name(), save_in(arguments), which);
+  if (const auto folder = here.data.find(path)) objects::remove_own_parts(*folder, here.objects.node_name(), save, which);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/optimizer_checkpoints_test.cpp, tests/actors/optimizer_test.cpp
+// Tests: tests/actors/optimizer_checkpoints_test.cpp, tests/actors/optimizer_test.cpp, tests/actors/peer_rights_test.cpp
 #pragma once
 
 namespace troupe::nodes {

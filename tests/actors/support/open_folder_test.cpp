@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -170,7 +171,8 @@ BOOST_AUTO_TEST_CASE(a_link_that_comes_and_goes_is_never_followed) {  // OF-1
   });
   int written = 0;
   int refused = 0;
-  for (int i = 0; i < 200'000 && (written < 200 || refused < 200); ++i) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while ((written < 200 || refused < 200) && std::chrono::steady_clock::now() < until) {
     try {
       const auto run = opened->find("run");
       if (!run) continue;
@@ -182,8 +184,8 @@ BOOST_AUTO_TEST_CASE(a_link_that_comes_and_goes_is_never_followed) {  // OF-1
   }
   over = true;
   swaps.join();
-  BOOST_TEST(written > 0);
-  BOOST_TEST(refused > 0);
+  BOOST_TEST(written >= 200);
+  BOOST_TEST(refused >= 200);
 }
 
 BOOST_AUTO_TEST_CASE(an_error_holds_the_path_that_was_sent_and_no_more) {  // OF-3

@@ -78,9 +78,13 @@ std::string flattened(const std::string& text) {
 }
 
 int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
-  auto parsed = app.get_subcommands();
-  auto& where = parsed.empty() ? app : *parsed.front();
-  auto command = app.get_name() + (parsed.empty() ? "" : " " + where.get_name());
+  const auto* deepest = &app;
+  auto command = app.get_name();
+  for (auto parsed = app.get_subcommands(); !parsed.empty(); parsed = deepest->get_subcommands()) {
+    deepest = parsed.front();
+    command += " " + deepest->get_name();
+  }
+  const auto& where = *deepest;
   auto left = app.remaining(true);
   std::string text = flattened(mistake.what());
   if (mistake.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {
@@ -88,6 +92,10 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
     text =
       (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
   }
+  if (const auto names = subcommands(where); !names.empty() && where.get_subcommands().empty())
+    text = left.empty()
+             ? "expected a subcommand: " + joined(names)
+             : "unknown subcommand '" + left.front() + "'; expected " + joined(names) + suggestion(left.front(), names);
   if (const auto missing = text.find(": 1 required "); missing != std::string::npos)
     text = text.substr(0, missing) + ": expected a value after it";
   for (auto* option : where.get_options())

@@ -44,6 +44,7 @@ class tls_session {
 
   /// Goes on with the handshake as far as that is possible without waiting.
   progress shake_hands();
+  bool is_proven() const noexcept { return is_proven_; }
   /// Why the state is `failed`: one line, which names the certificate where one came.
   const refusal& problem() const noexcept { return end_.problem; }
   /// Who is at the other end. Pre: the state is `proven`.

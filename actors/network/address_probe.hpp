@@ -14,8 +14,8 @@
 
 namespace troupe::network {
 
-/// A connection that is opened only to see what program listens at an address, and whether this node talks to it. Never waits: the caller waits until the socket is
-/// ready, then calls go_on().
+/// A connection that is opened only to see what program listens at an address, and whether this node talks to it. Never waits: the
+/// caller waits until the socket is ready, then calls go_on().
 class address_probe {
  public:
   enum class verdict { undecided, node, stranger, nobody, refused };

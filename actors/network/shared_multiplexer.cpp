@@ -185,8 +185,9 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
     const auto there = support::other_end_of(socket.get());
     set_non_blocking(socket.get());
     secured = std::make_unique<gate::tls_session>(gate_.proof(), socket.get(), gate::end::calling, there);
-    if (const auto refused = gate::prove_within(*secured, socket.get(), gate::reception::patience))
-      return make_error(errc::refused, "the program at " + there + ": " + refused->why);
+    // The scribe goes on with the handshake: this thread may lead, and must not wait.
+    if (secured->shake_hands() == gate::tls_session::progress::failed)
+      return make_error(errc::refused, "the program at " + there + ": " + secured->problem().why);
   }
   auto made = make_scribe(socket.release(), gate::end::calling, std::move(secured));
   made->expect_channel();

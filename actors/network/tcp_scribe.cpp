@@ -178,12 +178,33 @@ ssize_t tcp_scribe::stream::receive(const iovec& first, const iovec& second) {
   return ::readv(fd(), to.data(), to.size());
 }
 
+/// Goes on with the handshake of TLS. True: both ends have proven who they are.
+bool tcp_scribe::stream::prove() {
+  using progress = gate::tls_session::progress;
+  switch (secured_->shake_hands()) {
+    case progress::proven:
+      if (!leaving.empty() && !waits()) write_now();
+      return true;
+    case progress::failed:
+      if (!secured_->problem().has_ended) scribe_.host_.note_wrong(fd(), "what proves nothing: " + secured_->problem().why);
+      fail(operation::read);
+      return false;
+    case progress::wants_to_write:
+      if (!waits()) wait_for_socket();
+      return false;
+    case progress::wants_to_read:
+      break;
+  }
+  return false;
+}
+
 void tcp_scribe::stream::read_rest() {
   if (reader_ && reading_ == reading::wanted) read();
 }
 
 /// Reads into `part` the bytes that the broker wants, and into `ahead_` the bytes that follow them.
 void tcp_scribe::stream::read() {
+  if (secured_ && !secured_->is_proven() && !prove()) return;
   if (!consume()) return;
   if (is_wrong_) return fail(operation::read);
   for (int i = 0; i < most_reads; ++i) {
@@ -306,7 +327,7 @@ tcp_scribe::stream::sent tcp_scribe::stream::send() {
 tcp_scribe::stream::sent tcp_scribe::stream::send_some() {
   for (int i = 0;; ++i) {
     if (secured_ && !secured_->flush()) return may_work_later(errno) ? sent::some : sent::failed;
-    if (leaving.empty()) break;
+    if (leaving.empty() || (secured_ && !secured_->is_proven())) break;
     if (i == most_writes) return sent::some;
     channel_.move_outgoing();
     const auto next = leaving.front();

@@ -44,15 +44,15 @@ class connection_host;
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 ///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other senders
 ///         leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
-///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the message.
-///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come.
 ///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them: what waits can still be
 ///         overtaken. Bytes in shared memory are not encrypted.
+///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the message.
+///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`. `which`: the end
-  /// of the connection that this process has. `secured`: the
-  /// proven TLS session of the connection; null for a connection without TLS.
+  /// of the connection that this process has. `secured`: the TLS session of the connection; null for one without TLS. The scribe of
+  /// a calling end goes on with the handshake: until both ends are proven, nothing is read and nothing leaves.
   tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, caf::io::network::native_socket socket,
              gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
@@ -201,6 +201,7 @@ class tcp_scribe final : public caf::io::scribe {
     void bell_rang();
     std::size_t take_from_memory(char* to, std::size_t bytes);
     void consume_last();
+    bool prove();
     void make_room();
     void end_wrong(const std::string& what);
 

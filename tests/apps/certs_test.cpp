@@ -83,7 +83,10 @@ BOOST_AUTO_TEST_CASE(mistakes_say_what_helps) {
   BOOST_TEST(contains(fails({"show", "none.pem"}), "none.pem is not there"));
   BOOST_TEST(!std::filesystem::exists(file("c.pem")));
   BOOST_TEST(contains(certs({}, "exited with 2"), "init, node, renew, revoke or show"));
-  BOOST_TEST(contains(certs({"node"}, "exited with 2"), "NAME is required"));
+  BOOST_TEST(contains(
+    certs({"nod"}, "exited with 2"),
+    "unknown subcommand 'nod'; expected init, node, renew, revoke or show; did you mean node? (see 'troupe certs --help')"));
+  BOOST_TEST(contains(certs({"node"}, "exited with 2"), "NAME is required (see 'troupe certs node --help')"));
   BOOST_TEST(contains(certs({"node", "c", "--days", "0"}, "exited with 2"), "expected 1 to 36500"));
 }
 

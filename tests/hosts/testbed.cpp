@@ -94,8 +94,7 @@ std::string host::ipv6(int network) const { return "fd77:" + std::to_string(netw
 
 program host::troupe(std::vector<std::string> arguments) const {
   const auto has = [&](const char* option) { return std::find(arguments.begin(), arguments.end(), option) != arguments.end(); };
-  const bool connects = !arguments.empty() && (arguments[0] == "node" || arguments[0] == "train" || arguments[0] == "status" ||
-                                               arguments[0] == "launch");
+  const bool connects = !arguments.empty() && (arguments[0] == "node" || arguments[0] == "train" || arguments[0] == "status");
   if (connects && !has("--certificates") && !has("--insecure")) arguments.emplace_back("--insecure");
   return start(apps::test::program_under_test(), arguments);
 }

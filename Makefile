@@ -15,7 +15,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-hosts test-python mutate lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-hosts bench-security test-python mutate lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -72,6 +72,10 @@ bench-distributed: configure ## Measure distributed passes beside PyTorch's own:
 bench-hosts: configure ## Measure troupe between hosts (network namespaces; takes root): out/bench/hosts.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench
 	@$(build)/bench/hosts_bench $(ARGS)
+
+bench-security: configure ## Measure what proofs cost and what strangers can do (takes root): out/bench/security.json and .txt
+	@ninja -C $(build) -j $(JOBS) hosts_bench
+	@$(build)/bench/hosts_bench --security $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
 FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp actors/*.*pp actors/*/*.*pp

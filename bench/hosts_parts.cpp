@@ -19,6 +19,7 @@
 
 #include "delay_relay.hpp"
 #include "process_figures.hpp"
+#include "security_parts.hpp"
 #include "tcp_floor.hpp"
 
 namespace troupe::bench {
@@ -114,6 +115,7 @@ void make_small_calls(const part_arguments& with) {
     to.call("add", {x}).get();
     taken.push_back(seconds_since(begin) * 1e6);
   }
+  tell("p99_us", part_of(taken, 0.99));
   tell("us", part_of(std::move(taken), 0.5));
 }
 
@@ -282,9 +284,9 @@ const std::string& part_arguments::text(const std::string& name) const {
 }
 
 std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() {
-  return {{"node", serve_node}, {"bulk", send_bulk},     {"calls", make_small_calls},  {"heartbeats", ask_on_a_full_link},
-          {"flood", flood},     {"member", be_a_member}, {"members", be_many_members}, {"relay", relay},
-          {"echo", echo},       {"floor", measure_floor}};
+  return {{"node", serve_node}, {"bulk", send_bulk},      {"calls", make_small_calls},  {"heartbeats", ask_on_a_full_link},
+          {"flood", flood},     {"member", be_a_member},  {"members", be_many_members}, {"relay", relay},
+          {"echo", echo},       {"floor", measure_floor}, {"stall", stall_at_the_gate}, {"strangers", send_hostile_bytes}};
 }
 
 }  // namespace troupe::bench

@@ -23,7 +23,7 @@ struct part_arguments {
 /// if they fail.
 ///   node        a node with functions for the others; serves until SIGTERM
 ///   bulk        sends 16 MiB tensors to the node b                       in_flight, seconds     -> mbit, trip_ms
-///   calls       small calls to the node b, one after another             count                  -> us
+///   calls       small calls to the node b, one after another             count                  -> us, p99_us
 ///   heartbeats  asks the node b while tensors fill the link              count                  -> p99_ms, median_ms, mbit, downs
 ///   flood       many calls of 1 MiB to a function of b that takes long   count, ms              -> here_mib, there_mib
 ///   member      one node of many; serves until SIGTERM                   others, patience       -> joined_s, complete_s, known
@@ -31,6 +31,7 @@ struct part_arguments {
 ///                                                                                                  descriptors
 ///   relay       see delay_relay                                          listen, to, port, ms
 ///   echo        the other side of `floor`                                listen
+///   stall, strangers: see security_parts.hpp
 ///   floor       bare TCP                                                 address, port, runs, bytes, answer -> us, mbit
 std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts();
 

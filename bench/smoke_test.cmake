@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. Each
 # name in ROWS must be the name of a row. Rows whose names begin with ALONE (a pattern) have no peer. Figures of rows whose names
-# begin with MAY_BE_ZERO (a pattern) may be 0.
+# begin with MAY_BE_ZERO (a pattern) may be 0. OPTIONS are more options of the program.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(ROWS)
 list(GET ROWS 0 first_row)
-execute_process(COMMAND "${PROGRAM}" --quick --out "${FOLDER}" COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${PROGRAM}" ${OPTIONS} --quick --out "${FOLDER}" COMMAND_ERROR_IS_FATAL ANY)
 file(READ "${FOLDER}/${NAME}.json" rows)
 file(READ "${FOLDER}/${NAME}.txt" table)
 string(JSON count LENGTH "${rows}")
@@ -35,7 +35,7 @@ foreach(name IN LISTS ROWS)
     message(FATAL_ERROR "${NAME}.json has no row '${name}'; there are: ${names}")
   endif()
 endforeach()
-execute_process(COMMAND "${PROGRAM}" --only no_such_row RESULT_VARIABLE code ERROR_VARIABLE text)
+execute_process(COMMAND "${PROGRAM}" ${OPTIONS} --only no_such_row RESULT_VARIABLE code ERROR_VARIABLE text)
 if(code EQUAL 0 OR NOT text MATCHES "there is no row 'no_such_row'; there are ${first_row}")
   message(FATAL_ERROR "an unknown row: exit code ${code}, '${text}'; expected an error that lists the rows")
 endif()

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "hosts_parts.hpp"
+
+namespace troupe::bench {
+
+/// Opens `count` connections to a node, sends the beginning of a handshake of TLS by each, and keeps them open. A connection that the
+/// node closes is opened again. Prints "ready" when all have been opened once; goes on until it is killed.
+///   address, port, count
+void stall_at_the_gate(const part_arguments& with);
+
+/// Opens `rate` connections a second, one after another, and sends bytes by each that no node sends. Prints "ready" after the first
+/// hundred; goes on until it is killed.
+///   address, port, rate
+void send_hostile_bytes(const part_arguments& with);
+
+}  // namespace troupe::bench

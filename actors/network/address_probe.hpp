@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <caf/error.hpp>
 
@@ -20,7 +21,7 @@ class address_probe {
  public:
   enum class verdict { undecided, node, stranger, nobody, refused };
 
-  explicit address_probe(gate::connection_gate gate) noexcept : gate_(gate) {}
+  explicit address_probe(gate::connection_gate gate) noexcept : gate_(std::move(gate)) {}
 
   /// Begins to connect to the first of the addresses that accepts a connection.
   verdict begin(support::host_lookup found);

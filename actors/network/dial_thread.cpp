@@ -43,8 +43,8 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     std::lock_guard lock(mutex_);
     const auto number = ++last_;
     const auto at = attempts_
-                      .emplace(number, attempt{who, std::move(host), port, deadline, std::move(done), address_probe(gate),
-                                               std::nullopt, false})
+                      .emplace(number, attempt{who, std::move(host), port, deadline, std::move(done),
+                                               address_probe(std::move(gate)), std::nullopt, false})
                       .first;
     try {
       found ? begin(at->second, std::move(*found)) : look_up(number, at->second);
@@ -211,7 +211,7 @@ dial_thread::~dial_thread() = default;
 dial_thread::owner dial_thread::new_owner() { return state_->new_owner(); }
 void dial_thread::dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
                        receiver done) {
-  state_->dial(who, gate, std::move(host), port, deadline, std::move(done));
+  state_->dial(who, std::move(gate), std::move(host), port, deadline, std::move(done));
 }
 void dial_thread::give_up(owner who) { state_->give_up(who); }
 

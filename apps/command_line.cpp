@@ -92,8 +92,8 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
     text =
       (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
   }
-  if (const auto names = subcommands(where); !names.empty() && where.get_subcommands().empty())
-    text = left.empty()
+  if (const auto names = subcommands(where); deepest != &app && !names.empty())
+    text = left.empty() || left.front().starts_with('-')
              ? "expected a subcommand: " + joined(names)
              : "unknown subcommand '" + left.front() + "'; expected " + joined(names) + suggestion(left.front(), names);
   if (const auto missing = text.find(": 1 required "); missing != std::string::npos)

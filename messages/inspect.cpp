@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdio>
 #include <cstring>
 
@@ -13,6 +14,7 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/framing.hpp>
 #include <troupe/messages/message_size.hpp>
+#include <troupe/messages/sender_check.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 #include <troupe/messages/wire.hpp>
 
@@ -144,6 +146,30 @@ caf::error malformed(const std::string& why) {
 }
 
 template <class T>
+caf::error forged() {
+  return make_error(errc::refused, header_t<T>::default_instance().GetTypeName() + ": it says that it is from another node");
+}
+
+/// Whether what the message says of its sender is true. Results and answers that name no node say nothing of it.
+template <class T>
+bool tells_its_sender(sender_check& other, const T& x) {
+  if constexpr (std::same_as<T, hello>)
+    return other.introduces(x.name, x.id);
+  else if constexpr (std::same_as<T, welcome>)
+    return other.introduces(x.self.name, x.self.id);
+  else if constexpr (std::same_as<T, propagate_gradients>)
+    return other.is_named(x.from);
+  else if constexpr (std::same_as<T, call_request>)
+    return other.is(x.payload.message.node);
+  else if constexpr (requires {
+                       { x.from } -> std::convertible_to<node_id>;
+                     })
+    return other.is(x.from);
+  else
+    return true;
+}
+
+template <class T>
 caf::error read(caf::deserializer& any_source, T& x) {
   auto* source = dynamic_cast<caf::binary_deserializer*>(&any_source);
   if (source == nullptr) return malformed<T>("only CAF's binary format can be read");
@@ -168,10 +194,13 @@ caf::error read(caf::deserializer& any_source, T& x) {
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes)))
     return malformed<T>("the header is not a protobuf message of this type");
   if (complaint bad = from_wire(*header, x)) return malformed<T>(bad);
+  auto* const other = reading_from::current();
+  if (other != nullptr && !tells_its_sender(*other, x)) return forged<T>();
   std::uint64_t claimed = 0;
   source->skip(prefix_bytes + header_bytes);
   if constexpr (has_tensors<T>) {
     const wire::Tensors& described = header->tensors();
+    if (other != nullptr && described.ahead_size() > 0 && !other->is({described.ahead_from()})) return forged<T>();
     if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) return malformed<T>(bad);
     ahead_of(x) = {};
     if (auto failed = read_tensors(described, *source, tensors_in(x))) return failed;

@@ -2,6 +2,7 @@
 add_room(gate
   connection_gate.cpp
   credentials.cpp
+  introduced_nodes.cpp
   reception.cpp
   socket_user.cpp
   tls_session.cpp)

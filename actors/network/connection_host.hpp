@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include <caf/fwd.hpp>
+
+#include <troupe/actors/gate/introduced_nodes.hpp>
 
 namespace troupe::network {
 
@@ -24,6 +27,9 @@ class connection_host {
 
   /// The id of the actor whose messages may overtake each other; 0 if there is none.
   virtual caf::actor_id unordered_sender() const = 0;
+
+  /// The nodes that have introduced themselves by connections with certificates.
+  virtual const std::shared_ptr<gate::introduced_nodes>& introduced() const = 0;
 
   /// Says whether the connection with this socket goes on in shared memory.
   virtual void note_channel(int socket, bool has_channel) = 0;

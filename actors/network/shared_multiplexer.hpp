@@ -60,6 +60,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Who may connect to this node, and to whom this node connects.
   const gate::connection_gate& gate() const noexcept { return gate_; }
+  /// The certificate of a node, as introduced_nodes::find() gives it. Any thread may call it.
+  std::optional<certificates::identity> certificate_of(node_id who) const { return introduced_->find(who); }
   /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
   /// listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
@@ -95,6 +97,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void note_channel(int socket, bool has_channel) override;
   void note_waiting(int socket, std::size_t bytes) override;
   void note_wrong(int socket, const std::string& what) override;
+  const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
 
   int poll_handle() const override;
   void handle_events() override;
@@ -114,6 +117,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   const bool shares_memory_;
   const gate::connection_gate gate_;
+  const std::shared_ptr<gate::introduced_nodes> introduced_ = std::make_shared<gate::introduced_nodes>();
   std::function<void(const gate::refusal&)> on_refused_;
 
   std::mutex door_mutex_;  // guards the next two

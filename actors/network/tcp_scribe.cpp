@@ -15,6 +15,7 @@
 #include <caf/io/network/native_socket.hpp>
 
 #include <troupe/actors/network/connection_host.hpp>
+#include <troupe/messages/sender_check.hpp>
 
 namespace troupe::network {
 
@@ -107,7 +108,9 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::
       which_(which),
       secured_(std::move(secured)),
       ahead_(ahead_bytes),
-      channel_(scribe.host_.shares_memory()) {}
+      channel_(scribe.host_.shares_memory()) {
+  if (secured_ && secured_->is_proven()) meet_sender();
+}
 
 void tcp_scribe::stream::launch() {
   if (phase_ != phase::created) return;
@@ -178,11 +181,20 @@ ssize_t tcp_scribe::stream::receive(const iovec& first, const iovec& second) {
   return ::readv(fd(), to.data(), to.size());
 }
 
+void tcp_scribe::stream::meet_sender() { sender_.emplace(scribe_.host_.introduced(), secured_->other()); }
+
+/// CAF reads the message, and with it who says to have sent it, before this returns.
+bool tcp_scribe::stream::consume_as_sent(std::size_t bytes) {
+  const reading_from sender(sender_ ? &*sender_ : nullptr);
+  return scribe_.consume(&backend(), part.data(), bytes);
+}
+
 /// Goes on with the handshake of TLS. True: both ends have proven who they are.
 bool tcp_scribe::stream::prove() {
   using progress = gate::tls_session::progress;
   switch (secured_->shake_hands()) {
     case progress::proven:
+      meet_sender();
       if (!leaving.empty() && !waits()) write_now();
       return true;
     case progress::failed:
@@ -264,7 +276,7 @@ bool tcp_scribe::stream::hand_on_part() {
       // The first message of the called end stays as CAF makes it: a calling end looks at it to see whether a node listens.
       if (fragments_.has_begun()) leaving.announce_reading();
       if (fragments_.other_end_reads()) leaving.split_large(scribe_.host_.unordered_sender());
-      return scribe_.consume(&backend(), part.data(), bytes);
+      return consume_as_sent(bytes);
     case fragment_reader::outcome::kept:
       break;
     case fragment_reader::outcome::wrong:

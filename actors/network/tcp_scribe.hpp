@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/connection_channel.hpp>
 #include <troupe/actors/network/fragment_reader.hpp>
+#include <troupe/actors/network/proven_sender.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
 #include <troupe/actors/network/write_lanes.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
@@ -48,6 +50,7 @@ class connection_host;
 ///         overtaken. Bytes in shared memory are not encrypted.
 ///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the message.
 ///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come.
+///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`. `which`: the end
@@ -202,12 +205,15 @@ class tcp_scribe final : public caf::io::scribe {
     std::size_t take_from_memory(char* to, std::size_t bytes);
     void consume_last();
     bool prove();
+    void meet_sender();
+    bool consume_as_sent(std::size_t bytes);
     void make_room();
     void end_wrong(const std::string& what);
 
     tcp_scribe& scribe_;
     const gate::end which_;
     const std::unique_ptr<gate::tls_session> secured_;  // null without TLS
+    std::optional<proven_sender> sender_;               // with TLS, once proven
     caf::intrusive_ptr<tcp_scribe> reader_;             // while the event loop has this stream for reading
     caf::intrusive_ptr<tcp_scribe> writer_;             // while the event loop has this stream for writing
     reading reading_ = reading::halted;

@@ -118,8 +118,12 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   self->set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
     if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
   });
-  self->set_default_handler([](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
+  self->set_default_handler([&here = parts->services](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
     caf::error why = take_read_error();
+    if (why && to_exception(why).code() == errc::refused) {
+      ++here.counts().requests_refused;
+      here.log().warn("nodes", [&] { return std::string("refused a message: ") + to_exception(why).what(); });
+    }
     return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
   });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(

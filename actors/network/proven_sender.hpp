@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/forged_senders_test.cpp
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <troupe/actors/gate/introduced_nodes.hpp>
+#include <troupe/messages/sender_check.hpp>
+
+namespace troupe::network {
+
+/// The node at the other end of a connection with certificates. Its messages say who they are from, and have to say the truth: its
+/// name is that of the certificate, and its id is the one with which it introduced itself, by this connection or by another one.
+class proven_sender final : public sender_check {
+ public:
+  proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who)
+      : all_(std::move(all)), who_(std::move(who)) {}
+
+  bool introduces(const std::string& name, node_id id) override { return name == who_.node && all_->introduce(who_, id); }
+  bool is(node_id id) const override { return all_->is(who_.node, id); }
+  bool is_named(const std::string& name) const override { return name == who_.node; }
+
+ private:
+  const std::shared_ptr<gate::introduced_nodes> all_;
+  const certificates::identity who_;
+};
+
+}  // namespace troupe::network

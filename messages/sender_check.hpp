@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <troupe/messages/ids.hpp>
+
+namespace troupe {
+
+/// Knows who is at the other end of a connection, and says whether a message that comes by it may say who it is from.
+class sender_check {
+ public:
+  /// Takes in that a node of this name and id says so of itself. False: the other end is not that node.
+  virtual bool introduces(const std::string& name, node_id id) = 0;
+  /// Whether the other end has introduced itself with this id.
+  virtual bool is(node_id id) const = 0;
+  virtual bool is_named(const std::string& name) const = 0;
+
+ protected:
+  ~sender_check() = default;
+};
+
+/// While this object lives, messages that this thread reads come from `who`; null: from anybody. A message that says something else
+/// of its sender can't be read (errc::refused).
+class reading_from {
+ public:
+  explicit reading_from(sender_check* who) noexcept;
+  ~reading_from();
+  reading_from(const reading_from&) = delete;
+  reading_from& operator=(const reading_from&) = delete;
+
+  static sender_check* current() noexcept;
+
+ private:
+  sender_check* before_;
+};
+
+}  // namespace troupe

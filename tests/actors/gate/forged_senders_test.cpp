@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A node that has a certificate of the cluster, and says that it is another node.
+#include <chrono>
+#include <set>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/gate/introduced_nodes.hpp>
+#include <troupe/actors/membership/dialer.hpp>
+#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/support/atoms.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/certificates/own_cluster.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "support/contains.hpp"
+
+BOOST_AUTO_TEST_SUITE(forged_senders)
+
+namespace {
+
+using namespace std::chrono_literals;
+using troupe::node_id;
+using troupe::gate::introduced_nodes;
+using troupe::test::contains;
+using troupe::test::own_cluster;
+
+constexpr auto deadline = 20s;
+
+/// An actor system with the kit of the node `mallory`, which speaks to nodes as it likes.
+struct liar {
+  troupe::settings with;
+  troupe::network::system_config config;
+  caf::actor_system system{config};
+
+  explicit liar(const own_cluster& mine) : with(settings_of(mine)), config(with) {}
+
+  static troupe::settings settings_of(const own_cluster& mine) {
+    troupe::settings result;
+    result.name = "mallory";
+    result.certificates = mine.kit("mallory");
+    return result;
+  }
+
+  caf::actor gateway_at(std::uint16_t port) {
+    caf::scoped_actor self{system};
+    const auto dialer = troupe::membership::spawn_dialer(system);
+    caf::actor result;
+    self
+      ->request(dialer, deadline, caf::connect_atom::value, std::string("127.0.0.1"), port,
+                std::int64_t{std::chrono::nanoseconds(deadline).count()})
+      .receive([&](const caf::node_id&, caf::strong_actor_ptr& gateway,
+                   const std::set<std::string>&) { result = caf::actor_cast<caf::actor>(gateway); },
+               [&](const caf::error& problem) { BOOST_FAIL(caf::to_string(problem)); });
+    self->send_exit(dialer, caf::exit_reason::user_shutdown);
+    return result;
+  }
+};
+
+struct two_friends {
+  own_cluster mine;
+  troupe::node a{settings_of("a")};
+  troupe::node b{settings_of("b")};
+
+  two_friends() { b.join("127.0.0.1", a.port()); }
+
+  troupe::settings settings_of(const std::string& name) const {
+    auto result = troupe::test::loopback_settings(name);
+    result.network = troupe::network_kind::troupe;
+    result.insecure = false;
+    result.certificates = mine.kit(name);
+    return result;
+  }
+};
+
+troupe::hello greeting_of(const std::string& name, node_id id) {
+  troupe::hello result;
+  result.name = name;
+  result.id = id;
+  result.host = "127.0.0.1";
+  result.port = 1;
+  result.protocol = troupe::protocol_version;
+  return result;
+}
+
+}  // namespace
+
+// TS-12. Before, any node could say farewell for another one, and all others took it for gone.
+BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends) {
+  liar mallory(mine);
+  caf::scoped_actor self{mallory.system};
+  const auto gateway = mallory.gateway_at(a.port());
+  const auto b_id = b.status().self.id;
+  self->send(gateway, troupe::farewell{b_id, "forged"});
+  const auto refusal_of = [&](auto&&... message) {
+    std::string text = "taken";
+    self->request(gateway, deadline, std::forward<decltype(message)>(message)...)
+      .receive([](const caf::message&) {}, [&](const caf::error& problem) { text = troupe::to_exception(problem).what(); });
+    return text;
+  };
+  const auto own = caf::actor_cast<caf::strong_actor_ptr>(gateway);
+  BOOST_TEST(contains(refusal_of(greeting_of("b", b_id), own), "from another node"));
+  BOOST_TEST(contains(refusal_of(greeting_of("mallory", b_id), own), "from another node"));
+  BOOST_TEST(contains(refusal_of(troupe::heartbeat{b_id, 1}), "from another node"));
+  troupe::call_request call;
+  call.function = "anything";
+  call.payload.message.node = b_id;
+  BOOST_TEST(contains(refusal_of(call), "from another node"));
+  // The node answers, so it has read all that came before.
+  self->request(gateway, deadline, troupe::support::status_atom::value)
+    .receive([&](const troupe::node_status& now) { BOOST_TEST(now.requests_refused >= 5U); },
+             [](const caf::error& problem) { BOOST_FAIL(caf::to_string(problem)); });
+  BOOST_TEST(a.peers() == std::vector<std::string>{"b"}, boost::test_tools::per_element());
+  BOOST_TEST(a.peer("b").status().self.name == "b");
+}
+
+BOOST_AUTO_TEST_CASE(an_id_belongs_to_one_name_and_a_name_has_its_last_id) {  // IO-1
+  introduced_nodes all;
+  const troupe::certificates::identity a{"mine", "a", "member"};
+  const troupe::certificates::identity b{"mine", "b", "reader"};
+  BOOST_TEST(all.introduce(a, node_id{1}));
+  BOOST_TEST(all.is("a", node_id{1}));
+  BOOST_TEST(!all.is("b", node_id{1}));
+  BOOST_TEST(!all.introduce(b, node_id{1}));
+  BOOST_TEST(all.introduce(b, node_id{2}));
+  BOOST_TEST(all.find(node_id{2})->role == "reader");
+  BOOST_TEST(all.introduce(a, node_id{3}));  // started again
+  BOOST_TEST(all.is("a", node_id{3}));
+  BOOST_TEST(!all.is("a", node_id{1}));
+  BOOST_TEST(!all.find(node_id{1}).has_value());
+  BOOST_TEST(all.introduce(b, node_id{1}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/sender_check.hpp>
+
+#include <concepts>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/messages/caf_error.hpp>
+
+#include "samples.hpp"
+
+using namespace troupe;
+
+namespace {
+
+/// Believes one node: `a`, with the number 7.
+struct believes_one final : sender_check {
+  bool introduces(const std::string& name, node_id id) override { return name == "a" && id == node_id{7}; }
+  bool is(node_id id) const override { return id == node_id{7}; }
+  bool is_named(const std::string& name) const override { return name == "a"; }
+};
+
+/// Makes the message say that it is from a node. Messages that do not say it stay as they are.
+template <class T>
+void say(T& x, const std::string& name, node_id id) {
+  if constexpr (std::same_as<T, hello>) {
+    x.name = name;
+    x.id = id;
+  } else if constexpr (std::same_as<T, welcome>) {
+    x.self.name = name;
+    x.self.id = id;
+  } else if constexpr (std::same_as<T, propagate_gradients>) {
+    x.from = name;
+  } else if constexpr (std::same_as<T, call_request>) {
+    x.payload.message.node = id;
+  } else if constexpr (requires {
+                         { x.from } -> std::convertible_to<node_id>;
+                       }) {
+    x.from = id;
+  }
+}
+
+template <class T>
+constexpr bool says_who =
+  !std::same_as<T, autograd_message> && !std::same_as<T, member> && !std::same_as<T, std::vector<member>> &&
+  !std::same_as<T, call_result> && !std::same_as<T, discover> && !std::same_as<T, discovered> && !std::same_as<T, prune> &&
+  !std::same_as<T, abort_pass> && !std::same_as<T, release_context> && !std::same_as<T, node_status> &&
+  !std::same_as<T, memory_mark>;
+
+template <class T>
+errc code_of_reading(sender_check* by, const testing::bytes& wire) {
+  T x{};
+  const reading_from scope(by);
+  const auto failed = testing::decode(wire, x);
+  return failed ? to_exception(failed).code() : errc::none;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(senders)
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_message_is_read_only_if_it_is_from_whom_it_says, T, testing::message_types) {
+  believes_one who;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    testing::generator random{seed};
+    auto x = testing::make<T>(random);
+    say(x, "a", node_id{7});
+    const auto honest = testing::encoded(x);
+    say(x, "b", node_id{8});
+    const auto forged = testing::encoded(x);
+    const auto of_anybody = code_of_reading<T>(nullptr, honest);
+    BOOST_TEST((code_of_reading<T>(nullptr, forged) == of_anybody));
+    if (of_anybody != errc::none) continue;  // tensors ahead that never came
+    BOOST_TEST((code_of_reading<T>(&who, honest) == errc::none));
+    BOOST_TEST((code_of_reading<T>(&who, forged) == (says_who<T> ? errc::refused : errc::none)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_check_counts_for_its_scope_and_thread_alone) {
+  believes_one outer;
+  believes_one inner;
+  BOOST_TEST(reading_from::current() == nullptr);
+  {
+    const reading_from first(&outer);
+    {
+      const reading_from second(&inner);
+      BOOST_TEST(reading_from::current() == &inner);
+    }
+    BOOST_TEST(reading_from::current() == &outer);
+  }
+  BOOST_TEST(reading_from::current() == nullptr);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,7 @@
 #include <caf/fwd.hpp>
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
+#include <troupe/actors/network/node_ids.hpp>
 
 namespace troupe::network {
 
@@ -30,6 +31,9 @@ class connection_host {
 
   /// The nodes that have introduced themselves by connections with certificates.
   virtual const std::shared_ptr<gate::introduced_nodes>& introduced() const = 0;
+
+  /// The nodes of CAF that are connected with certificates.
+  virtual const std::shared_ptr<node_ids>& ids() const = 0;
 
   /// Says whether the connection with this socket goes on in shared memory.
   virtual void note_channel(int socket, bool has_channel) = 0;

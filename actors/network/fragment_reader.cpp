@@ -20,6 +20,10 @@ void fragment_reader::begin(std::optional<message_rules> rules) noexcept {
   rules_ = std::move(rules);
 }
 
+void fragment_reader::meet(std::shared_ptr<node_ids> all, std::string name) {
+  if (rules_) rules_->meet(std::move(all), std::move(name));
+}
+
 fragment_reader::outcome fragment_reader::wrong(std::string why) {
   problem_ = std::move(why);
   return outcome::wrong;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ class fragment_reader {
   bool has_begun() const noexcept { return state_ != state::off; }
   /// Sorts `part`, which has come: the broker gets it, the reader keeps it, or it is wrong.
   outcome sort(std::vector<char>& part);
+  /// As message_rules::meet(). No effect without rules.
+  void meet(std::shared_ptr<node_ids> all, std::string name);
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept { return problem_; }
   /// Whether the next bytes are for the reader, or begin with bytes that the reader has.

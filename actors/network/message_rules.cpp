@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <caf/atom.hpp>
 #include <caf/io/basp/header.hpp>
@@ -20,6 +21,8 @@ constexpr std::string_view begin_of_types = "@<>";
 /// What no type without messages in it has in its name.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
 /// In so many bytes nothing can nest too deeply.
+/// How CAF writes a node: the kind of the id, the number of the process, and the host.
+constexpr std::size_t node_bytes = 32;
 constexpr std::size_t never_deep = std::size_t{4} << 10;
 
 /// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has registered
@@ -51,7 +54,7 @@ std::string message_rules::why_not(const message_head& next) {
   const bool chooses = kind == message_type::client_handshake && expected == kind && !has_chosen_ &&
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
   if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
-  is_handshake_ = is_handshake;
+  kind_ = kind;
   has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
   has_shaken_hands_ = true;
   switch (kind) {
@@ -76,10 +79,32 @@ std::string message_rules::why_not(const message_head& next) {
   }
 }
 
+void message_rules::meet(std::shared_ptr<node_ids> all, std::string name) {
+  ids_ = std::move(all);
+  name_ = std::move(name);
+}
+
 std::string message_rules::why_not(std::span<const char> payload) {
   const std::string_view bytes(payload.data(), payload.size());
-  if (is_handshake_ && !handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
-  if (is_handshake_) handshake_ = bytes;
+  const auto node = std::string(bytes.substr(0, node_bytes));
+  switch (kind_) {
+    case message_type::server_handshake:
+    case message_type::client_handshake:
+      if (bytes.size() < node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
+      if (!handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
+      if (handshake_.empty() && ids_ && !(own_id_ = ids_->take(node, name_)))
+        return "a handshake of a node that has another certificate";
+      handshake_ = bytes;
+      return {};
+    case message_type::routed_message:
+    case message_type::monitor_message:
+    case message_type::down_message:  // they begin with the node that they are from
+      if (ids_ && !handshake_.starts_with(node) && ids_->is_taken(node))
+        return "a message of another node, which is connected itself";
+      break;
+    default:
+      break;
+  }
   if (bytes.size() <= never_deep || !may_nest(types_of(bytes))) return {};
   std::size_t found = 0;
   for (auto at = bytes.find(begin_of_types); at != std::string_view::npos; at = bytes.find(begin_of_types, at + 1))

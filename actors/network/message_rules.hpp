@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
+#include <caf/io/basp/message_type.hpp>
+
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/node_ids.hpp>
 
 namespace troupe::network {
 
@@ -19,6 +23,8 @@ namespace troupe::network {
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
 ///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one around
 ///         it, and the stack is finite.
+///   BR-5  with certificates, a node of CAF is that of its certificate (see node_ids), and nothing comes in the name of another node that is
+///         connected itself: neither a message nor the news that an actor has ended.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -27,6 +33,8 @@ class message_rules {
   /// `which`: the end of the connection that this process has.
   explicit message_rules(gate::end which) noexcept : which_(which) {}
 
+  /// Says whose the connection is. Without it BR-5 does not count. Pre: no payload has come.
+  void meet(std::shared_ptr<node_ids> all, std::string name);
   /// Why the message with this header may not come next; empty if it may.
   std::string why_not(const message_head& next);
   /// Why this payload, of the message that came last, may not come; empty if it may.
@@ -36,8 +44,11 @@ class message_rules {
   gate::end which_;
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
-  bool is_handshake_ = false;  // the message that came last
-  std::string handshake_;      // payload of the first one
+  caf::io::basp::message_type kind_{};  // of the message that came last
+  std::shared_ptr<node_ids> ids_;
+  std::string name_;
+  node_ids::hold own_id_;
+  std::string handshake_;  // payload of the first one
 };
 
 }  // namespace troupe::network

@@ -98,6 +98,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void note_waiting(int socket, std::size_t bytes) override;
   void note_wrong(int socket, const std::string& what) override;
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
+  const std::shared_ptr<node_ids>& ids() const override { return ids_; }
 
   int poll_handle() const override;
   void handle_events() override;
@@ -118,6 +119,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const bool shares_memory_;
   const gate::connection_gate gate_;
   const std::shared_ptr<gate::introduced_nodes> introduced_ = std::make_shared<gate::introduced_nodes>();
+  const std::shared_ptr<node_ids> ids_ = std::make_shared<node_ids>();
   std::function<void(const gate::refusal&)> on_refused_;
 
   std::mutex door_mutex_;  // guards the next two

@@ -10,6 +10,7 @@ add_room(network
   message_head.cpp
   message_rules.cpp
   network_threads.cpp
+  node_ids.cpp
   send_credits.cpp
   shared_multiplexer.cpp
   silent_connections.cpp

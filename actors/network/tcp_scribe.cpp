@@ -181,7 +181,16 @@ ssize_t tcp_scribe::stream::receive(const iovec& first, const iovec& second) {
   return ::readv(fd(), to.data(), to.size());
 }
 
-void tcp_scribe::stream::meet_sender() { sender_.emplace(scribe_.host_.introduced(), secured_->other()); }
+void tcp_scribe::stream::expect_messages() {
+  if (fragments_.has_begun()) return;
+  fragments_.begin(message_rules(which_));
+  if (sender_) fragments_.meet(scribe_.host_.ids(), secured_->other().node);
+}
+
+void tcp_scribe::stream::meet_sender() {
+  sender_.emplace(scribe_.host_.introduced(), secured_->other());
+  fragments_.meet(scribe_.host_.ids(), secured_->other().node);
+}
 
 /// CAF reads the message, and with it who says to have sent it, before this returns.
 bool tcp_scribe::stream::consume_as_sent(std::size_t bytes) {

@@ -127,7 +127,7 @@ class tcp_scribe final : public caf::io::scribe {
            gate::end which, std::unique_ptr<gate::tls_session> secured);
 
     /// Says that the broker is BASP's. No effect after the first call.
-    void expect_messages() { fragments_.begin(message_rules(which_)); }
+    void expect_messages();
     /// Starts the reading for the first time; no effect later.
     void launch();
     void start();

@@ -2,6 +2,7 @@
 #include <troupe/actors/network/message_rules.hpp>
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,14 @@ message_head head_of(message_type kind, std::uint32_t payload, std::uint8_t flag
   return result;
 }
 
+/// The id of a node as CAF writes it, and perhaps what follows it.
+std::vector<char> node_of(char which, std::size_t more = 0) { return std::vector<char>(32 + more, which); }
+
 /// The rules of a connection whose handshake has come.
 message_rules after_the_handshake() {
   message_rules result(end::called);
-  BOOST_TEST(result.why_not(head_of(message_type::client_handshake, 100)) == "");
+  BOOST_TEST(result.why_not(head_of(message_type::client_handshake, 32)) == "");
+  BOOST_TEST(result.why_not(node_of('a')) == "");
   return result;
 }
 
@@ -54,22 +59,51 @@ BOOST_AUTO_TEST_CASE(each_end_waits_for_the_handshake_of_the_other) {  // BR-1
 }
 
 BOOST_AUTO_TEST_CASE(a_caller_chooses_a_connection_once_and_stays_the_node_that_it_is) {  // BR-1
-  const auto chooses = head_of(message_type::client_handshake, 4, caf::io::basp::header::select_connection_flag);
+  const auto chooses = head_of(message_type::client_handshake, 32, caf::io::basp::header::select_connection_flag);
   const auto rules_after_first = [&] {
     message_rules rules(end::called);
-    BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 4)) == "");
-    BOOST_TEST(rules.why_not(std::vector<char>{'n', 'o', 'd', 'e'}) == "");
+    BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+    BOOST_TEST(rules.why_not(node_of('a')) == "");
     BOOST_TEST(rules.why_not(chooses) == "");
     return rules;
   };
   auto same = rules_after_first();
-  BOOST_TEST(same.why_not(std::vector<char>{'n', 'o', 'd', 'e'}) == "");
+  BOOST_TEST(same.why_not(node_of('a')) == "");
   BOOST_TEST(contains(same.why_not(chooses), "second handshake"));
   auto other = rules_after_first();
-  BOOST_TEST(contains(other.why_not(std::vector<char>{'n', 'o', 'd', 'f'}), "of another node"));
+  BOOST_TEST(contains(other.why_not(node_of('b')), "of another node"));
   message_rules calling(end::calling);
   BOOST_TEST(calling.why_not(head_of(message_type::server_handshake, 4)) == "");
   BOOST_TEST(contains(calling.why_not(chooses), "second handshake"));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_connected_node) {  // BR-5, NI-1
+  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto connected = [&](char node, const std::string& name, const std::string& expected = "") {
+    auto result = std::make_unique<message_rules>(end::called);
+    result->meet(ids, name);
+    BOOST_TEST(result->why_not(head_of(message_type::client_handshake, 32)) == "");
+    const auto why = result->why_not(node_of(node));
+    BOOST_TEST(contains(why, expected), why);
+    BOOST_TEST(why.empty() == expected.empty(), why);
+    return result;
+  };
+  auto a = connected('a', "alice");
+  auto b = connected('b', "bob");
+  connected('a', "mallory", "another certificate");
+  connected('a', "alice");  // a second connection of the same node
+  for (const auto kind : {message_type::monitor_message, message_type::down_message, message_type::routed_message}) {
+    const auto from = [&](char node) {
+      BOOST_TEST(b->why_not(head_of(kind, 64)) == "");
+      return b->why_not(node_of(node, 32));
+    };
+    BOOST_TEST(from('b') == "");
+    BOOST_TEST(from('c') == "");  // not connected here: its messages may come by way of b
+    BOOST_TEST(contains(from('a'), "another node, which is connected itself"));
+  }
+  a.reset();
+  BOOST_TEST(!ids->is_taken(std::string(32, 'a')));
+  connected('a', "mallory");
 }
 
 BOOST_AUTO_TEST_CASE(only_messages_that_nodes_send_may_come) {  // BR-2

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/message_rules_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace troupe::network {
+
+/// Which certificate the nodes of CAF have that are connected. A node of CAF is an actor system. It draws no id: the id is made of
+/// the host and the number of the process, so others can guess it. Any thread may use it.
+///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
+class node_ids : public std::enable_shared_from_this<node_ids> {
+ public:
+  /// What holds an id, for as long as it lives.
+  using hold = std::shared_ptr<const void>;
+
+  /// `id`: the bytes of the id. `name`: the node's name in the certificate. Null: a connection with another certificate has the id.
+  hold take(const std::string& id, const std::string& name);
+  bool is_taken(const std::string& id) const;
+
+ private:
+  struct entry {
+    std::string name;
+    std::size_t holds = 0;
+  };
+
+  void give_back(const std::string& id);
+
+  mutable std::mutex mutex_;  // guards all_
+  std::map<std::string, entry> all_;
+};
+
+}  // namespace troupe::network

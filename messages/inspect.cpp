@@ -146,19 +146,24 @@ caf::error malformed(const std::string& why) {
 }
 
 template <class T>
-caf::error forged() {
-  return make_error(errc::refused, header_t<T>::default_instance().GetTypeName() + ": it says that it is from another node");
+caf::error unbelieved(sender_check::answer why) {
+  const auto name = header_t<T>::default_instance().GetTypeName();
+  if (why == sender_check::answer::not_yet)
+    return make_error(errc::unknown_peer, name + ": its sender has not introduced itself yet");
+  return make_error(errc::refused, name + ": it says that it is from another node");
 }
 
 /// Whether what the message says of its sender is true. Results and answers that name no node say nothing of it.
 template <class T>
-bool tells_its_sender(sender_check& other, const T& x) {
+sender_check::answer tells_its_sender(sender_check& other, const T& x) {
+  using answer = sender_check::answer;
+  const auto certain = [](bool is_so) { return is_so ? answer::yes : answer::no; };
   if constexpr (std::same_as<T, hello>)
-    return other.introduces(x.name, x.id);
+    return certain(other.introduces(x.name, x.id));
   else if constexpr (std::same_as<T, welcome>)
-    return other.introduces(x.self.name, x.self.id);
+    return certain(other.introduces(x.self.name, x.self.id));
   else if constexpr (std::same_as<T, propagate_gradients>)
-    return other.is_named(x.from);
+    return certain(other.is_named(x.from));
   else if constexpr (std::same_as<T, call_request>)
     return other.is(x.payload.message.node);
   else if constexpr (requires {
@@ -166,7 +171,7 @@ bool tells_its_sender(sender_check& other, const T& x) {
                      })
     return other.is(x.from);
   else
-    return true;
+    return answer::yes;
 }
 
 template <class T>
@@ -195,12 +200,14 @@ caf::error read(caf::deserializer& any_source, T& x) {
     return malformed<T>("the header is not a protobuf message of this type");
   if (complaint bad = from_wire(*header, x)) return malformed<T>(bad);
   auto* const other = reading_from::current();
-  if (other != nullptr && !tells_its_sender(*other, x)) return forged<T>();
+  if (other != nullptr)
+    if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(told);
   std::uint64_t claimed = 0;
   source->skip(prefix_bytes + header_bytes);
   if constexpr (has_tensors<T>) {
     const wire::Tensors& described = header->tensors();
-    if (other != nullptr && described.ahead_size() > 0 && !other->is({described.ahead_from()})) return forged<T>();
+    if (other != nullptr && described.ahead_size() > 0)
+      if (const auto told = other->is({described.ahead_from()}); told != sender_check::answer::yes) return unbelieved<T>(told);
     if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) return malformed<T>(bad);
     ahead_of(x) = {};
     if (auto failed = read_tensors(described, *source, tensors_in(x))) return failed;

@@ -10,10 +10,13 @@ namespace troupe {
 /// Knows who is at the other end of a connection, and says whether a message that comes by it may say who it is from.
 class sender_check {
  public:
+  /// `not_yet`: nobody has introduced itself with this id. A message may overtake the introduction of its sender.
+  enum class answer { yes, no, not_yet };
+
   /// Takes in that a node of this name and id says so of itself. False: the other end is not that node.
   virtual bool introduces(const std::string& name, node_id id) = 0;
   /// Whether the other end has introduced itself with this id.
-  virtual bool is(node_id id) const = 0;
+  virtual answer is(node_id id) const = 0;
   virtual bool is_named(const std::string& name) const = 0;
 
  protected:
@@ -21,7 +24,8 @@ class sender_check {
 };
 
 /// While this object lives, messages that this thread reads come from `who`; null: from anybody. A message that says something else
-/// of its sender can't be read (errc::refused).
+/// of its sender can't be read (errc::refused; errc::unknown_peer for
+/// `not_yet`).
 class reading_from {
  public:
   explicit reading_from(sender_check* who) noexcept;

@@ -12,12 +12,6 @@ bool introduced_nodes::introduce(const certificates::identity& who, node_id id) 
   return true;
 }
 
-bool introduced_nodes::is(const std::string& name, node_id id) const {
-  std::lock_guard lock(mutex_);
-  const auto found = ids_.find(name);
-  return found != ids_.end() && found->second == id;
-}
-
 std::optional<certificates::identity> introduced_nodes::find(node_id id) const {
   std::lock_guard lock(mutex_);
   const auto found = all_.find(id);

@@ -19,7 +19,6 @@ class introduced_nodes {
  public:
   /// A node with this certificate says that it has this id. False: another node has it.
   bool introduce(const certificates::identity& who, node_id id);
-  bool is(const std::string& name, node_id id) const;
   /// The certificate of the node; nothing if it has not introduced itself by a connection with certificates.
   std::optional<certificates::identity> find(node_id id) const;
 

@@ -19,7 +19,10 @@ class proven_sender final : public sender_check {
       : all_(std::move(all)), who_(std::move(who)) {}
 
   bool introduces(const std::string& name, node_id id) override { return name == who_.node && all_->introduce(who_, id); }
-  bool is(node_id id) const override { return all_->is(who_.node, id); }
+  answer is(node_id id) const override {
+    const auto whose = all_->find(id);
+    return !whose ? answer::not_yet : whose->node == who_.node ? answer::yes : answer::no;
+  }
   bool is_named(const std::string& name) const override { return name == who_.node; }
 
  private:

@@ -17,7 +17,9 @@ namespace {
 /// Believes one node: `a`, with the number 7.
 struct believes_one final : sender_check {
   bool introduces(const std::string& name, node_id id) override { return name == "a" && id == node_id{7}; }
-  bool is(node_id id) const override { return id == node_id{7}; }
+  answer is(node_id id) const override {
+    return id == node_id{7} ? answer::yes : id == node_id{8} ? answer::no : answer::not_yet;
+  }
   bool is_named(const std::string& name) const override { return name == "a"; }
 };
 
@@ -49,6 +51,9 @@ constexpr bool says_who =
   !std::same_as<T, memory_mark>;
 
 template <class T>
+constexpr bool names_itself = std::same_as<T, hello> || std::same_as<T, welcome> || std::same_as<T, propagate_gradients>;
+
+template <class T>
 errc code_of_reading(sender_check* by, const testing::bytes& wire) {
   T x{};
   const reading_from scope(by);
@@ -74,6 +79,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_message_is_read_only_if_it_is_from_whom_it_says,
     if (of_anybody != errc::none) continue;  // tensors ahead that never came
     BOOST_TEST((code_of_reading<T>(&who, honest) == errc::none));
     BOOST_TEST((code_of_reading<T>(&who, forged) == (says_who<T> ? errc::refused : errc::none)));
+    if constexpr (!says_who<T> || names_itself<T>) continue;
+    say(x, "c", node_id{9});
+    BOOST_TEST((code_of_reading<T>(&who, testing::encoded(x)) == errc::unknown_peer));
   }
 }
 

@@ -4,14 +4,17 @@
 #include <fcntl.h>
 
 #include <future>
+#include <system_error>
 #include <utility>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/io/doorman.hpp>
 #include <caf/io/middleman.hpp>
-#include <caf/io/network/doorman_impl.hpp>
+#include <caf/io/network/native_socket.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
 
+#include <troupe/actors/network/accepting.hpp>
 #include <troupe/actors/network/tcp_scribe.hpp>
 #include <troupe/actors/support/machine_address.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
@@ -40,10 +43,15 @@ void set_non_blocking(int socket) { ::fcntl(socket, F_SETFL, ::fcntl(socket, F_G
 }  // namespace
 
 /// Tells no broker of a connection that the gate refuses, or before its other end has proven itself.
-class shared_multiplexer::doorman final : public caf::io::network::doorman_impl {
+class shared_multiplexer::doorman final : public caf::io::doorman {
  public:
   doorman(shared_multiplexer& network, caf::io::network::native_socket socket)
-      : doorman_impl(network, socket), network_(network) {
+      : caf::io::doorman(caf::io::network::accept_hdl_from_socket(socket)),
+        network_(network),
+        acceptor_(network, socket, accepting([&network](int problem) {
+                    network.refuse({"a connection ended at once: this process has no descriptor for it (" +
+                                    std::generic_category().message(problem) + "); raise its limit (ulimit -n)"});
+                  })) {
     std::lock_guard lock(network_.door_mutex_);
     number_ = ++network_.last_door_;
     network_.doors_.emplace(number_, this);
@@ -71,9 +79,22 @@ class shared_multiplexer::doorman final : public caf::io::network::doorman_impl 
     return caf::io::doorman::new_connection(&acceptor_.backend(), handle);
   }
 
+  void launch() override { acceptor_.start(this); }
+  void add_to_loop() override { acceptor_.activate(this); }
+  void remove_from_loop() override { acceptor_.passivate(); }
   void graceful_shutdown() override {
     leave();
-    doorman_impl::graceful_shutdown();
+    acceptor_.graceful_shutdown();
+    detach(&acceptor_.backend(), false);
+  }
+
+  std::string addr() const override {
+    const auto found = caf::io::network::local_addr_of_fd(acceptor_.fd());
+    return found ? *found : std::string{};
+  }
+  std::uint16_t port() const override {
+    const auto found = caf::io::network::local_port_of_fd(acceptor_.fd());
+    return found ? *found : std::uint16_t{0};
   }
 
  private:
@@ -83,6 +104,7 @@ class shared_multiplexer::doorman final : public caf::io::network::doorman_impl 
   }
 
   shared_multiplexer& network_;
+  patient_acceptor acceptor_;
   std::uint64_t number_ = 0;
 };
 

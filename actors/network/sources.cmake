@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(network
+  accepting.cpp
   address_probe.cpp
   connection_channel.cpp
   credit_accounts.cpp

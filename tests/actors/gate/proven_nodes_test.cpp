@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whole nodes with certificates, and hostile bytes at the ports of nodes.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -19,6 +22,7 @@
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
 
+#include <troupe/actors/network/accepting.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/troupe.hpp>
@@ -56,15 +60,19 @@ void add_echo(troupe::node& to) {
   to.functions().add("echo", [](troupe::call_arguments& arguments) { return troupe::call_reply{arguments.tensors}; });
 }
 
-owned_descriptor connected_to(std::uint16_t port) {
-  owned_descriptor result(::socket(AF_INET, SOCK_STREAM, 0));
+void connect_to(const owned_descriptor& socket, std::uint16_t port) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   to.sin_port = htons(port);
-  BOOST_REQUIRE(::connect(result.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  BOOST_REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
   const timeval patience{20, 0};
-  ::setsockopt(result.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+owned_descriptor connected_to(std::uint16_t port) {
+  owned_descriptor result(::socket(AF_INET, SOCK_STREAM, 0));
+  connect_to(result, port);
   return result;
 }
 
@@ -213,6 +221,51 @@ BOOST_FIXTURE_TEST_CASE(bytes_that_no_node_sends_end_their_connection_alone, ope
   other.stop();
   node->stop();
   BOOST_TEST(contains(log(), " sent a message to a service of CAF"), log());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_connection_without_a_descriptor_for_it_ends_at_once, open_node) {  // AW-1
+  rlimit before{};
+  BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  std::vector<owned_descriptor> callers;
+  for (int i = 0; i < 3; ++i) callers.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
+  // No descriptor is left: the limit is the lowest free one.
+  const owned_descriptor lowest(::open("/dev/null", O_RDONLY));
+  const auto few = rlimit{static_cast<rlim_t>(lowest.get()) + 1, before.rlim_max};
+  BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  std::vector<owned_descriptor> rest;
+  for (;;) {
+    owned_descriptor next(::open("/dev/null", O_RDONLY));
+    if (!next) break;
+    rest.push_back(std::move(next));
+  }
+  for (const auto& each : callers) {
+    connect_to(each, node->port());
+    BOOST_TEST(is_closed(each));
+  }
+  rest.clear();
+  BOOST_TEST(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  troupe::node other(troupe::test::loopback_settings("other"));
+  BOOST_TEST(other.join("127.0.0.1", node->port()) == "here");
+  other.stop();
+  node->stop();
+  BOOST_TEST(contains(log(), "this process has no descriptor for it (Too many open files)"), log());
+}
+
+BOOST_AUTO_TEST_CASE(no_program_inherits_an_accepted_connection) {  // AW-2
+  const owned_descriptor listens(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  BOOST_TEST_REQUIRE(::bind(listens.get(), reinterpret_cast<const sockaddr*>(&at), size) == 0);
+  BOOST_TEST_REQUIRE(::listen(listens.get(), 1) == 0);
+  BOOST_TEST_REQUIRE(::getsockname(listens.get(), reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  const auto caller = connected_to(ntohs(at.sin_port));
+  troupe::network::accepting how([](int) {});
+  int accepted = -1;
+  BOOST_TEST(how.try_accept(accepted, listens.get()));
+  const owned_descriptor called(accepted);
+  BOOST_TEST((::fcntl(called.get(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
 // A header that announces 4 GiB took them before.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/accepting.hpp>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace troupe::network {
+
+accepting::accepting(std::function<void(int)> on_shortage) : on_shortage_(std::move(on_shortage)) { open_spare(); }
+
+void accepting::open_spare() { spare_ = support::owned_descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+bool accepting::try_accept(socket& result, socket from) {
+  result = ::accept4(from, nullptr, nullptr, SOCK_CLOEXEC);
+  if (result >= 0) return true;
+  const int problem = errno;
+  result = caf::io::network::invalid_native_socket;
+  if (problem != EMFILE && problem != ENFILE && problem != ENOBUFS && problem != ENOMEM) return false;
+  spare_ = {};
+  { const support::owned_descriptor ended(::accept4(from, nullptr, nullptr, SOCK_CLOEXEC)); }
+  open_spare();
+  on_shortage_(problem);
+  return false;
+}
+
+}  // namespace troupe::network

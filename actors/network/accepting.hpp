@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/proven_nodes_test.cpp
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include <caf/io/network/acceptor.hpp>
+#include <caf/io/network/native_socket.hpp>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::network {
+
+/// How a listening socket accepts connections. CAF's own policy leaves a connection in the queue if the process has no descriptor for
+/// it, and the event loop announces the connection again at once, for ever.
+///   AW-1  a connection for which there is no descriptor ends at once, and `on_shortage` is called.
+///   AW-2  no program that this process starts inherits an accepted connection.
+class accepting {
+ public:
+  using socket = caf::io::network::native_socket;
+
+  /// `on_shortage` gets the number of the system's error.
+  explicit accepting(std::function<void(int problem)> on_shortage);
+
+  /// As CAF's policies. False: no connection was accepted.
+  bool try_accept(socket& result, socket from);
+
+ private:
+  void open_spare();
+
+  std::function<void(int)> on_shortage_;
+  support::owned_descriptor spare_;  // given up so that one connection can be accepted, and ended
+};
+
+/// A listening socket of CAF's event loop that accepts by `accepting`.
+class patient_acceptor final : public caf::io::network::acceptor {
+ public:
+  patient_acceptor(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, accepting how)
+      : acceptor(network, socket), how_(std::move(how)) {}
+
+  void handle_event(caf::io::network::operation op) override { handle_event_impl(op, how_); }
+
+ private:
+  accepting how_;
+};
+
+}  // namespace troupe::network

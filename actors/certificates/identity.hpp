@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/certificates/authority_test.cpp
+// Tests: tests/actors/certificates/refusal_reason_test.cpp
 #pragma once
 
 #include <optional>

@@ -37,10 +37,11 @@ chain_result verify_chain(X509* theirs, X509* authority, std::chrono::system_clo
   return {fine ? X509_V_OK : code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, !fine && is_authority};
 }
 
-/// A certificate of a node may be used at both ends of a connection, and signs no others.
+/// A certificate of a node may be used at both ends of a connection, where its key signs the handshake, and signs no others.
 bool is_for_nodes(X509* certificate) {
   constexpr std::uint32_t both = XKU_SSL_SERVER | XKU_SSL_CLIENT;
-  return X509_check_ca(certificate) == 0 && (X509_get_extension_flags(certificate) & EXFLAG_XKUSAGE) != 0 &&
+  return X509_check_ca(certificate) == 0 && (X509_get_key_usage(certificate) & X509v3_KU_DIGITAL_SIGNATURE) != 0 &&
+         (X509_get_extension_flags(certificate) & EXFLAG_XKUSAGE) != 0 &&
          (X509_get_extended_key_usage(certificate) & both) == both;
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/certificates/authority_test.cpp
 #pragma once
 
 #include <chrono>

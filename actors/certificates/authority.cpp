@@ -2,9 +2,12 @@
 #include <troupe/actors/certificates/authority.hpp>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -75,7 +78,7 @@ void check_host(const std::string& host) {
     refuse("--host: expected an address or a host name, got '" + host + "'");
 }
 
-/// A certificate without extensions and signature. `issuer`: null for one that signs itself.
+/// A certificate without extensions and signature. `issuer`: null for one that signs itself. Nothing outlives its issuer.
 owned<X509> begin_certificate(const std::string& name, EVP_PKEY* key, X509* issuer, authority::time now, authority::days life) {
   auto result = made(X509_new());
   std::array<unsigned char, serial_bytes> serial{};
@@ -84,12 +87,15 @@ owned<X509> begin_certificate(const std::string& name, EVP_PKEY* key, X509* issu
   const owned<BIGNUM> number(BN_bin2bn(serial.data(), serial_bytes, nullptr));
   expect(number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(result.get())) != nullptr, "the serial number");
   auto* subject = X509_get_subject_name(result.get());
+  const auto wished = time_of(now + life);
+  const auto* last = issuer != nullptr ? X509_get0_notAfter(issuer) : wished.get();
   expect(X509_set_version(result.get(), X509_VERSION_3) == 1 &&
            X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1,
                                       0) == 1 &&
            X509_set_issuer_name(result.get(), issuer != nullptr ? X509_get_subject_name(issuer) : subject) == 1 &&
            X509_set1_notBefore(result.get(), time_of(now - authority::backdated).get()) == 1 &&
-           X509_set1_notAfter(result.get(), time_of(now + life).get()) == 1 && X509_set_pubkey(result.get(), key) == 1,
+           X509_set1_notAfter(result.get(), ASN1_TIME_compare(wished.get(), last) > 0 ? last : wished.get()) == 1 &&
+           X509_set_pubkey(result.get(), key) == 1,
          "the certificate");
   return result;
 }
@@ -113,21 +119,51 @@ void write_file(const std::filesystem::path& file, const std::string& text, mode
   }
 }
 
+/// True too if that can't be told: reading the file then says why.
+bool is_there(const std::filesystem::path& file) {
+  std::error_code problem;
+  return std::filesystem::exists(file, problem) || problem;
+}
+
 owned<X509> read_certificate(const std::filesystem::path& file) {
   const auto text = read_file(file, most_of_one).text;
   const auto source = made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  owned<X509> result(PEM_read_bio_X509(source.get(), nullptr, nullptr, nullptr));
+  owned<X509> result(PEM_read_bio_X509(source.get(), nullptr, no_password, nullptr));
   if (!result) refuse(file.string() + " holds no certificate: " + take_problem());
   return result;
 }
 
 owned<EVP_PKEY> read_key(const std::filesystem::path& file) {
-  const auto text = read_file(file, most_of_one).text;
-  const auto source = made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  const auto no_password = [](char*, int, int, void*) { return 0; };
+  const auto secret = read_secret(file, most_of_one);
+  const auto source = made(BIO_new_mem_buf(secret.text.data(), static_cast<int>(secret.text.size())));
   owned<EVP_PKEY> result(PEM_read_bio_PrivateKey(source.get(), nullptr, no_password, nullptr));
   if (!result) refuse(file.string() + " holds no private key: " + take_problem());
   return result;
+}
+
+/// Makes a folder for its owner alone. A folder that is there already stays as it is: its user may need it as it is.
+void make_own_folder(const std::filesystem::path& path) {
+  const auto folder = path.has_filename() ? path : path.parent_path();  // "a/" is a
+  std::error_code problem;
+  if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), problem);
+  if (problem) refuse(folder.string() + " can't be made: " + problem.message());
+  if (::mkdir(folder.c_str(), S_IRWXU) == 0) return;
+  struct stat found {};
+  if (errno != EEXIST || ::stat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
+    refuse(folder.string() + " can't be made: " + std::generic_category().message(errno));
+  if (found.st_uid != ::geteuid() || (found.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    refuse(folder.string() +
+           " is there already, and others may use it; expected a new folder, or one of this user with mode 0700");
+}
+
+/// Other processes that change the authority's folder wait until this descriptor is closed.
+support::owned_descriptor lock(const std::filesystem::path& folder) {
+  support::owned_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int result = -1;
+  do result = opened ? ::flock(opened.get(), LOCK_EX) : -1;
+  while (result != 0 && errno == EINTR);
+  if (result != 0) refuse(folder.string() + " can't be locked: " + std::generic_category().message(errno));
+  return opened;
 }
 
 std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
@@ -185,17 +221,13 @@ std::string issued::fingerprint() const { return fingerprint_of(certificate.get(
 
 authority authority::create(const std::filesystem::path& folder, const std::string& cluster, time now, days life) {
   check_name("--cluster", cluster);
-  if (std::filesystem::exists(folder / "authority.pem") || std::filesystem::exists(folder / "authority.key"))
+  make_own_folder(folder);
+  const auto locked = lock(folder);
+  if (is_there(folder / "authority.pem") || is_there(folder / "authority.key"))
     refuse(folder.string() +
            " holds an authority already; its certificates would not count any more with a new one. Name another " +
            "folder with --authority, or delete this one");
-  std::error_code problem;
-  for (const auto& each : {folder, folder / "issued"}) {
-    std::filesystem::create_directories(each, problem);
-    if (problem || ::chmod(each.c_str(), S_IRWXU) != 0)
-      refuse(each.string() +
-             " can't be made: " + (problem ? problem : std::error_code(errno, std::generic_category())).message());
-  }
+  make_own_folder(folder / "issued");
   auto key = new_key();
   auto certificate = begin_certificate(cluster, key.get(), nullptr, now, life);
   auto* self = certificate.get();
@@ -214,7 +246,8 @@ authority authority::create(const std::filesystem::path& folder, const std::stri
   char* begin = nullptr;
   const auto bytes = BIO_get_mem_data(target.get(), &begin);
   write_file(folder / "revoked.pem", pem_of(PEM_write_bio_X509_CRL, static_cast<const X509_CRL*>(list.get())));
-  write_file(folder / "authority.key", {begin, static_cast<std::size_t>(bytes)}, only_owner);
+  const secret_text secret({begin, static_cast<std::size_t>(bytes)});
+  write_file(folder / "authority.key", secret.text, only_owner);
   write_file(folder / "authority.pem", pem_of(PEM_write_bio_X509, static_cast<const X509*>(self)));
   return {folder, std::move(key), std::move(certificate)};
 }
@@ -222,7 +255,7 @@ authority authority::create(const std::filesystem::path& folder, const std::stri
 authority::authority(const std::filesystem::path& folder)
     : authority(
         folder,
-        std::filesystem::exists(folder / "authority.pem")
+        is_there(folder / "authority.pem")
           ? read_key(folder / "authority.key")
           : throw error(errc::misuse, folder.string() + " holds no authority; make one with `troupe certs init`, or name " +
                                         "its folder with --authority"),
@@ -246,6 +279,9 @@ kit authority::issue(const std::string& node, const std::string& role, const std
   check_name("the name of the node", node);
   check_name("--role", role);
   for (const auto& each : hosts) check_host(each);
+  if (auto when = std::chrono::system_clock::to_time_t(now); X509_cmp_time(X509_get0_notAfter(certificate_.get()), &when) < 0)
+    refuse("the authority of cluster '" + cluster_ + "' expired at " + until_of(certificate_.get()) +
+           "; make a new one with `troupe certs init`, and new kits for all nodes");
   kit result;
   result.identity = {cluster_, node, role};
   result.key = new_key();
@@ -269,7 +305,7 @@ owned<X509_CRL> authority::read_list() const {
   const revocations checked(revoked_file(), certificate_.get());
   const auto text = read_file(revoked_file(), std::numeric_limits<int>::max()).text;
   const auto source = made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  return made(PEM_read_bio_X509_CRL(source.get(), nullptr, nullptr, nullptr));
+  return made(PEM_read_bio_X509_CRL(source.get(), nullptr, no_password, nullptr));
 }
 
 issued read_issued(const std::filesystem::path& file, authority::time now) {
@@ -280,14 +316,24 @@ issued read_issued(const std::filesystem::path& file, authority::time now) {
   if (!who) refuse(file.string() + " is not the certificate of a node");
   result.identity = std::move(*who);
   result.hosts = hosts_of(result.certificate.get());
-  result.has_expired = X509_cmp_time(X509_get0_notAfter(result.certificate.get()), &when) < 0;
+  const auto* last = X509_get0_notAfter(result.certificate.get());
+  result.has_begun = X509_cmp_time(X509_get0_notBefore(result.certificate.get()), &when) < 0;
+  result.has_expired = X509_cmp_time(last, &when) < 0;
+  const auto now_text = time_of(now);
+  int whole_days = 0;
+  int seconds = 0;
+  expect(ASN1_TIME_diff(&whole_days, &seconds, now_text.get(), last) == 1, "the times of the certificate");
+  result.left = std::chrono::seconds(seconds) + authority::days(whole_days);
   return result;
 }
 
 std::vector<issued> authority::all(time now) const {
   const auto list = read_list();
   std::vector<issued> result;
-  for (const auto& each : std::filesystem::directory_iterator(folder_ / "issued")) {
+  std::error_code problem;
+  const std::filesystem::directory_iterator files(folder_ / "issued", problem);
+  if (problem) refuse((folder_ / "issued").string() + " can't be read: " + problem.message());
+  for (const auto& each : files) {
     if (each.path().extension() != ".pem") continue;
     auto& next = result.emplace_back(read_issued(each.path(), now));
     X509_REVOKED* entry = nullptr;
@@ -301,6 +347,7 @@ std::vector<issued> authority::all(time now) const {
 }
 
 std::size_t authority::revoke(const std::string& node, time now) const {
+  const auto locked = lock(folder_);  // of two lists that are made at the same time one would be lost
   const auto list = read_list();
   std::size_t count = 0;
   for (const auto& each : all(now)) {
@@ -324,7 +371,8 @@ std::size_t authority::revoke(const std::string& node, time now) const {
 void write_kit(const kit& what, const std::filesystem::path& file, bool replace) {
   if (!replace && std::filesystem::exists(std::filesystem::symlink_status(file)))
     refuse(file.string() + " is there already; move it away, or name another file with --out");
-  write_file(file, text_of(what), only_owner);
+  const secret_text secret(text_of(what));
+  write_file(file, secret.text, only_owner);
 }
 
 }  // namespace troupe::certificates

@@ -18,7 +18,9 @@ struct issued {
   std::vector<std::string> hosts;  // names and addresses of the node's host
   owned<X509> certificate;
   bool is_revoked = false;
+  bool has_begun = true;
   bool has_expired = false;
+  std::chrono::seconds left{};  // until it expires; negative afterwards
 
   /// "2026-11-23 17:00:00 UTC".
   std::string from() const;
@@ -33,6 +35,9 @@ struct issued {
 ///   issued/         a copy of each certificate that was made
 ///   CY-1  a file appears complete or not at all, and no kit is overwritten unless the caller says so.
 ///   CY-2  a certificate is in issued/ before its kit is handed out: what can't be listed can't be revoked.
+///   CY-3  no revocation is lost, also when several processes revoke at the same time.
+///   CY-4  no certificate of a node outlives the authority's.
+///   CY-5  a folder that is there already is not opened to others, and not closed to them: create() takes it as it is, or refuses.
 class authority {
  public:
   using time = std::chrono::system_clock::time_point;
@@ -43,9 +48,10 @@ class authority {
   /// Clocks of hosts differ: a certificate is valid this long before it was made.
   static constexpr std::chrono::minutes backdated{10};
 
-  /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, or if a file can't be written.
+  /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, if others may use a folder that is
+  /// there already, or if a file can't be written.
   static authority create(const std::filesystem::path& folder, const std::string& cluster, time now, days life = own_life);
-  /// Opens a folder that create() made. Throws troupe::error (misuse).
+  /// Opens a folder that create() made. Throws troupe::error (misuse), also if others can read the authority's key.
   explicit authority(const std::filesystem::path& folder);
 
   const std::string& cluster() const noexcept { return cluster_; }
@@ -53,7 +59,7 @@ class authority {
   std::filesystem::path revoked_file() const { return folder_ / "revoked.pem"; }
 
   /// Makes a new key and a certificate for it. `hosts`: names or addresses, for programs that look at them; troupe's nodes do not.
-  /// Throws troupe::error (misuse) for a name of a wrong form.
+  /// Throws troupe::error (misuse) for a name of a wrong form, or if the authority has expired.
   kit issue(const std::string& node, const std::string& role, const std::vector<std::string>& hosts, time now,
             days life = usual_life) const;
   /// All certificates that were made, the oldest first.

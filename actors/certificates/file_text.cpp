@@ -2,9 +2,12 @@
 #include <troupe/actors/certificates/file_text.hpp>
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
@@ -16,6 +19,23 @@ namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& file, int problem) {
   throw error(errc::misuse, file.string() + " can't be read: " + std::generic_category().message(problem));
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
+  throw error(errc::misuse, file.string() + ": " + why);
+}
+
+/// A key that others can read is a key that others have.
+void check_mode(const std::filesystem::path& file, const struct stat& facts) {
+  if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
+    refuse(file, "the file belongs to user " + std::to_string(facts.st_uid) +
+                   ", who can change it; expected this process's user, " + std::to_string(::geteuid()));
+  // Systems that hand out secrets own the files as root, and let one group read them.
+  const unsigned others = facts.st_uid == 0 && ::geteuid() != 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+  if ((facts.st_mode & others) == 0) return;
+  std::array<char, 8> mode{};
+  std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777U);
+  refuse(file, "others can read the private key in it (mode " + std::string(mode.data()) + "); do: chmod 600 " + file.string());
 }
 
 }  // namespace
@@ -40,6 +60,15 @@ file_text read_file(const std::filesystem::path& file, std::size_t most) {
     filled += static_cast<std::size_t>(came);
   }
   result.text.resize(filled);
+  return result;
+}
+
+secret_text::~secret_text() { OPENSSL_cleanse(text.data(), text.size()); }
+
+secret_text read_secret(const std::filesystem::path& file, std::size_t most) {
+  auto content = read_file(file, most);
+  secret_text result(std::move(content.text));
+  check_mode(file, content.facts);
   return result;
 }
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/certificates/kit.hpp>
 
-#include <openssl/crypto.h>
 #include <openssl/pem.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <utility>
 
 #include <troupe/actors/certificates/file_text.hpp>
@@ -23,33 +19,11 @@ constexpr std::size_t most_of_kit = std::size_t{256} << 10;
   throw error(errc::misuse, file.string() + ": " + why);
 }
 
-/// A key that others can read is a key that others have.
-void check_mode(const std::filesystem::path& file, const struct stat& facts) {
-  if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
-    refuse(file, "the file belongs to user " + std::to_string(facts.st_uid) +
-                   ", who can change it; expected this process's user, " + std::to_string(::geteuid()));
-  // Systems that hand out secrets own the files as root, and let one group read them.
-  const unsigned others = facts.st_uid == 0 && ::geteuid() != 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-  if ((facts.st_mode & others) == 0) return;
-  std::array<char, 8> mode{};
-  std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777U);
-  refuse(file, "others can read the private key in it (mode " + std::string(mode.data()) + "); do: chmod 600 " + file.string());
-}
-
-/// The text of a file that holds a private key, wiped at the end.
-struct secret_text {
-  std::string text;
-  ~secret_text() { OPENSSL_cleanse(text.data(), text.size()); }
-};
-
 }  // namespace
 
 kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_point now) {
-  auto content = read_file(file, most_of_kit);
-  const secret_text secret{std::move(content.text)};
-  check_mode(file, content.facts);
+  const auto secret = read_secret(file, most_of_kit);
   const auto source = made(BIO_new_mem_buf(secret.text.data(), static_cast<int>(secret.text.size())));
-  const auto no_password = [](char*, int, int, void*) { return 0; };
   const char* const expected =
     "expected a kit that `troupe certs node` made: a private key, the node's certificate, the authority's";
   kit result;

@@ -34,6 +34,9 @@ using owned = std::unique_ptr<T, openssl_deleter>;
 /// Takes the errors of this thread out of OpenSSL's queue. Returns the first one in words, or "no reason is known".
 std::string take_problem();
 
+/// For functions of OpenSSL that read PEM: without it they ask the terminal for the password of an encrypted file, and wait.
+int no_password(char*, int, int, void*) noexcept;
+
 /// Throws std::bad_alloc if `made` is null, and returns it otherwise: for functions that fail only for lack of memory.
 template <class T>
 owned<T> made(T* what) {

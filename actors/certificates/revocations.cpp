@@ -17,7 +17,7 @@ constexpr std::size_t most_of_list = std::size_t{64} << 20;
 revocations::revocations(const std::filesystem::path& file, X509* authority) {
   const auto text = read_file(file, most_of_list).text;
   const auto source = made(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  list_.reset(PEM_read_bio_X509_CRL(source.get(), nullptr, nullptr, nullptr));
+  list_.reset(PEM_read_bio_X509_CRL(source.get(), nullptr, no_password, nullptr));
   if (!list_) throw error(errc::misuse, file.string() + " is no list of revoked certificates: " + take_problem());
   if (X509_NAME_cmp(X509_CRL_get_issuer(list_.get()), X509_get_subject_name(authority)) != 0 ||
       X509_CRL_verify(list_.get(), X509_get0_pubkey(authority)) != 1) {

@@ -145,10 +145,11 @@ owned_descriptor file_place::read() const {
 
 owned_descriptor file_place::create(mode_t mode) const noexcept {
   if (folder_) return folder_->create(name_, mode);
-  owned_descriptor made(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  // A file that is left over from an earlier process may be readable by more.
-  if (made && mode != open_folder::usual_mode && ::fchmod(made.get(), mode) != 0) return {};
-  return made;
+  if (mode == open_folder::usual_mode)
+    return owned_descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  // A secret goes into a new file: another user may own a file of this name, hold it open, or have put a link there.
+  ::unlink(name_.c_str());
+  return owned_descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
 bool file_place::rename_to(const file_place& other) const noexcept {

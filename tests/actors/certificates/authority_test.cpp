@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/certificates/authority.hpp>
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,7 @@
 
 #include <troupe/actors/certificates/refusal_reason.hpp>
 #include <troupe/actors/certificates/revocations.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/errors.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
@@ -124,7 +129,8 @@ BOOST_AUTO_TEST_CASE(an_authority_is_not_a_node_and_a_node_is_not_an_authority) 
 
 BOOST_AUTO_TEST_CASE(an_authority_that_has_expired_is_named) {
   const own_cluster old("mine", clock::now() - hours(24 * 3651));
-  const auto text = problem_of([&] { read_kit(old.kit("a")); });
+  const auto kit = old.kit("a", clock::now() - hours(24 * 2));
+  const auto text = problem_of([&] { read_kit(kit); });
   BOOST_TEST(contains(text, "the authority of cluster 'mine' expired at "), text);
   BOOST_TEST(contains(text, "certs init"), text);
 }
@@ -135,12 +141,89 @@ BOOST_AUTO_TEST_CASE(keys_are_for_their_owner_alone) {
   BOOST_TEST(mode_of(kit) == 0600U);
   BOOST_TEST(mode_of(mine.file("authority/authority.key")) == 0600U);
   BOOST_TEST(mode_of(mine.file("authority")) == 0700U);
+  const auto own_key = mine.file("authority/authority.key");
   for (const mode_t mode : {0640U, 0604U, 0660U, 0644U}) {
     ::chmod(kit.c_str(), mode);
     const auto text = problem_of([&] { read_kit(kit); });
     BOOST_TEST(contains(text, "others can read the private key"), text);
     BOOST_TEST(contains(text, "chmod 600 " + kit), text);
+    ::chmod(own_key.c_str(), mode);
+    const auto of_authority = problem_of([&] { authority again(mine.file("authority")); });
+    BOOST_TEST(contains(of_authority, "chmod 600 " + own_key), of_authority);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_key_is_written_into_a_new_file) {
+  const own_cluster mine;
+  const auto kit = mine.file("a.pem");
+  const auto victim = mine.file("victim");
+  put(victim, "what the user needs");
+  const auto made = mine.authority().issue("a", "member", {}, clock::now());
+  // Another program holds a file open where the kit is about to be written. The program would read the key.
+  put(kit + ".part", "");
+  const troupe::support::owned_descriptor held(::open((kit + ".part").c_str(), O_RDONLY | O_CLOEXEC));
+  BOOST_TEST_REQUIRE(held.get() >= 0);
+  write_kit(made, kit);
+  struct stat facts {};
+  BOOST_TEST_REQUIRE(::fstat(held.get(), &facts) == 0);
+  BOOST_TEST(facts.st_size == 0);
+  // A link there does not lead the key, or the new mode, to another file.
+  std::filesystem::create_symlink(victim, kit + ".part");
+  ::chmod(victim.c_str(), 0644);
+  write_kit(made, kit, true);
+  BOOST_TEST(text_in(victim) == "what the user needs");
+  BOOST_TEST(mode_of(victim) == 0644U);
+  BOOST_TEST(read_kit(kit).identity.node == "a");
+  BOOST_TEST(mode_of(kit) == 0600U);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_there_already_is_not_changed) {  // CY-5
+  const own_cluster mine;
+  const auto folder = mine.file("shared");
+  std::filesystem::create_directory(folder);
+  for (const mode_t mode : {0755U, 0770U, 0701U}) {
+    ::chmod(folder.c_str(), mode);
+    const auto text = problem_of([&] { authority::create(folder, "mine", clock::now()); });
+    BOOST_TEST(contains(text, folder + " is there already, and others may use it"), text);
+    BOOST_TEST(mode_of(folder) == mode);
+    BOOST_TEST(std::filesystem::is_empty(folder));
+  }
+  put(mine.file("file"), "");
+  BOOST_TEST(contains(problem_of([&] { authority::create(mine.file("file"), "mine", clock::now()); }), "can't be made: "));
+  ::chmod(folder.c_str(), 0700);
+  BOOST_TEST(authority::create(folder, "mine", clock::now()).cluster() == "mine");
+  BOOST_TEST(authority::create(mine.file("new/folder/"), "mine", clock::now()).cluster() == "mine");
+  BOOST_TEST(mode_of(mine.file("new/folder")) == 0700U);
+  BOOST_TEST(mode_of(mine.file("new/folder/issued")) == 0700U);
+}
+
+BOOST_AUTO_TEST_CASE(no_password_is_asked_for) {
+  const own_cluster mine;
+  // An encrypted file: OpenSSL reads the password from the terminal, and from stdin if there is none.
+  const auto encrypted = [&](std::string text) {
+    const auto end_of_line = text.find('\n') + 1;
+    text.insert(end_of_line, "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00112233445566778899AABBCCDDEEFF\n\n");
+    put(mine.file("encrypted.pem"), text);
+    return mine.file("encrypted.pem");
+  };
+  auto answers = troupe::support::make_pipe();
+  const std::string answer = "guess\n";
+  BOOST_TEST_REQUIRE(::write(answers.write.get(), answer.data(), answer.size()) == static_cast<ssize_t>(answer.size()));
+  answers.write = {};
+  const troupe::support::owned_descriptor own_stdin(::fcntl(0, F_DUPFD_CLOEXEC, 3));
+  ::dup2(answers.read.get(), 0);
+  const auto kit = text_in(mine.kit("a"));
+  const auto certificate = kit.find("-----BEGIN CERTIFICATE");
+  const std::vector<std::string> refused{
+    problem_of([&] { revocations(encrypted(text_in(mine.revoked())), mine.authority().certificate()); }),
+    problem_of([&] { read_issued(encrypted(kit.substr(certificate)), clock::now()); }),
+    problem_of([&] { read_kit(encrypted(kit)); }),
+  };
+  int left = 0;
+  ::ioctl(0, FIONREAD, &left);
+  own_stdin ? ::dup2(own_stdin.get(), 0) : ::close(0);
+  BOOST_TEST(left == static_cast<int>(answer.size()));
+  for (const auto& each : refused) BOOST_TEST(contains(each, "encrypted.pem"), each);
 }
 
 BOOST_AUTO_TEST_CASE(a_kit_that_can_not_be_used_says_why) {
@@ -242,6 +325,52 @@ BOOST_AUTO_TEST_CASE(an_authority_remembers_what_it_made) {  // CY-2
   BOOST_TEST(all[2].is_revoked);
   BOOST_TEST(!all[2].has_expired);
   BOOST_TEST(all[2].fingerprint().size() == 16U);
+}
+
+BOOST_AUTO_TEST_CASE(no_revocation_is_lost) {  // CY-3
+  const own_cluster mine;
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 8; ++i) nodes.push_back("node" + std::to_string(i));
+  for (const auto& each : nodes) mine.kit(each);
+  std::vector<std::future<std::size_t>> under_way;
+  for (const auto& each : nodes)
+    under_way.push_back(
+      std::async(std::launch::async, [&mine, each] { return authority(mine.file("authority")).revoke(each, clock::now()); }));
+  for (auto& each : under_way) BOOST_CHECK_NO_THROW(BOOST_TEST(each.get() == 1U));
+  for (const auto& each : mine.authority().all(clock::now())) BOOST_TEST(each.is_revoked, each.identity.node);
+}
+
+BOOST_AUTO_TEST_CASE(no_certificate_outlives_its_authority) {  // CY-4
+  const auto start = clock::now() - hours(24 * 3600);
+  const own_cluster old("mine", start);
+  const auto kit = old.authority().issue("a", "member", {}, clock::now());
+  BOOST_TEST(until_of(kit.certificate.get()) == until_of(old.authority().certificate()));
+  const auto text = problem_of([&] { old.authority().issue("a", "member", {}, start + hours(24 * 3651)); });
+  BOOST_TEST(contains(text, "the authority of cluster 'mine' expired at "), text);
+  BOOST_TEST(old.authority().all(clock::now()).size() == 1U);
+  const auto short_one = old.authority().issue("b", "member", {}, clock::now(), own_cluster::days(1));
+  BOOST_TEST(until_of(short_one.certificate.get()) != until_of(old.authority().certificate()));
+}
+
+BOOST_AUTO_TEST_CASE(an_issued_certificate_knows_its_time) {
+  const own_cluster mine("mine", clock::now() - hours(24 * 30));
+  const auto now = clock::now();
+  const auto kit = mine.kit("a", now, own_cluster::days(3));
+  const auto at = [&](clock::time_point when) { return read_issued(kit, when); };
+  BOOST_TEST(at(now).has_begun);
+  BOOST_TEST(!at(now).has_expired);
+  BOOST_TEST((at(now).left == hours(72)));
+  BOOST_TEST((at(now + hours(71)).left == hours(1)));
+  BOOST_TEST(!at(now - hours(1)).has_begun);
+  BOOST_TEST(at(now + hours(73)).has_expired);
+  BOOST_TEST((at(now + hours(73)).left == hours(-1)));
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_lost_its_records_says_so) {
+  const own_cluster mine;
+  std::filesystem::remove_all(mine.file("authority/issued"));
+  BOOST_TEST(contains(problem_of([&] { mine.authority().all(clock::now()); }), "issued can't be read: No such file"));
+  BOOST_TEST(contains(problem_of([&] { mine.authority().revoke("a", clock::now()); }), "issued can't be read: No such file"));
 }
 
 BOOST_AUTO_TEST_CASE(names_of_a_wrong_form_are_refused) {

@@ -42,7 +42,19 @@ std::string hosts_listed(const std::vector<std::string>& names) {
   return text.empty() ? "-" : text;
 }
 
-std::string state_in_words(const issued& one) { return one.is_revoked ? "revoked" : one.has_expired ? "expired" : "valid"; }
+std::string left_in_words(std::chrono::seconds left) {
+  using std::chrono::hours;
+  constexpr hours day{24};
+  const auto days = left / day;
+  return days > 0 ? std::to_string(days) + (days == 1 ? " day left" : " days left")
+                  : std::to_string(left / hours(1)) + " h left";
+}
+
+std::string state_in_words(const issued& one) {
+  if (one.is_revoked) return "revoked";
+  if (one.has_expired) return "expired";
+  return one.has_begun ? "valid, " + left_in_words(one.left) : "not yet valid";
+}
 
 void make_authority(const certs_options& options) {
   authority::create(options.folder, options.cluster, calendar::now(), authority::days(options.own_days));
@@ -72,6 +84,17 @@ void make_kit(const certs_options& options) {
     options.name.c_str(), file.c_str());
 }
 
+/// Throws std::runtime_error if the file is something else than a kit of the node: what it holds would be lost.
+void expect_kit_of(const std::string& cluster, const std::string& node, const std::string& file) {
+  try {
+    const auto old = certificates::read_issued(file, calendar::now()).identity;
+    if (old.cluster == cluster && old.node == node) return;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the next line says it
+  }
+  throw std::runtime_error(file + " is not a kit of node '" + node + "' of cluster '" + cluster +
+                           "'; move it away, or name another file with --out");
+}
+
 void renew(const certs_options& options) {
   const authority own(options.folder);
   auto all = own.all(calendar::now());
@@ -80,6 +103,7 @@ void renew(const certs_options& options) {
     throw std::runtime_error("node '" + options.name + "' has no certificate of " + options.folder +
                              "; make the first one with `troupe " + "certs node " + options.name + "`");
   const auto file = options.out.empty() ? options.name + ".pem" : options.out;
+  if (std::filesystem::exists(std::filesystem::symlink_status(file))) expect_kit_of(own.cluster(), options.name, file);
   write_kit_of(
     own.issue(options.name, all.back().identity.role, all.back().hosts, calendar::now(), authority::days(options.days)), file,
     true);
@@ -106,7 +130,10 @@ void show(const certs_options& options) {
     std::printf("cluster '%s', authority valid until %s, fingerprint %s\n", own.cluster().c_str(),
                 certificates::until_of(own.certificate()).c_str(), certificates::fingerprint_of(own.certificate()).c_str());
   } else if (std::filesystem::exists(path)) {
-    all.push_back(certificates::read_issued(path, calendar::now()));
+    auto& one = all.emplace_back(certificates::read_issued(path, calendar::now()));
+    if (std::filesystem::exists(options.folder + "/authority.pem"))
+      for (const auto& each : authority(options.folder).all(calendar::now()))
+        if (X509_cmp(each.certificate.get(), one.certificate.get()) == 0) one.is_revoked = each.is_revoked;
   } else {
     throw std::runtime_error(path +
                              " is not there: expected a kit, or the folder of an authority (`troupe certs init` makes one)");
@@ -177,13 +204,13 @@ void add_certs_command(CLI::App& app) {
     ->allow_extra_args(false)
     ->type_name("HOST")
     ->default_str("");
-  add_days(*node, options->days, "Days that the certificate is valid");
+  add_days(*node, options->days, "Days that the certificate is valid, at most until the authority expires");
   add_out(*node, *options);
   node->callback([options] { make_kit(*options); });
 
   auto* again = add_certs_part(*certs, "renew", "Make a new kit for a node: a new key, the same role and hosts", *options);
   add_name(*again, *options);
-  add_days(*again, options->days, "Days that the certificate is valid");
+  add_days(*again, options->days, "Days that the certificate is valid, at most until the authority expires");
   add_out(*again, *options);
   again->callback([options] { renew(*options); });
 

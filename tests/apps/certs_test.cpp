@@ -68,6 +68,34 @@ BOOST_AUTO_TEST_CASE(kits_are_made_shown_renewed_and_revoked) {
   BOOST_TEST(!contains(one, "PRIVATE"), one);
 }
 
+BOOST_AUTO_TEST_CASE(a_kit_is_shown_with_its_state) {
+  certs({"init", "--cluster", "mine"});
+  certs({"node", "a", "--days", "3"});
+  const auto shown = certs({"show", "a.pem"});
+  BOOST_TEST((contains(shown, "valid, 3 days left") || contains(shown, "valid, 2 days left")),
+             shown);  // a second may have passed
+  certs({"revoke", "a"});
+  BOOST_TEST(contains(certs({"show", "a.pem"}), "revoked"));
+  BOOST_TEST(!contains(certs({"show", "a.pem"}), "left"));
+  certs({"init", "--cluster", "mine", "--authority", "another"});
+  BOOST_TEST(!contains(certs({"show", "a.pem", "--authority", "another"}), "revoked"));
+}
+
+BOOST_AUTO_TEST_CASE(renewing_replaces_nothing_but_a_kit_of_the_node) {
+  certs({"init", "--cluster", "mine"});
+  certs({"node", "a"});
+  certs({"node", "b"});
+  certs({"init", "--cluster", "other", "--authority", "another"});
+  certs({"node", "a", "--authority", "another", "--out", "others.pem"});
+  for (const auto* kept : {"b.pem", "others.pem", "troupe-authority/authority.pem", "troupe-authority/authority.key"}) {
+    const auto before = content_of(file(kept));
+    const auto text = fails({"renew", "a", "--out", kept});
+    BOOST_TEST(contains(text, std::string(kept) + " is not a kit of node 'a' of cluster 'mine'; move it away"), text);
+    BOOST_TEST(content_of(file(kept)) == before, kept);
+  }
+  BOOST_TEST(contains(certs({"renew", "a"}), "a.pem: node 'a'"));
+}
+
 BOOST_AUTO_TEST_CASE(mistakes_say_what_helps) {
   BOOST_TEST(contains(fails({"node", "a"}), "troupe-authority holds no authority; make one with `troupe certs init`"));
   BOOST_TEST(contains(fails({"show"}), "troupe-authority is not there"));

@@ -21,9 +21,9 @@ constexpr std::string_view begin_of_types = "@<>";
 /// What no type without messages in it has in its name.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
 /// In so many bytes nothing can nest too deeply.
+constexpr std::size_t never_deep = std::size_t{4} << 10;
 /// How CAF writes a node: the kind of the id, the number of the process, and the host.
 constexpr std::size_t node_bytes = 32;
-constexpr std::size_t never_deep = std::size_t{4} << 10;
 
 /// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has registered
 /// with CAF by name; troupe registers none. CAF's other service changes the configuration.

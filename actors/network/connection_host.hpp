@@ -9,6 +9,7 @@
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/network/node_ids.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 
 namespace troupe::network {
 
@@ -34,6 +35,9 @@ class connection_host {
 
   /// The nodes of CAF that are connected with certificates.
   virtual const std::shared_ptr<node_ids>& ids() const = 0;
+
+  /// The actors that the node is made of.
+  virtual const std::shared_ptr<own_actors>& own() const = 0;
 
   /// Says whether the connection with this socket goes on in shared memory.
   virtual void note_channel(int socket, bool has_channel) = 0;

@@ -14,6 +14,7 @@ constexpr std::size_t operation_at = 0;
 constexpr std::size_t note_at = 1;
 constexpr std::size_t flags_at = 3;
 constexpr std::size_t payload_at = 4;
+constexpr std::size_t message_at = 8;
 constexpr std::size_t source_at = 16;
 constexpr std::size_t target_at = 24;
 
@@ -25,9 +26,11 @@ message_head message_head::read(const char* from) noexcept {
   result.note = static_cast<std::uint8_t>(from[note_at]);
   result.flags = static_cast<std::uint8_t>(from[flags_at]);
   std::memcpy(&result.payload, from + payload_at, sizeof result.payload);
+  std::memcpy(&result.message, from + message_at, sizeof result.message);
   std::memcpy(&result.source, from + source_at, sizeof result.source);
   std::memcpy(&result.target, from + target_at, sizeof result.target);
   result.payload = be32toh(result.payload);
+  result.message = be64toh(result.message);
   result.source = be64toh(result.source);
   result.target = be64toh(result.target);
   return result;
@@ -39,9 +42,11 @@ void message_head::write(char* to) const noexcept {
   set_note(to, note);
   to[flags_at] = static_cast<char>(flags);
   const auto payload_bytes = htobe32(payload);
+  const auto message_bytes = htobe64(message);
   const auto source_bytes = htobe64(source);
   const auto target_bytes = htobe64(target);
   std::memcpy(to + payload_at, &payload_bytes, sizeof payload_bytes);
+  std::memcpy(to + message_at, &message_bytes, sizeof message_bytes);
   std::memcpy(to + source_at, &source_bytes, sizeof source_bytes);
   std::memcpy(to + target_at, &target_bytes, sizeof target_bytes);
 }

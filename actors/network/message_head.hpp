@@ -24,6 +24,7 @@ struct message_head {
   std::uint8_t operation = 0;
   std::uint8_t note = 0;
   std::uint32_t payload = 0;  // bytes
+  std::uint64_t message = 0;  // CAF's number of the message; a bit of it says that the message is an answer
   std::uint64_t source = 0;   // id of the sending actor
   std::uint64_t target = 0;   // id of the receiving actor; 0 if the message is for CAF's broker
   std::uint8_t flags = 0;     // CAF's

@@ -9,6 +9,10 @@
 #include <caf/atom.hpp>
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
+#include <caf/message_id.hpp>
+
+#include <troupe/actors/network/message_outline.hpp>
+#include <troupe/actors/support/atoms.hpp>
 
 namespace troupe::network {
 
@@ -16,31 +20,29 @@ namespace {
 
 using caf::io::basp::message_type;
 
-/// How CAF begins the list of the types in a message.
-constexpr std::string_view begin_of_types = "@<>";
+/// How CAF begins the list of the types in a message, if the first type is one of troupe's.
+constexpr std::string_view begin_of_troupes_types = "@<>+troupe.";
 /// What no type without messages in it has in its name.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
 /// In so many bytes nothing can nest too deeply.
 constexpr std::size_t never_deep = std::size_t{4} << 10;
-/// How CAF writes a node: the kind of the id, the number of the process, and the host.
-constexpr std::size_t node_bytes = 32;
 
 /// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has registered
 /// with CAF by name; troupe registers none. CAF's other service changes the configuration.
 const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
 constexpr std::uint32_t most_of_service = 4096;
 
-std::string_view types_of(std::string_view payload) {
-  const auto begin = payload.substr(0, never_deep).find(begin_of_types);
-  if (begin == std::string_view::npos) return {};
-  const auto list = payload.substr(begin + begin_of_types.size());
-  const auto end = std::find_if(list.begin(), list.end(), [](char c) { return c < ' ' || c > '~'; });
-  return list.substr(0, static_cast<std::size_t>(end - list.begin()));
+bool may_nest(const std::optional<message_outline>& outline) {
+  if (!outline) return true;
+  const auto types = outline->types.substr(message_outline::begin_of_types.size());
+  return std::any_of(in_names_of_nests.begin(), in_names_of_nests.end(),
+                     [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-bool may_nest(std::string_view types) {
-  return types.empty() || std::any_of(in_names_of_nests.begin(), in_names_of_nests.end(),
-                                      [&](auto each) { return types.find(each) != std::string_view::npos; });
+/// What other nodes may tell a gateway, beside answers.
+bool is_for_gateway(const message_outline& of) {
+  if (!of.begins_with_atom()) return of.types.starts_with(begin_of_troupes_types);
+  return of.first == support::status_atom::uint_value() || of.first == support::find_atom::uint_value();
 }
 
 }  // namespace
@@ -55,6 +57,8 @@ std::string message_rules::why_not(const message_head& next) {
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
   if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
   kind_ = kind;
+  const bool is_answer = caf::make_message_id(next.message).is_response();
+  to_ = own_ && !is_answer ? own_->find(next.target) : std::nullopt;
   has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
   has_shaken_hands_ = true;
   switch (kind) {
@@ -86,11 +90,11 @@ void message_rules::meet(std::shared_ptr<node_ids> all, std::string name) {
 
 std::string message_rules::why_not(std::span<const char> payload) {
   const std::string_view bytes(payload.data(), payload.size());
-  const auto node = std::string(bytes.substr(0, node_bytes));
+  const auto node = std::string(bytes.substr(0, message_outline::node_bytes));
   switch (kind_) {
     case message_type::server_handshake:
     case message_type::client_handshake:
-      if (bytes.size() < node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
+      if (bytes.size() < message_outline::node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
       if (!handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
       if (handshake_.empty() && ids_ && !(own_id_ = ids_->take(node, name_)))
         return "a handshake of a node that has another certificate";
@@ -98,16 +102,22 @@ std::string message_rules::why_not(std::span<const char> payload) {
       return {};
     case message_type::routed_message:
     case message_type::monitor_message:
-    case message_type::down_message:  // they begin with the node that they are from
+    case message_type::down_message:  // these begin with the node that they are from
       if (ids_ && !handshake_.starts_with(node) && ids_->is_taken(node))
         return "a message of another node, which is connected itself";
       break;
     default:
       break;
   }
-  if (bytes.size() <= never_deep || !may_nest(types_of(bytes))) return {};
+  const bool is_routed = kind_ == message_type::routed_message;
+  if (const bool is_for_actor = is_routed || kind_ == message_type::direct_message; is_for_actor && to_)
+    if (const auto outline = outline_of(bytes, is_routed);
+        *to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
+      return "a message that other nodes may not send to an actor of this node";
+  if (bytes.size() <= never_deep || !may_nest(outline_of(bytes, is_routed))) return {};
   std::size_t found = 0;
-  for (auto at = bytes.find(begin_of_types); at != std::string_view::npos; at = bytes.find(begin_of_types, at + 1))
+  for (auto at = bytes.find(message_outline::begin_of_types); at != std::string_view::npos;
+       at = bytes.find(message_outline::begin_of_types, at + 1))
     if (++found > most_nested) return "a message with more than " + std::to_string(most_nested) + " messages in it";
   return {};
 }

@@ -4,14 +4,17 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <caf/io/basp/message_type.hpp>
 
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/node_ids.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 
 namespace troupe::network {
 
@@ -25,13 +28,16 @@ namespace troupe::network {
 ///         it, and the stack is finite.
 ///   BR-5  with certificates, a node of CAF is that of its certificate (see node_ids), and nothing comes in the name of another node that is
 ///         connected itself: neither a message nor the news that an actor has ended.
+///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, and questions for its status and for
+///         published actors. Nothing ends these actors, or tells them what they tell each other.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
   static constexpr std::size_t most_nested = 64;
 
-  /// `which`: the end of the connection that this process has.
-  explicit message_rules(gate::end which) noexcept : which_(which) {}
+  /// `which`: the end of the connection that this process has. `own`: the actors for which BR-6 counts; null: none.
+  explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
+      : which_(which), own_(std::move(own)) {}
 
   /// Says whose the connection is. Without it BR-5 does not count. Pre: no payload has come.
   void meet(std::shared_ptr<node_ids> all, std::string name);
@@ -42,6 +48,8 @@ class message_rules {
 
  private:
   gate::end which_;
+  std::shared_ptr<const own_actors> own_;
+  std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
   caf::io::basp::message_type kind_{};  // of the message that came last

@@ -66,6 +66,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
 
+  /// Says that the actor is one of the node's own, for as long as the result lives (message_rules BR-6).
+  own_actors::hold guard(caf::actor_id actor, own_actors::kind what) { return own_->add(actor, what); }
+
   /// Whether the connection with this socket goes on in shared memory.
   bool has_channel(int socket) const;
 
@@ -99,6 +102,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void note_wrong(int socket, const std::string& what) override;
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
   const std::shared_ptr<node_ids>& ids() const override { return ids_; }
+  const std::shared_ptr<own_actors>& own() const override { return own_; }
 
   int poll_handle() const override;
   void handle_events() override;
@@ -120,6 +124,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const gate::connection_gate gate_;
   const std::shared_ptr<gate::introduced_nodes> introduced_ = std::make_shared<gate::introduced_nodes>();
   const std::shared_ptr<node_ids> ids_ = std::make_shared<node_ids>();
+  const std::shared_ptr<own_actors> own_ = std::make_shared<own_actors>();
   std::function<void(const gate::refusal&)> on_refused_;
 
   std::mutex door_mutex_;  // guards the next two

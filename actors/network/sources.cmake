@@ -9,9 +9,11 @@ add_room(network
   memory_channel.cpp
   memory_ring.cpp
   message_head.cpp
+  message_outline.cpp
   message_rules.cpp
   network_threads.cpp
   node_ids.cpp
+  own_actors.cpp
   send_credits.cpp
   shared_multiplexer.cpp
   silent_connections.cpp

@@ -183,7 +183,7 @@ ssize_t tcp_scribe::stream::receive(const iovec& first, const iovec& second) {
 
 void tcp_scribe::stream::expect_messages() {
   if (fragments_.has_begun()) return;
-  fragments_.begin(message_rules(which_));
+  fragments_.begin(message_rules(which_, scribe_.host_.own()));
   if (sender_) fragments_.meet(scribe_.host_.ids(), secured_->other().node);
 }
 

@@ -108,6 +108,7 @@ void company::start() {
   services().meet(tracing::spawn_tracer(services().system()));
   start_threads();
   services().meet(spawn_gateway(parts_));
+  guards_.push_back(services().guard(services().gateway().id(), network::own_actors::kind::gateway));
   if (network_ != nullptr) network_->set_unordered(services().gateway().id());
   if (services().networked())
     listen();
@@ -172,6 +173,7 @@ void company::listen() {
   };
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
+  guards_.push_back(services().guard(membership.id(), network::own_actors::kind::inner));
   caf::anon_send(services().gateway(), membership);
   caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 
@@ -60,6 +61,7 @@ class company {
   std::optional<network::system_config> config_;
   std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use parts_ until their end
   network::shared_multiplexer* network_ = nullptr;
+  std::vector<network::own_actors::hold> guards_;
 };
 
 }  // namespace troupe::nodes

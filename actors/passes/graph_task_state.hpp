@@ -12,6 +12,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/contracts/graph_task.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
@@ -33,6 +34,7 @@ struct graph_task_state {
   ~graph_task_state();
 
   services::node_services* here = nullptr;
+  network::own_actors::hold guard;  // other nodes answer its questions, and send it nothing else
   pass_terms_ptr terms;
   std::optional<protocol::participant> part;
   std::optional<protocol::initiator> lead;

@@ -56,6 +56,10 @@ void node_services::witness(std::uint64_t number) noexcept {
   }
 }
 
+network::own_actors::hold node_services::guard(caf::actor_id actor, network::own_actors::kind what) const {
+  return network_ != nullptr ? network_->guard(actor, what) : network::own_actors::hold();
+}
+
 bool node_services::run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere) {
   return network_ != nullptr && times_.is_short(kind) && network_->run_soon({std::move(run), std::move(send_elsewhere)});
 }

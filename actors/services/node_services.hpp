@@ -19,6 +19,7 @@
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
@@ -97,6 +98,10 @@ class node_services {
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// To be called with the number of each message that came: next_number() then returns only higher numbers.
   void witness(std::uint64_t number) noexcept;
+
+  /// Says that the actor is one of the node's own, for as long as the result lives: other nodes can't end it, nor send it what only
+  /// the node's actors send each other (see network::own_actors).
+  network::own_actors::hold guard(caf::actor_id actor, network::own_actors::kind what) const;
 
   /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
   /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <caf/actor_system.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
@@ -127,6 +128,30 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends)
   BOOST_TEST(refusals() >= 5U);
   BOOST_TEST(a.peers() == std::vector<std::string>{"b"}, boost::test_tools::per_element());
   BOOST_TEST(a.peer("b").status().self.name == "b");
+}
+
+// BR-6. CAF hands on whatever comes for the number of an actor, and a message can end an actor.
+BOOST_FIXTURE_TEST_CASE(nobody_ends_the_actors_of_another_node, two_friends) {
+  const auto own = a.status().connections_refused;
+  const auto attack = [&](auto&& send) {
+    liar mallory(mine);
+    caf::scoped_actor self{mallory.system};
+    const auto gateway = mallory.gateway_at(a.port());
+    send(self, gateway);
+    std::string text = "the connection goes on";
+    self->request(gateway, deadline, troupe::support::status_atom::value)
+      .receive([](const troupe::node_status&) {},
+               [&](const caf::error& problem) { text = "ended: " + caf::to_string(problem); });
+    BOOST_TEST(text.starts_with("ended"), text);
+    BOOST_TEST(a.peer("b").status().self.name == "b");
+    BOOST_TEST(b.peer("a").status().self.name == "a");
+  };
+  using self_t = caf::scoped_actor;
+  attack([](self_t& self, const caf::actor& gateway) { self->send_exit(gateway, caf::exit_reason::kill); });
+  attack([](self_t& self, const caf::actor& gateway) { self->send_exit(gateway, caf::exit_reason::user_shutdown); });
+  attack([](self_t& self, const caf::actor& gateway) { self->send(gateway, troupe::support::blocked_atom::value); });
+  attack([](self_t& self, const caf::actor& gateway) { self->send(gateway, troupe::support::tick_atom::value); });
+  BOOST_TEST(a.status().connections_refused == own + 4);
 }
 
 BOOST_AUTO_TEST_CASE(an_id_belongs_to_one_name_and_a_name_has_its_last_id) {  // IO-1

@@ -43,6 +43,7 @@ BOOST_FIXTURE_TEST_CASE(a_header_of_caf_is_read, fixture) {
   BOOST_TEST(head.operation == static_cast<int>(message_type::direct_message));
   BOOST_TEST(head.note == 0);
   BOOST_TEST(head.payload == 0x01020304U);
+  BOOST_TEST(head.message == 77U);
   BOOST_TEST(head.source == 0x0506070809U);
   BOOST_TEST(head.target == 5U);
 }

@@ -12,6 +12,8 @@
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
 
+#include <troupe/actors/support/atoms.hpp>
+
 #include "support/contains.hpp"
 
 namespace {
@@ -142,15 +144,58 @@ BOOST_AUTO_TEST_CASE(messages_in_messages_end_somewhere) {  // BR-4
   auto rules = after_the_handshake();
   BOOST_TEST(rules.why_not(head_of(message_type::direct_message, 100)) == "");
   const auto why = [&](const std::string& payload) { return rules.why_not(std::vector<char>(payload.begin(), payload.end())); };
-  const std::string before(9, '\0');
+  const auto of_types = [](const std::string& types) { return std::string(3, '\0') + static_cast<char>(types.size()) + types; };
   const std::string filler(5'000, '\0');
   std::string nested;
   for (std::size_t i = 0; i < message_rules::most_nested; ++i) nested += "@<>+@message";
-  BOOST_TEST(why(before + nested + filler) == "");
-  BOOST_TEST(contains(why(before + "@<>+@message" + nested + filler), "64 messages in it"));
-  BOOST_TEST(
-    contains(why(std::string(5'000, '\0') + nested + "@<>"), "64 messages in it"));  // the types stand too late to be found
-  BOOST_TEST(why(before + "@<>+troupe.call" + std::string(1, '\0') + nested + nested + filler) == "");  // data of another kind
+  const auto message = of_types("@<>+@message");
+  BOOST_TEST(why(message + nested.substr(std::string("@<>+@message").size()) + filler) == "");
+  BOOST_TEST(contains(why(message + nested + filler), "64 messages in it"));
+  BOOST_TEST(contains(why(filler + nested + "@<>"), "64 messages in it"));        // of which nobody can say how CAF reads it
+  BOOST_TEST(why(of_types("@<>+troupe.call") + nested + nested + filler) == "");  // data of another kind
+}
+
+BOOST_AUTO_TEST_CASE(the_actors_of_a_node_get_what_they_expect) {  // BR-6, OA-1
+  const auto own = std::make_shared<troupe::network::own_actors>();
+  auto gateway = own->add(7, troupe::network::own_actors::kind::gateway);
+  const auto inner = own->add(8, troupe::network::own_actors::kind::inner);
+  message_rules rules(end::called, own);
+  BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+  BOOST_TEST(rules.why_not(node_of('a')) == "");
+  const auto why = [&](std::uint64_t target, const std::string& types, std::uint64_t first = 0, std::uint64_t number = 0) {
+    std::string both;
+    for (const bool is_routed : {false, true}) {
+      auto head = head_of(is_routed ? message_type::routed_message : message_type::direct_message, 100);
+      head.target = target;
+      head.message = number;
+      BOOST_TEST(rules.why_not(head) == "");
+      std::string payload(is_routed ? 64 : 0, 'a');
+      payload += std::string(3, '\0') + static_cast<char>(types.size()) + types;
+      for (int shift = 56; shift >= 0; shift -= 8) payload += static_cast<char>(first >> shift);
+      const auto result = rules.why_not(std::vector<char>(payload.begin(), payload.end()));
+      if (is_routed) BOOST_TEST(result == both);
+      both = result;
+    }
+    return both;
+  };
+  constexpr auto answer = std::uint64_t{1} << 63;
+  const auto status = troupe::support::status_atom::uint_value();
+  const auto blocked = troupe::support::blocked_atom::uint_value();
+  for (const auto* sent : {"@<>+troupe.call", "@<>+troupe.hello+@strong_actor_ptr"}) {
+    BOOST_TEST(why(7, sent) == "");
+    BOOST_TEST(contains(why(8, sent), "may not send"));
+  }
+  BOOST_TEST(why(7, "@<>+@atom", status) == "");
+  BOOST_TEST(why(7, "@<>+@atom+@str", troupe::support::find_atom::uint_value()) == "");
+  BOOST_TEST(contains(why(7, "@<>+@atom", blocked), "may not send"));
+  for (const std::uint64_t target : {7, 8}) {
+    for (const auto* other : {"@<>+@exit_msg", "@<>+@down_msg", "@<>", "@<>+@message+troupe.call", "@<>+@atoms"})
+      BOOST_TEST(contains(why(target, other), "may not send"), other);
+    BOOST_TEST(why(target, "@<>+@error", 0, answer | 5) == "");
+  }
+  BOOST_TEST(why(9, "@<>+@exit_msg") == "");  // an actor of the program
+  gateway.reset();
+  BOOST_TEST(why(7, "@<>+@exit_msg") == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

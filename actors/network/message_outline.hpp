@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace troupe::network {
+
+/// How the payload of a message to an actor begins, read from the bytes that CAF wrote.
+struct message_outline {
+  /// How CAF writes a node: the kind of the id, the number of the process, and the host.
+  static constexpr std::size_t node_bytes = 32;
+  /// How CAF begins the list of the types.
+  static constexpr std::string_view begin_of_types = "@<>";
+
+  std::string_view types;   // as CAF names the types of the values: "@<>+@atom+troupe.call"
+  std::uint64_t first = 0;  // the first value, if it is an atom
+
+  bool begins_with_atom() const noexcept;
+};
+
+/// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are not as CAF
+/// writes them, or the message is to pass through further actors; nodes send no such message.
+std::optional<message_outline> outline_of(std::string_view payload, bool is_routed);
+
+}  // namespace troupe::network

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/message_rules_test.cpp, tests/actors/gate/forged_senders_test.cpp
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <caf/fwd.hpp>
+
+namespace troupe::network {
+
+/// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a number: also a
+/// message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
+///   OA-1  an actor is found as long as its `hold` lives.
+class own_actors : public std::enable_shared_from_this<own_actors> {
+ public:
+  /// `gateway`: takes the messages of other nodes. `inner`: other nodes only answer its questions.
+  enum class kind { gateway, inner };
+  using hold = std::shared_ptr<const void>;
+
+  hold add(caf::actor_id actor, kind what);
+  std::optional<kind> find(caf::actor_id actor) const;
+
+ private:
+  mutable std::mutex mutex_;  // guards all_
+  std::unordered_map<caf::actor_id, kind> all_;
+};
+
+}  // namespace troupe::network

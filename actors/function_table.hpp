@@ -32,6 +32,7 @@ struct call_arguments {
   context_id context;                                       // none if the call was made outside any context
   std::shared_ptr<const engine::gradient_table> gradients;  // gradients of `context` on this node; null outside any context
   std::string called = {};                                  // name of the function, or of the method of a module
+  node_id caller = {};                                      // the node that calls; its name: node::name_of
   bool from_itself = false;  // whether the node calls itself, and no call of another node led here
 
   /// Tensor `index` of the call, counted from 0; throws troupe::error (misuse) if the call has fewer tensors.

@@ -91,6 +91,8 @@ const std::string& node::name() const noexcept { return company_->services().nam
 
 node_id node::id() const noexcept { return company_->services().id(); }
 
+std::string node::name_of(node_id who) const { return company_->services().directory().name(who); }
+
 const settings& node::options() const noexcept { return company_->services().options(); }
 
 std::uint16_t node::port() const noexcept { return company_->services().port(); }

@@ -93,6 +93,8 @@ class node {
 
   const std::string& name() const noexcept;
   node_id id() const noexcept;
+  /// The name of a node that this node has heard of; its number as a text for another one.
+  std::string name_of(node_id who) const;
   const settings& options() const noexcept;
   /// The port that the node listens on.
   std::uint16_t port() const noexcept;

@@ -97,6 +97,12 @@ void check_security(const settings& options) {
     refuse("settings: --certificates lets in who proves who they are, --insecure lets everybody in; leave one of the two out");
   if (options.certificates.empty() && !options.revoked.empty())
     refuse("settings: --revoked '" + options.revoked + "' has no effect without --certificates; name the node's kit, too");
+  if (options.certificates.empty() && !options.policy.empty())
+    refuse("settings: --policy '" + options.policy +
+           "' has no effect without --certificates: roles stand in certificates; name the node's kit, too");
+  if (options.allow_scripts && !options.policy.empty())
+    refuse("settings: with --policy '" + options.policy +
+           R"(' the policy says which roles may send TorchScript ("scripts": true); leave out --allow-scripts)");
   if (options.certificates.empty() && !options.insecure && !is_loopback(options.host))
     refuse("settings: host " + options.host +
            " is reached from other machines, and this node has no certificate. Make one with\n" +
@@ -224,6 +230,7 @@ settings::settings(int argc, char** argv) {
   app.add_flag("!--no-direct-memory", direct_memory);
   app.add_flag("!--no-shared-memory", shared_memory);
   add(app, "--certificates", [this](const std::string& text) { certificates = text; });
+  add(app, "--policy", [this](const std::string& text) { policy = text; });
   add(app, "--revoked", [this](const std::string& text) { revoked = text; });
   app.add_flag("--insecure", insecure);
   add(app, "--network", [this](const std::string& text) { network = network_named(text); });

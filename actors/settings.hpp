@@ -49,6 +49,9 @@ struct settings {
   /// The cluster's list of revoked certificates, a file that `troupe certs revoke` made. The node reads it again when it changes.
   /// Needs `certificates`. Empty: no certificate is revoked.
   std::string revoked;
+  /// File that says what the roles of the cluster may do with this node: see docs/operations.md. The node reads it at its start. Needs
+  /// `certificates`. Empty: each node of the cluster may do everything but send code (`allow_scripts`) and name paths (`data_dir`).
+  std::string policy;
   /// Lets everybody in who reaches the node's port: nobody has to prove who they are, and nothing is encrypted. Needed for the
   /// network `caf`, which has no gate.
   bool insecure = false;
@@ -74,13 +77,14 @@ struct settings {
   /// Called with the configuration of the node's actor system before that system starts. Adds the message types of your own
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
-  /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send.
+  /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send. With a
+  /// `policy`, that says who may.
   bool allow_scripts = false;
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
-  /// (troupe or caf), `--certificates=`, `--revoked=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
+  /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
   /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`; a value
   /// may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);

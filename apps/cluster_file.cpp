@@ -1,71 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cluster_file.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <set>
-#include <stdexcept>
-#include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/strict_json.hpp>
 
 namespace troupe::apps {
 
 namespace {
 
 using nlohmann::json;
+using support::check_fields;
+using support::fail_at;
+using support::parse_strictly;
+using support::read_texts;
+using support::shown;
 
-constexpr std::uintmax_t largest_file = 1 << 20;
 constexpr std::size_t most_nodes = 256;
 constexpr std::int64_t most_lanes = 1024;
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
-
-/// A value of the file as text, short enough for an error message.
-std::string shown(const json& value) {
-  auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
-
-/// Parses JSON and refuses a field that is written twice. The JSON library alone would keep the last one.
-json parse_strictly(const std::string& text, const std::string& origin) {
-  std::vector<std::set<std::string>> open;
-  std::string twice;
-  auto watch = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start)
-      open.emplace_back();
-    else if (event == json::parse_event_t::object_end)
-      open.pop_back();
-    else if (event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
-    return true;
-  };
-  json document;
-  try {
-    document = json::parse(text, watch);
-  } catch (const json::parse_error& e) {
-    std::string reason = e.what();
-    auto at = reason.find("parse error");
-    fail(origin, "not valid JSON: " + (at == std::string::npos ? reason : reason.substr(at)));
-  }
-  if (!twice.empty()) fail(origin, "the field \"" + twice + "\" is written twice in one object; expected it once");
-  return document;
-}
-
-void check_fields(const json& object, const std::string& where, const std::vector<std::string>& known) {
-  for (auto& [name, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string list;
-    for (auto& k : known) list += (list.empty() ? "" : ", ") + k;
-    fail(where, "unknown field \"" + name + "\"; expected " + (known.size() == 1 ? "only " : "one of ") + list);
-  }
-}
 
 std::int64_t read_number(const json& object, const std::string& where, const char* field, std::int64_t lowest,
                          std::int64_t highest, std::int64_t otherwise) {
@@ -74,17 +29,17 @@ std::int64_t read_number(const json& object, const std::string& where, const cha
   bool fits = found->is_number_unsigned() ? found->get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
                                           : found->is_number_integer() && found->get<std::int64_t>() <= highest;
   if (!fits || found->get<std::int64_t>() < lowest)
-    fail(where + "." + field, "expected a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest) +
-                                ", got " + shown(*found));
+    fail_at(where + "." + field, "expected a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest) +
+                                   ", got " + shown(*found));
   return found->get<std::int64_t>();
 }
 
 std::string read_text(const json& object, const std::string& where, const char* field, const char* otherwise) {
   auto found = object.find(field);
   if (found == object.end() && otherwise != nullptr) return otherwise;
-  if (found == object.end()) fail(where, std::string("the field \"") + field + "\" is missing; expected a text in quotes");
+  if (found == object.end()) fail_at(where, std::string("the field \"") + field + "\" is missing; expected a text in quotes");
   if (!found->is_string() || found->get<std::string>().empty())
-    fail(where + "." + field, "expected a text in quotes, got " + shown(*found));
+    fail_at(where + "." + field, "expected a text in quotes, got " + shown(*found));
   return found->get<std::string>();
 }
 
@@ -92,24 +47,12 @@ std::string read_text(const json& object, const std::string& where, const char* 
 std::string read_word(const json& object, const std::string& where, const char* field) {
   auto text = read_text(object, where, field, "");
   if (text.starts_with('-') || text.find_first_of(" \t\n") != std::string::npos)
-    fail(where + "." + field, "expected a text without blanks that does not begin with '-', got " + shown(json(text)));
+    fail_at(where + "." + field, "expected a text without blanks that does not begin with '-', got " + shown(json(text)));
   return text;
 }
 
-std::vector<std::string> read_texts(const json& object, const std::string& where, const char* field) {
-  std::vector<std::string> result;
-  const auto found = object.find(field);
-  if (found == object.end()) return result;
-  if (!found->is_array()) fail(where + "." + field, "expected a list of texts in quotes, got " + shown(*found));
-  for (const auto& each : *found) {
-    if (!each.is_string()) fail(where + "." + field, "expected a list of texts in quotes, got " + shown(*found));
-    result.push_back(each.get<std::string>());
-  }
-  return result;
-}
-
 cluster_node read_node(const json& object, const std::string& where) {
-  if (!object.is_object()) fail(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
+  if (!object.is_object()) fail_at(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
   check_fields(object, where,
                {"name", "host", "port", "workers", "threads", "advertise", "ssh", "program", "folder", "options"});
   cluster_node node;
@@ -120,7 +63,7 @@ cluster_node read_node(const json& object, const std::string& where) {
   node.folder = read_text(object, where, "folder", "");
   node.advertise = read_text(object, where, "advertise", "");
   if (!node.advertise.empty() && !may_be_advertised(node.advertise))
-    fail(where + ".advertise", "expected an address or a host name without a port, got " + shown(json(node.advertise)));
+    fail_at(where + ".advertise", "expected an address or a host name without a port, got " + shown(json(node.advertise)));
   node.options = read_texts(object, where, "options");
   node.host = read_text(object, where, "host", node.ssh.empty() ? "127.0.0.1" : "0.0.0.0");
   node.port = static_cast<std::uint16_t>(read_number(object, where, "port", 0, 65535, 0));
@@ -138,13 +81,13 @@ std::string cluster_node::reached_at() const {
 
 cluster_file cluster_file::parse(const std::string& text, const std::string& origin) {
   auto document = parse_strictly(text, origin);
-  if (!document.is_object()) fail(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));
+  if (!document.is_object()) fail_at(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));
   check_fields(document, origin, {"nodes"});
   auto list = document.find("nodes");
-  if (list == document.end()) fail(origin, "the field \"nodes\" is missing; expected a list of nodes");
+  if (list == document.end()) fail_at(origin, "the field \"nodes\" is missing; expected a list of nodes");
   if (!list->is_array() || list->empty() || list->size() > most_nodes)
-    fail(origin + ": nodes", "expected a list of 1 to " + std::to_string(most_nodes) + " nodes, got " +
-                               (list->is_array() ? std::to_string(list->size()) : shown(*list)));
+    fail_at(origin + ": nodes", "expected a list of 1 to " + std::to_string(most_nodes) + " nodes, got " +
+                                  (list->is_array() ? std::to_string(list->size()) : shown(*list)));
   cluster_file cluster;
   cluster.origin = origin;
   std::map<std::string, std::size_t> names;
@@ -154,37 +97,25 @@ cluster_file cluster_file::parse(const std::string& text, const std::string& ori
     auto node = read_node((*list)[i], where);
     auto [same_name, new_name] = names.emplace(node.name, i);
     if (!new_name)
-      fail(where + ".name", "\"" + node.name + "\" is the name of nodes[" + std::to_string(same_name->second) +
-                              "] already; expected one that no other node has");
+      fail_at(where + ".name", "\"" + node.name + "\" is the name of nodes[" + std::to_string(same_name->second) +
+                                 "] already; expected one that no other node has");
     auto address = node.host + ":" + std::to_string(node.port) + (node.ssh.empty() ? "" : " on " + node.ssh);
     auto [same_address, new_address] = addresses.emplace(address, i);
     if (!new_address && node.port != 0)
-      fail(where + ".port", address + " is the address of nodes[" + std::to_string(same_address->second) +
-                              "] already; expected another port, or 0 for any free one");
+      fail_at(where + ".port", address + " is the address of nodes[" + std::to_string(same_address->second) +
+                                 "] already; expected another port, or 0 for any free one");
     cluster.nodes.push_back(std::move(node));
   }
   return cluster;
 }
 
 cluster_file cluster_file::read(const std::string& path) {
-  std::error_code problem;
-  if (!std::filesystem::exists(path, problem))
-    fail(path, "no such file; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
-  if (!std::filesystem::is_regular_file(path, problem))
-    fail(path, "not a file; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
-  auto size = std::filesystem::file_size(path, problem);
-  if (!problem && size > largest_file)
-    fail(path, "expected a cluster file of at most " + std::to_string(largest_file) + " bytes, got " + std::to_string(size));
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) fail(path, "cannot read it: " + std::generic_category().message(errno));
-  if (text.empty()) fail(path, "the file is empty; expected a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}");
-  return parse(text, path);
+  return parse(support::read_small_file(path, "a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}"), path);
 }
 
 void check_node_name(const std::string& name, const std::string& field) {
   if (!valid_node_name(name) || name[0] == '-')
-    fail(field, "expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got " + shown(json(name)));
+    fail_at(field, "expected 1 to 64 letters, digits, '-', '_' or '.', the first no '-' or '.', got " + shown(json(name)));
 }
 
 }  // namespace troupe::apps

@@ -26,9 +26,22 @@ void proof_options::add_to(CLI::App& command) {
     ->group("Security");
 }
 
+void proof_options::add_policy_to(CLI::App& command) {
+  command
+    .add_option(
+      "--policy", policy,
+      "A file that says what the nodes of each role may do with this node: see docs/operations.md. Without it every node "
+      "of the cluster may do everything but send code and name paths")
+    ->type_name("FILE")
+    ->default_str("")
+    ->needs(command.get_option("--certificates"))
+    ->group("Security");
+}
+
 void proof_options::apply_to(settings& of_node) const {
   of_node.certificates = certificates;
   of_node.revoked = revoked;
+  of_node.policy = policy;
   of_node.insecure = insecure;
 }
 

@@ -153,6 +153,17 @@ caf::error unbelieved(sender_check::answer why) {
   return make_error(errc::refused, name + ": it says that it is from another node");
 }
 
+template <class T>
+caf::error not_its_own(const context_id& context) {
+  return make_error(errc::refused, header_t<T>::default_instance().GetTypeName() + ": its sender has not opened the context " +
+                                     to_string(context) + ", and the policy lets its role end only contexts that it opened");
+}
+
+/// Whether the message ends a context, a pass of it, or a node's part in the pass.
+template <class T>
+constexpr bool is_of_opener =
+  std::same_as<T, release_context> || std::same_as<T, abort_pass> || std::same_as<T, prune> || std::same_as<T, discover>;
+
 /// Whether what the message says of its sender is true. Results and answers that name no node say nothing of it.
 template <class T>
 sender_check::answer tells_its_sender(sender_check& other, const T& x) {
@@ -202,6 +213,8 @@ caf::error read(caf::deserializer& any_source, T& x) {
   auto* const other = reading_from::current();
   if (other != nullptr)
     if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(told);
+  if constexpr (is_of_opener<T>)
+    if (other != nullptr && !other->may_end(x.context)) return not_its_own<T>(x.context);
   std::uint64_t claimed = 0;
   source->skip(prefix_bytes + header_bytes);
   if constexpr (has_tensors<T>) {

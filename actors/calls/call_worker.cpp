@@ -73,9 +73,14 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   job.result.values = std::move(reply.values);
 }
 
+std::string name_and_role(node_id who, services::node_services& here) {
+  const auto proven = here.certificate_of(who);
+  return "node '" + here.directory().name(who) + "'" + (proven ? " of the role '" + proven->role + "'" : "");
+}
+
 std::string description(const contracts::incoming_call& job, const std::string& label, services::node_services& here) {
   const auto& payload = job.request.payload;
-  return "'" + label + "' called by node '" + here.directory().name(payload.message.node) + "'" +
+  return "'" + label + "' called by " + name_and_role(payload.message.node, here) +
          (payload.context ? " in context " + to_string(payload.context) : "");
 }
 
@@ -97,7 +102,7 @@ error refusal(const contracts::incoming_call& job, const std::string& label, con
   if (request.from_itself) return why;
   ++here.counts().requests_refused;
   here.log().warn("calls", [&] { return "refused a request: " + description(job, label, here) + ": " + why.what(); });
-  return {why.code(), "refused to node '" + here.directory().name(request.payload.message.node) + "': " + why.what()};
+  return {why.code(), "refused to " + name_and_role(request.payload.message.node, here) + ": " + why.what()};
 }
 
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
@@ -130,6 +135,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                              .context = request.payload.context,
                              .gradients = job.gradients,
                              .called = label,
+                             .caller = request.payload.message.node,
                              .from_itself = request.from_itself};
     request.payload.tensors.clear();
     answer(job, label, run(arguments), here);
@@ -160,6 +166,11 @@ void refuse_call(contracts::incoming_call& job, const error& why, services::node
     return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what();
   });
   job.promise.deliver(make_error(why.code(), why.what()));
+}
+
+void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here) {
+  const auto told = refusal(job, label_of(job.request.function, job.request.values), why, here);
+  job.promise.deliver(make_error(told.code(), told.what()));
 }
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <troupe/actors/contracts/workers.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -33,6 +34,9 @@ contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
 /// Answers a call that no worker has yet with an error, and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here);
+
+/// Answers a call with the refusal that the node does not allow it, counts and logs the refusal.
+void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here);
 
 /// Runs the call on this thread, returns the call to its owner (see CW-1), and tells `gateway` that `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);

@@ -17,34 +17,35 @@ namespace troupe::certificates {
 
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& file, int problem) {
+[[noreturn]] void refuse_file(const std::filesystem::path& file, int problem) {
   throw error(errc::misuse, file.string() + " can't be read: " + std::generic_category().message(problem));
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
+[[noreturn]] void refuse_file(const std::filesystem::path& file, const std::string& why) {
   throw error(errc::misuse, file.string() + ": " + why);
 }
 
 /// A key that others can read is a key that others have.
 void check_mode(const std::filesystem::path& file, const struct stat& facts) {
   if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
-    refuse(file, "the file belongs to user " + std::to_string(facts.st_uid) +
-                   ", who can change it; expected this process's user, " + std::to_string(::geteuid()));
+    refuse_file(file, "the file belongs to user " + std::to_string(facts.st_uid) +
+                        ", who can change it; expected this process's user, " + std::to_string(::geteuid()));
   // Systems that hand out secrets own the files as root, and let one group read them.
   const unsigned others = facts.st_uid == 0 && ::geteuid() != 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
   if ((facts.st_mode & others) == 0) return;
   std::array<char, 8> mode{};
   std::snprintf(mode.data(), mode.size(), "%04o", facts.st_mode & 07777U);
-  refuse(file, "others can read the private key in it (mode " + std::string(mode.data()) + "); do: chmod 600 " + file.string());
+  refuse_file(file,
+              "others can read the private key in it (mode " + std::string(mode.data()) + "); do: chmod 600 " + file.string());
 }
 
 }  // namespace
 
 file_text read_file(const std::filesystem::path& file, std::size_t most) {
   const support::owned_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!opened) refuse(file, errno);
+  if (!opened) refuse_file(file, errno);
   file_text result;
-  if (::fstat(opened.get(), &result.facts) != 0) refuse(file, errno);
+  if (::fstat(opened.get(), &result.facts) != 0) refuse_file(file, errno);
   if (!S_ISREG(result.facts.st_mode))
     throw error(errc::misuse, file.string() + " is no file that can be read: expected a regular file");
   if (result.facts.st_size > static_cast<off_t>(most))
@@ -55,7 +56,7 @@ file_text read_file(const std::filesystem::path& file, std::size_t most) {
   while (filled < result.text.size()) {
     const auto came = ::read(opened.get(), result.text.data() + filled, result.text.size() - filled);
     if (came < 0 && errno == EINTR) continue;
-    if (came < 0) refuse(file, errno);
+    if (came < 0) refuse_file(file, errno);
     if (came == 0) break;
     filled += static_cast<std::size_t>(came);
   }

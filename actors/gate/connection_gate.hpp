@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/gate/refusal.hpp>
+#include <troupe/actors/rights/policy.hpp>
 
 namespace troupe::gate {
 
@@ -23,17 +24,21 @@ class connection_gate {
 
   /// Pre: `how` is not `certificates`.
   explicit connection_gate(rule how) noexcept : rule_(how) {}
-  explicit connection_gate(std::shared_ptr<credentials> own) noexcept : rule_(rule::certificates), proof_(std::move(own)) {}
+  /// `policy`: what the roles of the cluster may do; null: nobody has said it.
+  explicit connection_gate(std::shared_ptr<credentials> own, std::shared_ptr<const rights::policy> policy = nullptr) noexcept
+      : rule_(rule::certificates), proof_(std::move(own)), policy_(std::move(policy)) {}
 
   rule how() const noexcept { return rule_; }
   /// Null unless the rule is `certificates`.
   const std::shared_ptr<credentials>& proof() const noexcept { return proof_; }
+  const std::shared_ptr<const rights::policy>& policy() const noexcept { return policy_; }
   /// Why the connection of this socket is refused; nothing if it is let in.
   std::optional<refusal> check(int socket, end which) const;
 
  private:
   rule rule_;
   std::shared_ptr<credentials> proof_;
+  std::shared_ptr<const rights::policy> policy_;
 };
 
 /// What has a gate.

@@ -95,10 +95,18 @@ void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
 template <class Self>
 void dial(Self self, const join_ptr& task, const member& whom);
 
+/// Leaves only the news that count: of a peer that is not believed, those about itself.
+template <class Self>
+void take_unbelieved(Self self, std::vector<member_news>& news, node_id from) {
+  const auto& believes = self->state.options.believes;
+  if (believes && !believes(from)) std::erase_if(news, [&](const member_news& each) { return each.who.id != from; });
+}
+
 // Takes in what another node has heard, and greets the new neighbours.
 template <class Self>
 void meet(Self self, const join_ptr& task, node_id from, std::vector<member_news> news, const std::optional<route>& to_teller) {
   auto& st = self->state;
+  take_unbelieved(self, news, from);
   take_unreachable(news, to_teller);
   const auto now = st.options.clock();
   act(self, st.table.hear_all(from, news, now));
@@ -394,6 +402,7 @@ void hear(Self self, const gossip& from) {
   const auto by = st.options.route_to(peer->gateway->node());
   if (!from.introduces) {
     auto news = from.news;
+    take_unbelieved(self, news, from.from);
     take_unreachable(news, by);
     return act(self, st.table.hear(from.from, news, st.options.clock()));
   }

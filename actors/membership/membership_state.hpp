@@ -35,7 +35,8 @@ struct membership_options {
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
   std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
-  std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
+  std::function<bool(node_id)> shares;    // whether this node shares work with a peer (MT-4); empty: with every peer
+  std::function<bool(node_id)> believes;  // whether news of this peer about others count; empty: those of every peer do
   logging::node_log log;
 };
 

@@ -10,6 +10,7 @@
 #include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/rights/policy.hpp>
 
 namespace troupe::network {
 
@@ -35,6 +36,9 @@ class connection_host {
 
   /// The nodes of CAF that are connected with certificates.
   virtual const std::shared_ptr<node_ids>& ids() const = 0;
+
+  /// What the roles of the cluster may do here; null: nobody has said it.
+  virtual const rights::policy* policy() const noexcept = 0;
 
   /// The actors that the node is made of.
   virtual const std::shared_ptr<own_actors>& own() const = 0;

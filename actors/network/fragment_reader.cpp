@@ -20,8 +20,8 @@ void fragment_reader::begin(std::optional<message_rules> rules) noexcept {
   rules_ = std::move(rules);
 }
 
-void fragment_reader::meet(std::shared_ptr<node_ids> all, std::string name) {
-  if (rules_) rules_->meet(std::move(all), std::move(name));
+void fragment_reader::meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors) {
+  if (rules_) rules_->meet(std::move(all), std::move(who), may_use_actors);
 }
 
 fragment_reader::outcome fragment_reader::wrong(std::string why) {

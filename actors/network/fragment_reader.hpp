@@ -41,7 +41,7 @@ class fragment_reader {
   /// Sorts `part`, which has come: the broker gets it, the reader keeps it, or it is wrong.
   outcome sort(std::vector<char>& part);
   /// As message_rules::meet(). No effect without rules.
-  void meet(std::shared_ptr<node_ids> all, std::string name);
+  void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors);
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept { return problem_; }
   /// Whether the next bytes are for the reader, or begin with bytes that the reader has.

@@ -31,6 +31,8 @@ constexpr std::size_t never_deep = std::size_t{4} << 10;
 /// with CAF by name; troupe registers none. CAF's other service changes the configuration.
 const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
 constexpr std::uint32_t most_of_service = 4096;
+/// The other end answers once, by a message to an actor of CAF, which has no number of its own here.
+constexpr std::string_view types_of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
 
 bool may_nest(const std::optional<message_outline>& outline) {
   if (!outline) return true;
@@ -75,6 +77,7 @@ std::string message_rules::why_not(const message_head& next) {
           (next.target != known_service || next.payload > most_of_service))
         return "a message to a service of CAF";
       if (next.payload == 0) return "an empty message";
+      is_for_program_ = !is_answer && !to_ && (next.flags & caf::io::basp::header::named_receiver_flag) == 0;
       return {};
     case message_type::heartbeat:
       return next.payload == 0 ? std::string() : "a heartbeat of CAF with a payload";
@@ -83,9 +86,10 @@ std::string message_rules::why_not(const message_head& next) {
   }
 }
 
-void message_rules::meet(std::shared_ptr<node_ids> all, std::string name) {
+void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors) {
   ids_ = std::move(all);
-  name_ = std::move(name);
+  who_ = std::move(who);
+  may_use_actors_ = may_use_actors;
 }
 
 std::string message_rules::why_not(std::span<const char> payload) {
@@ -96,24 +100,33 @@ std::string message_rules::why_not(std::span<const char> payload) {
     case message_type::client_handshake:
       if (bytes.size() < message_outline::node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
       if (!handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
-      if (handshake_.empty() && ids_ && !(own_id_ = ids_->take(node, name_)))
+      if (handshake_.empty() && ids_ && !(own_id_ = ids_->take(node, who_)))
         return "a handshake of a node that has another certificate";
       handshake_ = bytes;
       return {};
     case message_type::routed_message:
     case message_type::monitor_message:
     case message_type::down_message:  // these begin with the node that they are from
-      if (ids_ && !handshake_.starts_with(node) && ids_->is_taken(node))
+      if (ids_ && !handshake_.starts_with(node) && ids_->find(node))
         return "a message of another node, which is connected itself";
       break;
     default:
       break;
   }
   const bool is_routed = kind_ == message_type::routed_message;
-  if (const bool is_for_actor = is_routed || kind_ == message_type::direct_message; is_for_actor && to_)
+  const bool is_for_actor = is_routed || kind_ == message_type::direct_message;
+  if (is_for_actor && to_)
     if (const auto outline = outline_of(bytes, is_routed);
         *to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
+  if (is_for_actor && is_for_program_ && !may_use_actors_) {
+    const auto outline = outline_of(bytes, is_routed);
+    const bool tells_of_service = !has_told_of_service_ && outline && bytes.size() <= most_of_service &&
+                                  outline->types == types_of_service && outline->first == caf::ok_atom::uint_value();
+    if (!tells_of_service)
+      return "a message to an actor of a program, which the policy allows no node of the role '" + who_.role + "'";
+    has_told_of_service_ = true;
+  }
   if (bytes.size() <= never_deep || !may_nest(outline_of(bytes, is_routed))) return {};
   std::size_t found = 0;
   for (auto at = bytes.find(message_outline::begin_of_types); at != std::string_view::npos;

@@ -30,6 +30,8 @@ namespace troupe::network {
 ///         connected itself: neither a message nor the news that an actor has ended.
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, and questions for its status and for
 ///         published actors. Nothing ends these actors, or tells them what they tell each other.
+///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
+///         answers to any actor. CAF's own question after the handshake is answered by one message more.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -39,8 +41,8 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is. Without it BR-5 does not count. Pre: no payload has come.
-  void meet(std::shared_ptr<node_ids> all, std::string name);
+  /// Says whose the connection is. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: no payload has come.
+  void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors = true);
   /// Why the message with this header may not come next; empty if it may.
   std::string why_not(const message_head& next);
   /// Why this payload, of the message that came last, may not come; empty if it may.
@@ -50,11 +52,14 @@ class message_rules {
   gate::end which_;
   std::shared_ptr<const own_actors> own_;
   std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
+  bool is_for_program_ = false;         // whether the message that came last is for no actor of the node itself, and no answer
+  bool has_told_of_service_ = false;    // has said where CAF's service is that BR-2 allows
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;
-  std::string name_;
+  certificates::identity who_;
+  bool may_use_actors_ = true;
   node_ids::hold own_id_;
   std::string handshake_;  // payload of the first one
 };

@@ -3,18 +3,19 @@
 
 namespace troupe::network {
 
-node_ids::hold node_ids::take(const std::string& id, const std::string& name) {
+node_ids::hold node_ids::take(const std::string& id, const certificates::identity& who) {
   std::lock_guard lock(mutex_);
   auto& found = all_[id];
-  if (found.holds > 0 && found.name != name) return nullptr;
-  found.name = name;
+  if (found.holds > 0 && found.who.node != who.node) return nullptr;
+  found.who = who;
   ++found.holds;
   return {&found, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
 }
 
-bool node_ids::is_taken(const std::string& id) const {
+std::optional<certificates::identity> node_ids::find(const std::string& id) const {
   std::lock_guard lock(mutex_);
-  return all_.contains(id);
+  const auto found = all_.find(id);
+  return found == all_.end() ? std::nullopt : std::optional(found->second.who);
 }
 
 void node_ids::give_back(const std::string& id) {

@@ -6,7 +6,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+
+#include <troupe/actors/certificates/identity.hpp>
 
 namespace troupe::network {
 
@@ -18,13 +21,14 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   /// What holds an id, for as long as it lives.
   using hold = std::shared_ptr<const void>;
 
-  /// `id`: the bytes of the id. `name`: the node's name in the certificate. Null: a connection with another certificate has the id.
-  hold take(const std::string& id, const std::string& name);
-  bool is_taken(const std::string& id) const;
+  /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
+  hold take(const std::string& id, const certificates::identity& who);
+  /// The certificate of the connection that holds the id; nothing if none holds it.
+  std::optional<certificates::identity> find(const std::string& id) const;
 
  private:
   struct entry {
-    std::string name;
+    certificates::identity who;
     std::size_t holds = 0;
   };
 

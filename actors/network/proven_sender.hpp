@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/sender_check.hpp>
 
 namespace troupe::network {
@@ -15,8 +16,9 @@ namespace troupe::network {
 /// name is that of the certificate, and its id is the one with which it introduced itself, by this connection or by another one.
 class proven_sender final : public sender_check {
  public:
-  proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who)
-      : all_(std::move(all)), who_(std::move(who)) {}
+  /// `policy`: what the roles of the cluster may do, for as long as this object lives; null: nobody has said it.
+  proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who, const rights::policy* policy)
+      : all_(std::move(all)), who_(std::move(who)), may_end_all_(policy == nullptr || policy->of(who_.role).all_contexts) {}
 
   bool introduces(const std::string& name, node_id id) override { return name == who_.node && all_->introduce(who_, id); }
   answer is(node_id id) const override {
@@ -24,10 +26,12 @@ class proven_sender final : public sender_check {
     return !whose ? answer::not_yet : whose->node == who_.node ? answer::yes : answer::no;
   }
   bool is_named(const std::string& name) const override { return name == who_.node; }
+  bool may_end(const context_id& context) const override { return may_end_all_ || is(context.node) == answer::yes; }
 
  private:
   const std::shared_ptr<gate::introduced_nodes> all_;
   const certificates::identity who_;
+  const bool may_end_all_;
 };
 
 }  // namespace troupe::network

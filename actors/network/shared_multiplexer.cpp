@@ -9,6 +9,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/binary_serializer.hpp>
 #include <caf/io/doorman.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/native_socket.hpp>
@@ -32,6 +33,14 @@ struct epoll_set {
 };
 int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
+
+/// The id of a node of CAF as it comes over a connection (see message_outline).
+std::string bytes_of(const caf::node_id& who) {
+  std::vector<char> bytes;
+  caf::binary_serializer to(nullptr, bytes);
+  caf::node_id copy = who;
+  return to(copy) ? std::string() : std::string(bytes.begin(), bytes.end());
+}
 
 gate::connection_gate gate_of(const caf::actor_system_config& config) {
   const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
@@ -254,6 +263,17 @@ std::size_t shared_multiplexer::waiting(int socket) const {
   std::lock_guard lock(channel_mutex_);
   const auto found = waiting_.find(socket);
   return found == waiting_.end() ? 0 : found->second;
+}
+
+std::optional<certificates::identity> shared_multiplexer::certificate_of(const caf::node_id& who) const {
+  return ids_->find(bytes_of(who));
+}
+
+void shared_multiplexer::introduce_self(node_id own) {
+  if (!gate_.proof()) return;
+  const auto& who = gate_.proof()->own();
+  introduced_->introduce(who, own);
+  own_id_ = ids_->take(bytes_of(system().node()), who);
 }
 
 gate::connection_gate gate_of(caf::actor_system& system) {

@@ -62,6 +62,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const gate::connection_gate& gate() const noexcept { return gate_; }
   /// The certificate of a node, as introduced_nodes::find() gives it. Any thread may call it.
   std::optional<certificates::identity> certificate_of(node_id who) const { return introduced_->find(who); }
+  /// The certificate of a node of CAF that is connected itself; nothing for another one. Any thread may call it.
+  std::optional<certificates::identity> certificate_of(const caf::node_id& who) const;
+  /// Keeps others from taking the id of this node. Pre: no connection has been made.
+  void introduce_self(node_id own);
   /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
   /// listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
@@ -102,6 +106,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void note_wrong(int socket, const std::string& what) override;
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
   const std::shared_ptr<node_ids>& ids() const override { return ids_; }
+  const rights::policy* policy() const noexcept override { return gate_.policy().get(); }
   const std::shared_ptr<own_actors>& own() const override { return own_; }
 
   int poll_handle() const override;
@@ -124,6 +129,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const gate::connection_gate gate_;
   const std::shared_ptr<gate::introduced_nodes> introduced_ = std::make_shared<gate::introduced_nodes>();
   const std::shared_ptr<node_ids> ids_ = std::make_shared<node_ids>();
+  node_ids::hold own_id_;  // with certificates
   const std::shared_ptr<own_actors> own_ = std::make_shared<own_actors>();
   std::function<void(const gate::refusal&)> on_refused_;
 

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
+#include <string>
 
 #include <caf/atom.hpp>
 #include <caf/io/middleman.hpp>
@@ -11,16 +13,28 @@
 #include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/network/quiet_scheduler.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/messages/errors.hpp>
 #include <troupe/messages/registration.hpp>
 
 namespace troupe::network {
 
 namespace {
 
+std::shared_ptr<const rights::policy> policy_for(const settings& options) {
+  if (options.policy.empty()) return nullptr;
+  try {
+    return std::make_shared<const rights::policy>(rights::policy::read(options.policy));
+  } catch (const std::runtime_error& problem) {
+    throw error(errc::misuse, std::string("--policy: ") + problem.what());
+  }
+}
+
 gate::connection_gate gate_for(const settings& options) {
   if (!options.certificates.empty())
-    return gate::connection_gate(std::make_shared<gate::credentials>(options.certificates, options.revoked));
+    return gate::connection_gate(std::make_shared<gate::credentials>(options.certificates, options.revoked),
+                                 policy_for(options));
   using rule = gate::connection_gate::rule;
   return gate::connection_gate(options.insecure ? rule::anyone : rule::same_user);
 }

@@ -184,12 +184,18 @@ ssize_t tcp_scribe::stream::receive(const iovec& first, const iovec& second) {
 void tcp_scribe::stream::expect_messages() {
   if (fragments_.has_begun()) return;
   fragments_.begin(message_rules(which_, scribe_.host_.own()));
-  if (sender_) fragments_.meet(scribe_.host_.ids(), secured_->other().node);
+  if (sender_) tell_whose();
 }
 
 void tcp_scribe::stream::meet_sender() {
-  sender_.emplace(scribe_.host_.introduced(), secured_->other());
-  fragments_.meet(scribe_.host_.ids(), secured_->other().node);
+  sender_.emplace(scribe_.host_.introduced(), secured_->other(), scribe_.host_.policy());
+  tell_whose();
+}
+
+void tcp_scribe::stream::tell_whose() {
+  const auto* policy = scribe_.host_.policy();
+  const auto& who = secured_->other();
+  fragments_.meet(scribe_.host_.ids(), who, policy == nullptr || policy->of(who.role).actors);
 }
 
 /// CAF reads the message, and with it who says to have sent it, before this returns.

@@ -206,6 +206,7 @@ class tcp_scribe final : public caf::io::scribe {
     void consume_last();
     bool prove();
     void meet_sender();
+    void tell_whose();
     bool consume_as_sent(std::size_t bytes);
     void make_room();
     void end_wrong(const std::string& what);

@@ -171,6 +171,7 @@ void company::listen() {
   how.shares = [parts = &parts_](node_id who) {
     return parts->services.directory().is_used(who, [&] { return share_context_or_object(*parts, who); });
   };
+  if (services().policy() != nullptr) how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
   guards_.push_back(services().guard(membership.id(), network::own_actors::kind::inner));

@@ -32,6 +32,7 @@ constexpr std::size_t most_calls_of_depth = 256;
 template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
   const gateway_shell sh(self);
+  if (auto refused = sh.why_not_asked(&rights::role_rights::actors, "look for published actors")) return refused;
   if (auto found = sh.parts.published.find(name)) return found;
   return make_error(errc::unknown_function, "node '" + sh.here.name() + "' has published no actor '" + name + "'");
 }
@@ -120,10 +121,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   });
   self->set_default_handler([&here = parts->services](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
     caf::error why = take_read_error();
-    if (why && to_exception(why).code() == errc::refused) {
-      ++here.counts().requests_refused;
-      here.log().warn("nodes", [&] { return std::string("refused a message: ") + to_exception(why).what(); });
-    }
+    if (why && to_exception(why).code() == errc::refused) note_refusal(here, to_exception(why).what());
     return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
   });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
+#include <string>
 
 #include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
@@ -17,6 +18,11 @@
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {
+
+inline void note_refusal(services::node_services& here, const std::string& why) {
+  ++here.counts().requests_refused;
+  here.log().warn("nodes", [&] { return "refused a message: " + why; });
+}
 
 /// What the handlers of the `gateway` actor share. A shell is made for each message; its state is the actor's.
 template <class Self>
@@ -55,6 +61,15 @@ struct gateway_shell {
           met();
         },
         not_met);
+  }
+
+  /// Why the node of the message that the actor handles may not ask what it asks: an error, which is counted and logged. Nothing if the
+  /// node may. `what`: for the text.
+  caf::error why_not_asked(bool rights::role_rights::*right, const char* what) const {
+    const auto why = parts.rights.why_not(self->current_sender(), right, what);
+    if (why.empty()) return {};
+    note_refusal(here, why);
+    return make_error(errc::refused, why);
   }
 
   caf::error no_context(const context_id& id) const {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -43,6 +45,7 @@ struct routing_shell : gateway_shell<Self> {
 
   void gradients(propagate_gradients& message) {
     here.directory().received(message.from, message.gradients);
+    if (const auto why = why_not_from(message); !why.empty()) return note_refusal(here, why);
     to_pass(message);
   }
 
@@ -118,6 +121,17 @@ struct routing_shell : gateway_shell<Self> {
   }
 
  private:
+  /// Why the sender may not send gradients in the context: its role may end only its own contexts, and it has no part in this one.
+  std::string why_not_from(const propagate_gradients& message) const {
+    const auto from = here.directory().find(message.from);
+    if (here.policy() == nullptr || !from || parts.rights.of(*from).all_contexts || message.context.node == *from) return {};
+    const auto context = parts.contexts.find(message.context);
+    if (!context.record) return {};
+    const auto peers = context.record->peers();
+    if (std::find(peers.begin(), peers.end(), *from) != peers.end()) return {};
+    return "gradients of node '" + message.from + "', which has no part in the context " + to_string(message.context);
+  }
+
   template <class Message>
   contracts::graph_task_actor join_pass(const passes::open_context& context, const Message& message) {
     return passes::join_pass(here, context.record, message.pass, message.keep_graph, message.create_graph);

@@ -34,7 +34,10 @@ struct serving_shell : gateway_shell<Self> {
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
     job->arrived_ns = support::steady_ns();
     job->use = here.directory().hold(job->request.payload.message.node);
-    find_context(job);
+    if (const auto why = parts.rights.why_not(job->request); !why.empty())
+      calls::refuse_call(*job, support::refused_request(why), here);
+    else
+      find_context(job);
     return job->promise;
   }
 

@@ -34,14 +34,19 @@ struct status_shell : gateway_shell<Self> {
 
   static constexpr std::chrono::milliseconds longest_relay{60'000};
 
-  node_status own() const { return with(here.directory().traffic(here.id())); }
-  node_status outline() const {
+  caf::result<node_status> own() const {
+    if (auto refused = why_not()) return refused;
+    return with(here.directory().traffic(here.id()));
+  }
+  caf::result<node_status> outline() const {
+    if (auto refused = why_not()) return refused;
     return with(here.directory().traffic(here.id(), membership::peer_directory::which::connected));
   }
 
   /// Asks a peer for its outline.
   caf::result<node_status> of_peer(node_id who, std::int64_t left_ns) {
     if (who == here.id()) return outline();
+    if (auto refused = why_not()) return refused;
     const auto name = here.directory().name(who);
     const std::chrono::milliseconds asked_for(left_ns / 1'000'000);
     const auto limit = std::clamp(asked_for, std::chrono::milliseconds(1), longest_relay);
@@ -64,6 +69,10 @@ struct status_shell : gateway_shell<Self> {
   }
 
  private:
+  caf::error why_not() const {
+    return base::why_not_asked(&rights::role_rights::status, "ask for the status of this node or of others");
+  }
+
   node_status with(std::vector<peer_status> peers) const {
     node_status result;
     result.self = here.self();

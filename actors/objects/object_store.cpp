@@ -39,14 +39,18 @@ std::shared_ptr<module> object_store::make_module(const std::string& type, const
   return made;
 }
 
-object_id object_store::add(node_id owner, std::shared_ptr<module> object) { return insert(owner, std::move(object)); }
+object_id object_store::add(node_id owner, std::shared_ptr<module> object, std::string type) {
+  return insert(owner, std::move(object), std::move(type));
+}
 
-object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> object) { return insert(owner, std::move(object)); }
+object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> object) {
+  return insert(owner, std::move(object), {});
+}
 
-object_id object_store::insert(node_id owner, object held) {
+object_id object_store::insert(node_id owner, object held, std::string type) {
   std::lock_guard lock(mutex_);
   const object_id id{here_, ++last_number_};
-  objects_.emplace(id, entry{std::move(held), {owner}, {}});
+  objects_.emplace(id, entry{std::move(held), {owner}, {}, std::move(type)});
   return id;
 }
 
@@ -70,6 +74,20 @@ std::shared_ptr<local_optimizer> object_store::find_optimizer(object_id id) cons
 void object_store::refuse(object_id id, const std::string& expected) const {
   throw error(errc::unknown_function, "node '" + node_name_ + "' has no object " + to_string(id) + ", expected " + expected +
                                         "; it was dropped, or its owner went down");
+}
+
+std::string object_store::type_of(object_id id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = objects_.find(id);
+  return found == objects_.end() ? std::string() : found->second.type;
+}
+
+bool object_store::is_owned_by(object_id id, node_id owner) const {
+  std::lock_guard lock(mutex_);
+  const auto found = objects_.find(id);
+  if (found == objects_.end()) return true;
+  const auto& owners = found->second.owners;
+  return std::find(owners.begin(), owners.end(), owner) != owners.end();
 }
 
 bool object_store::drop(object_id id, node_id owner) {

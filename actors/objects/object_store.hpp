@@ -87,12 +87,19 @@ class object_store {
   /// maker throws.
   std::shared_ptr<module> make_module(const std::string& type, const attributes& values) const;
 
-  object_id add(node_id owner, std::shared_ptr<module> object);
+  /// `type`: the registered type of the module. A module of TorchScript is of the type `script_type`.
+  object_id add(node_id owner, std::shared_ptr<module> object, std::string type = {});
   object_id add(node_id owner, std::shared_ptr<local_optimizer> object);
 
   /// Finds an object. Throws troupe::error (unknown_function) if it is not in the store.
   std::shared_ptr<module> find_module(object_id id) const;
   std::shared_ptr<local_optimizer> find_optimizer(object_id id) const;
+
+  /// The type of the module; empty if the object is no module or not in the store.
+  std::string type_of(object_id id) const;
+  /// Whether the node owns the object. True for an object that is not in the store: looking for it says that.
+  bool is_owned_by(object_id id, node_id owner) const;
+  static constexpr const char* script_type = "TorchScript";
 
   /// Ends one ownership. Returns whether the object was dropped.
   bool drop(object_id id, node_id owner);
@@ -132,11 +139,12 @@ class object_store {
     object held;
     std::vector<node_id> owners;  // a node that owns the object twice is listed twice
     std::vector<loan> loans;
+    std::string type;  // of a module
 
     bool is_free() const noexcept { return owners.empty() && loans.empty(); }
   };
 
-  object_id insert(node_id owner, object held);
+  object_id insert(node_id owner, object held, std::string type);
   template <class T>
   std::shared_ptr<T> find(object_id id, const char* kind) const;
   [[noreturn]] void refuse(object_id id, const std::string& expected) const;

@@ -39,7 +39,9 @@ void node_services::live_on(caf::actor_system& system, network::shared_multiplex
   system_ = &system;
   network_ = network;
   arriving_ = arriving;
-  if (network_ != nullptr) network_->set_idle_work(tidy_);
+  if (network_ == nullptr) return;
+  network_->set_idle_work(tidy_);
+  network_->introduce_self(id());
 }
 
 void node_services::meet(tracing::tracer_actor tracer) {
@@ -58,6 +60,20 @@ void node_services::witness(std::uint64_t number) noexcept {
 
 network::own_actors::hold node_services::guard(caf::actor_id actor, network::own_actors::kind what) const {
   return network_ != nullptr ? network_->guard(actor, what) : network::own_actors::hold();
+}
+
+std::optional<certificates::identity> node_services::certificate_of(node_id who) const {
+  return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
+}
+
+std::optional<certificates::identity> node_services::certificate_of(const caf::node_id& who) const {
+  return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
+}
+
+bool node_services::is_here(const caf::node_id& who) const { return system_ != nullptr && system_->node() == who; }
+
+const rights::policy* node_services::policy() const noexcept {
+  return network_ != nullptr ? network_->gate().policy().get() : nullptr;
 }
 
 bool node_services::run_soon(std::string_view kind, std::function<void()> run, std::function<void()> send_elsewhere) {

@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <caf/fwd.hpp>
 
+#include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/contracts/workers.hpp>
@@ -21,6 +22,7 @@
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
@@ -84,6 +86,7 @@ class node_services {
   const tracing::tracer_actor& tracer() const noexcept { return tracer_; }
 
   membership::peer_directory& directory() noexcept { return directory_; }
+  const membership::peer_directory& directory() const noexcept { return directory_; }
   support::activity& counts() noexcept { return counts_; }
   tracing::trace_recorder& recorder() noexcept { return recorder_; }
   support::deadline_clock& deadlines() noexcept { return deadlines_; }
@@ -102,6 +105,16 @@ class node_services {
   /// Says that the actor is one of the node's own, for as long as the result lives: other nodes can't end it, nor send it what only
   /// the node's actors send each other (see network::own_actors).
   network::own_actors::hold guard(caf::actor_id actor, network::own_actors::kind what) const;
+
+  /// The certificate of a node, if it is connected by one.
+  std::optional<certificates::identity> certificate_of(node_id who) const;
+  std::optional<certificates::identity> certificate_of(const caf::node_id& who) const;
+  /// Whether nodes prove by certificates who they are.
+  bool has_certificates() const noexcept { return !options_.certificates.empty(); }
+  /// Whether the actors of this node of CAF live here.
+  bool is_here(const caf::node_id& who) const;
+  /// What the roles of the cluster may do here; null: nobody has said it (settings::policy).
+  const rights::policy* policy() const noexcept;
 
   /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
   /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy

@@ -9,4 +9,5 @@ add_room(support
   name_lookups.cpp
   open_folder.cpp
   process_memory.cpp
-  service_end.cpp)
+  service_end.cpp
+  strict_json.cpp)

@@ -38,6 +38,7 @@ std::string continue_command(const train_options& options) {
   if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
   if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
   if (!options.proof.certificates.empty()) text += " --certificates " + shell_word(options.proof.certificates);
+  if (!options.proof.policy.empty()) text += " --policy " + shell_word(options.proof.policy);
   if (!options.proof.revoked.empty()) text += " --revoked " + shell_word(options.proof.revoked);
   if (options.proof.insecure) text += " --insecure";
   if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);

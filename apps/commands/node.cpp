@@ -230,6 +230,7 @@ void add_node_command(CLI::App& app) {
   command->add_flag("--allow-scripts", options->allow_scripts,
                     "Run TorchScript modules that other nodes send; TorchScript is code");
   options->proof.add_to(*command);
+  options->proof.add_policy_to(*command);
   options->log.add_to(*command);
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });

@@ -157,13 +157,14 @@ void add_train_command(CLI::App& app) {
   auto* command = app.add_subcommand("train", "Train a language model whose layers are spread over processes");
   add_options(*command, *options);
   options->proof.add_to(*command);
+  options->proof.add_policy_to(*command);
   options->log.add_to(*command);
   command->footer(train_examples);
   command->callback([options, command] {
     for (const auto* option : command->get_options())
       if (option->count() > 0) options->given.insert(option->get_single_name());
     if (options->starts_stages())
-      for (const char* name : {"host", "advertise", "certificates", "revoked", "insecure"})
+      for (const char* name : {"host", "advertise", "certificates", "revoked", "policy", "insecure"})
         if (options->given.contains(name)) throw CLI::RequiresError(std::string("--") + name, "--cluster or --join");
     const stop_signal stop;
     if (const auto status = charlm::train(*options, stop); status != 0) throw CLI::RuntimeError(status);

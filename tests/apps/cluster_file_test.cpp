@@ -144,8 +144,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named) {  // CF-1
   std::ofstream(path).flush();
   BOOST_TEST(error_of([&] { cluster_file::read(path); }).starts_with(path + ": the file is empty"));
   std::ofstream(path) << std::string((1 << 20) + 1, ' ');
-  BOOST_TEST(error_of([&] { cluster_file::read(path); }) ==
-             path + ": expected a cluster file of at most 1048576 bytes, got 1048577");
+  BOOST_TEST(error_of([&] { cluster_file::read(path); }) == path + ": expected a file of at most 1048576 bytes, got 1048577");
   std::ofstream(path) << R"({"nodes": [{"name": "a"}]})";
   BOOST_TEST(cluster_file::read(path).nodes.size() == 1u);
 }

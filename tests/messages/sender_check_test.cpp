@@ -21,6 +21,9 @@ struct believes_one final : sender_check {
     return id == node_id{7} ? answer::yes : id == node_id{8} ? answer::no : answer::not_yet;
   }
   bool is_named(const std::string& name) const override { return name == "a"; }
+  bool may_end(const context_id& context) const override { return may_end_all || context.node == node_id{7}; }
+
+  bool may_end_all = true;
 };
 
 /// Makes the message say that it is from a node. Messages that do not say it stay as they are.
@@ -82,6 +85,23 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_message_is_read_only_if_it_is_from_whom_it_says,
     if constexpr (!says_who<T> || names_itself<T>) continue;
     say(x, "c", node_id{9});
     BOOST_TEST((code_of_reading<T>(&who, testing::encoded(x)) == errc::unknown_peer));
+  }
+}
+
+// What ends a context, or a pass of it, comes from the node that has opened the context.
+BOOST_AUTO_TEST_CASE_TEMPLATE(only_who_may_end_a_context_is_read_when_it_does, T, testing::message_types) {
+  if constexpr (std::same_as<T, release_context> || std::same_as<T, abort_pass> || std::same_as<T, prune> ||
+                std::same_as<T, discover>) {
+    believes_one who;
+    testing::generator random{1};
+    auto x = testing::make<T>(random);
+    for (const bool may_end_all : {true, false})
+      for (const std::uint64_t opener : {7, 8}) {
+        who.may_end_all = may_end_all;
+        x.context.node = node_id{opener};
+        const auto expected = may_end_all || opener == 7 ? errc::none : errc::refused;
+        BOOST_TEST((code_of_reading<T>(&who, testing::encoded(x)) == expected));
+      }
   }
 }
 

@@ -2,24 +2,21 @@
 // A node that has a certificate of the cluster, and says that it is another node.
 #include <chrono>
 #include <cstdint>
-#include <set>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
 
-#include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
-#include <troupe/actors/membership/dialer.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/registration.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
+#include "actors/gate/liar.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "support/contains.hpp"
 
@@ -31,39 +28,10 @@ using namespace std::chrono_literals;
 using troupe::node_id;
 using troupe::gate::introduced_nodes;
 using troupe::test::contains;
+using troupe::test::liar;
 using troupe::test::own_cluster;
 
 constexpr auto deadline = 20s;
-
-/// An actor system with the kit of the node `mallory`, which speaks to nodes as it likes.
-struct liar {
-  troupe::settings with;
-  troupe::network::system_config config;
-  caf::actor_system system{config};
-
-  explicit liar(const own_cluster& mine) : with(settings_of(mine)), config(with) {}
-
-  static troupe::settings settings_of(const own_cluster& mine) {
-    troupe::settings result;
-    result.name = "mallory";
-    result.certificates = mine.kit("mallory");
-    return result;
-  }
-
-  caf::actor gateway_at(std::uint16_t port) {
-    caf::scoped_actor self{system};
-    const auto dialer = troupe::membership::spawn_dialer(system);
-    caf::actor result;
-    self
-      ->request(dialer, deadline, caf::connect_atom::value, std::string("127.0.0.1"), port,
-                std::int64_t{std::chrono::nanoseconds(deadline).count()})
-      .receive([&](const caf::node_id&, caf::strong_actor_ptr& gateway,
-                   const std::set<std::string>&) { result = caf::actor_cast<caf::actor>(gateway); },
-               [&](const caf::error& problem) { BOOST_FAIL(caf::to_string(problem)); });
-    self->send_exit(dialer, caf::exit_reason::user_shutdown);
-    return result;
-  }
-};
 
 struct two_friends {
   own_cluster mine;

@@ -36,6 +36,14 @@ message_head head_of(message_type kind, std::uint32_t payload, std::uint8_t flag
 /// The id of a node as CAF writes it, and perhaps what follows it.
 std::vector<char> node_of(char which, std::size_t more = 0) { return std::vector<char>(32 + more, which); }
 
+/// A payload that begins with the types and with an atom as the first value.
+std::vector<char> payload_of(const std::string& types, bool is_routed, std::uint64_t first) {
+  std::string result(is_routed ? 64 : 0, 'b');
+  result += std::string(3, '\0') + static_cast<char>(types.size()) + types;
+  for (int shift = 56; shift >= 0; shift -= 8) result += static_cast<char>(first >> shift);
+  return {result.begin(), result.end()};
+}
+
 /// The rules of a connection whose handshake has come.
 message_rules after_the_handshake() {
   message_rules result(end::called);
@@ -83,7 +91,7 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_connected_node) {  // 
   const auto ids = std::make_shared<troupe::network::node_ids>();
   const auto connected = [&](char node, const std::string& name, const std::string& expected = "") {
     auto result = std::make_unique<message_rules>(end::called);
-    result->meet(ids, name);
+    result->meet(ids, {"own", name, "node"});
     BOOST_TEST(result->why_not(head_of(message_type::client_handshake, 32)) == "");
     const auto why = result->why_not(node_of(node));
     BOOST_TEST(contains(why, expected), why);
@@ -104,8 +112,41 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_connected_node) {  // 
     BOOST_TEST(contains(from('a'), "another node, which is connected itself"));
   }
   a.reset();
-  BOOST_TEST(!ids->is_taken(std::string(32, 'a')));
+  BOOST_TEST(!ids->find(std::string(32, 'a')));
   connected('a', "mallory");
+}
+
+BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_alone) {  // BR-7
+  const auto own = std::make_shared<troupe::network::own_actors>();
+  const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
+  for (const bool may : {true, false}) {
+    message_rules rules(end::called, own);
+    rules.meet(std::make_shared<troupe::network::node_ids>(), {"mine", "bob", "guest"}, may);
+    BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+    BOOST_TEST(rules.why_not(node_of('b')) == "");
+    for (const auto kind : {message_type::direct_message, message_type::routed_message}) {
+      auto head = head_of(kind, 100);
+      head.target = 5;
+      BOOST_TEST(rules.why_not(head) == "");
+      const auto why_not = [&](const std::string& types) {
+        BOOST_TEST(rules.why_not(head) == "");
+        return rules.why_not(payload_of(types, kind == message_type::routed_message, caf::ok_atom::uint_value()));
+      };
+      head.target = 6;
+      const auto why = why_not("@<>+@str");
+      BOOST_TEST(contains(why, may ? "" : "no node of the role 'guest'"), why);
+      BOOST_TEST(why.empty() == may, why);
+      // What CAF tells of its service, once.
+      const std::string of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
+      BOOST_TEST((why_not(of_service) == "") == (may || kind == message_type::direct_message));
+      BOOST_TEST((why_not(of_service) == "") == may);
+      head.message = std::uint64_t{1} << 63;  // an answer
+      BOOST_TEST(why_not("@<>+@str") == "");
+    }
+    auto to_service = head_of(message_type::direct_message, 100, caf::io::basp::header::named_receiver_flag);
+    to_service.target = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
+    BOOST_TEST(rules.why_not(to_service) == "");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(only_messages_that_nodes_send_may_come) {  // BR-2
@@ -169,10 +210,7 @@ BOOST_AUTO_TEST_CASE(the_actors_of_a_node_get_what_they_expect) {  // BR-6, OA-1
       head.target = target;
       head.message = number;
       BOOST_TEST(rules.why_not(head) == "");
-      std::string payload(is_routed ? 64 : 0, 'a');
-      payload += std::string(3, '\0') + static_cast<char>(types.size()) + types;
-      for (int shift = 56; shift >= 0; shift -= 8) payload += static_cast<char>(first >> shift);
-      const auto result = rules.why_not(std::vector<char>(payload.begin(), payload.end()));
+      const auto result = rules.why_not(payload_of(types, is_routed, first));
       if (is_routed) BOOST_TEST(result == both);
       both = result;
     }

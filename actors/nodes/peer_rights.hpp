@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/gate/rights_of_roles_test.cpp
+#pragma once
+
+#include <string>
+
+#include <caf/actor_control_block.hpp>
+
+#include <troupe/actors/rights/policy.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::objects {
+
+class object_store;
+
+}  // namespace troupe::objects
+
+namespace troupe::services {
+
+class node_services;
+
+}  // namespace troupe::services
+
+namespace troupe::nodes {
+
+/// What other nodes may do with this node: what the policy gives the roles in their certificates. Any thread may use it.
+///   RB-1  without a policy every node may do everything. The node itself may do everything in any case.
+///   RB-2  with a policy a node without a certificate that this node knows may do nothing.
+///   RB-3  with certificates a node acts for itself alone: it takes, lends and drops objects in its own name. With a policy it uses only
+///         objects that it owns.
+///   RB-4  a function of troupe's own that has no rule here is refused where there is a policy.
+class peer_rights {
+ public:
+  peer_rights(const services::node_services& here, const objects::object_store& objects) : here_(here), objects_(objects) {}
+
+  /// What the role of the node may do.
+  const rights::role_rights& of(node_id who) const;
+  /// Why the node refuses the call; empty if the call may run.
+  std::string why_not(const call_request& call) const;
+  /// Why an actor of another node may not ask what `right` allows; empty if it may. `what`: for the text, as in "look for actors".
+  std::string why_not(const caf::strong_actor_ptr& sender, bool rights::role_rights::*right, const std::string& what) const;
+
+ private:
+  const services::node_services& here_;
+  const objects::object_store& objects_;
+};
+
+}  // namespace troupe::nodes

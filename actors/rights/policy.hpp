@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/rights/policy_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+namespace troupe::rights {
+
+/// A list of names, or all names.
+struct name_list {
+  bool has_all = false;
+  std::set<std::string> names;
+
+  bool has(const std::string& name) const { return has_all || names.contains(name); }
+};
+
+/// What the nodes of a role may do with the node that has the policy. Each right that is not given is missing.
+struct role_rights {
+  enum class weights : std::uint8_t { none, read, write };
+
+  name_list call;                            // functions of the user's program
+  std::map<std::string, name_list> modules;  // types of modules they may make, and methods they may call; "*": other types
+  weights of_weights = weights::none;  // of their modules: `read` parameters, buffers and gradients; `write` also optimizers
+  bool save = false;                   // checkpoints, below the node's data folder
+  bool scripts = false;                // TorchScript, which is code
+  bool actors = false;                 // find and use actors that the program has published
+  bool all_contexts = false;           // release and abort also contexts that others opened
+  bool trace = false;                  // read spans of the node, and add some to its trace
+  bool status = false;
+  bool members = false;  // what they say of other nodes is believed
+
+  /// Whether they may use modules of the type at all.
+  bool may_make(const std::string& type) const { return methods_of(type) != nullptr; }
+  bool may_call(const std::string& type, const std::string& method) const;
+
+ private:
+  const name_list* methods_of(const std::string& type) const;
+};
+
+/// Says what the roles of a cluster may do. The file is JSON:
+///
+///   {"roles": {"features": {"call": ["forward"]}, "trainer": {"modules": {"Stage": ["*"]}, "weights": "write"}}}
+///
+///   PY-1  a role that the file does not name may do nothing but be a member.
+///   PY-2  a file with a mistake is refused as a whole. The error names the place in the file, what was expected and what came.
+class policy {
+ public:
+  /// Throws std::runtime_error (PY-2).
+  static policy read(const std::string& path);
+  /// `origin`: the name of the file, for errors.
+  static policy parse(const std::string& text, const std::string& origin);
+
+  const role_rights& of(const std::string& role) const;
+
+ private:
+  std::map<std::string, role_rights> roles_;
+};
+
+}  // namespace troupe::rights

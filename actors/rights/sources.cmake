@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+add_room(rights
+  policy.cpp)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/support/strict_json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace troupe::support {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uintmax_t largest_file = 1 << 20;
+
+}  // namespace
+
+void fail_at(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
+
+std::string shown(const json& value) {
+  auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+std::string read_small_file(const std::string& path, const std::string& what) {
+  std::error_code problem;
+  if (!std::filesystem::exists(path, problem)) fail_at(path, "no such file; expected " + what);
+  if (!std::filesystem::is_regular_file(path, problem)) fail_at(path, "not a file; expected " + what);
+  const auto size = std::filesystem::file_size(path, problem);
+  if (!problem && size > largest_file)
+    fail_at(path, "expected a file of at most " + std::to_string(largest_file) + " bytes, got " + std::to_string(size));
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) fail_at(path, "cannot read it: " + std::generic_category().message(errno));
+  if (text.empty()) fail_at(path, "the file is empty; expected " + what);
+  return text;
+}
+
+json parse_strictly(const std::string& text, const std::string& origin) {
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  auto watch = [&](int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start)
+      open.emplace_back();
+    else if (event == json::parse_event_t::object_end)
+      open.pop_back();
+    else if (event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
+    return true;
+  };
+  json document;
+  try {
+    document = json::parse(text, watch);
+  } catch (const json::parse_error& e) {
+    std::string reason = e.what();
+    auto at = reason.find("parse error");
+    fail_at(origin, "not valid JSON: " + (at == std::string::npos ? reason : reason.substr(at)));
+  }
+  if (!twice.empty()) fail_at(origin, "the field \"" + twice + "\" is written twice in one object; expected it once");
+  return document;
+}
+
+void check_fields(const json& object, const std::string& where, const std::vector<std::string>& known) {
+  for (auto& [name, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string list;
+    for (auto& k : known) list += (list.empty() ? "" : ", ") + k;
+    fail_at(where, "unknown field \"" + name + "\"; expected " + (known.size() == 1 ? "only " : "one of ") + list);
+  }
+}
+
+std::vector<std::string> read_texts(const json& object, const std::string& where, const std::string& field) {
+  std::vector<std::string> result;
+  const auto found = object.find(field);
+  if (found == object.end()) return result;
+  if (!found->is_array()) fail_at(where + "." + field, "expected a list of texts in quotes, got " + shown(*found));
+  for (const auto& each : *found) {
+    if (!each.is_string()) fail_at(where + "." + field, "expected a list of texts in quotes, got " + shown(*found));
+    result.push_back(each.get<std::string>());
+  }
+  return result;
+}
+
+}  // namespace troupe::support

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a policy lets the roles of a cluster do, and what a node without the right hears.
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+#include <torch/script.h>
+
+#include <caf/scoped_actor.hpp>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/script_module.hpp>
+#include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/registration.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/certificates/own_cluster.hpp"
+#include "actors/gate/liar.hpp"
+#include "actors/linear_cluster.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "actors/temporary_folder.hpp"
+#include "support/contains.hpp"
+
+BOOST_AUTO_TEST_SUITE(rights_of_roles)
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace troupe;
+using troupe::test::contains;
+using troupe::test::liar;
+using troupe::test::own_cluster;
+
+/// The log of the host. Pre: its nodes have ended.
+std::string log_in(const own_cluster& mine) {
+  std::ifstream in(mine.file("log"));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The node "host", whose policy gives the role of the node "guest" the rights.
+struct host_and_guest {
+  const own_cluster& mine;
+  node host;
+  node guest;
+
+  host_and_guest(const own_cluster& cluster, const std::string& rights)
+      : mine(cluster), host(settings_of("host", "member", rights)), guest(settings_of("guest", "visitor", "")) {
+    guest.join("127.0.0.1", host.port());
+  }
+
+  settings settings_of(const std::string& name, const std::string& role, const std::string& rights) const {
+    auto result = test::loopback_settings(name);
+    result.network = network_kind::troupe;
+    result.insecure = false;
+    result.certificates = mine.kit(name, own_cluster::clock::now(), own_cluster::days(1), role);
+    if (rights.empty()) return result;
+    result.log_file = mine.file("log");
+    result.policy = mine.file("policy.json");
+    std::ofstream(result.policy) << R"({"roles": {"visitor": )" << rights << "}}";
+    result.prepare = [](node& here) {
+      here.functions().add("forward", [](call_arguments& arguments) { return call_reply{{arguments.tensor(0) * 2}}; });
+      here.functions().add("secret", [](call_arguments&) { return call_reply{{at::ones({1})}}; });
+      here.functions().add("who", [](call_arguments& arguments) {
+        return call_reply{{}, {{"name", arguments.here.name_of(arguments.caller)}}};
+      });
+      add_module_type(here, "linear", [](const attributes& values) { return std::make_shared<test::linear>(values); });
+      add_module_type(here, "other", [](const attributes& values) { return std::make_shared<test::linear>(values); });
+    };
+    return result;
+  }
+
+  peer there() { return guest.peer("host"); }
+
+  /// What the guest hears; "done" if it may do it.
+  static std::string heard(const std::function<void()>& act) {
+    try {
+      act();
+    } catch (const error& refused) {
+      return refused.code() == errc::refused ? refused.what() : "not refused, but " + std::string(refused.what());
+    }
+    return "done";
+  }
+};
+
+attributes linear_values() { return test::layer(2, 2, 1); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_guest_calls_the_function_that_the_policy_names_and_no_other) {  // RB-1, RB-2
+  const own_cluster mine;
+  {
+    host_and_guest all(mine, R"({"call": ["forward", "who"]})");
+    BOOST_TEST(all.there().call("forward", {at::ones({1})}).get().tensor(0).item<float>() == 2.0F);
+    BOOST_TEST(get<std::string>(all.there().call("who").get().values, "name") == "guest");
+    const auto refused = all.heard([&] { all.there().call("secret").get(); });
+    BOOST_TEST(contains(refused,
+                        "refused to node 'guest' of the role 'visitor': the policy does not let this role call the function "
+                        "'secret'"),
+               refused);
+    BOOST_TEST(all.host.status().requests_refused == 1U);
+    // The node itself may do everything.
+    BOOST_TEST(all.host.self().call("secret").get().tensor(0).item<float>() == 1.0F);
+  }
+  const auto log = log_in(mine);
+  BOOST_TEST(contains(log, "refused a request: 'secret' called by node 'guest' of the role 'visitor'"), log);
+}
+
+BOOST_AUTO_TEST_CASE(without_rights_nothing_of_troupes_own_can_be_used) {  // RB-4
+  const own_cluster mine;
+  host_and_guest all(mine, R"({})");
+  const auto expect = [&](const std::string& what, const std::function<void()>& act) {
+    const auto text = all.heard(act);
+    BOOST_TEST(contains(text, what), "expected '" + what + "', got '" + text + "'");
+  };
+  expect("make modules of the type 'linear'", [&] { all.there().create("linear", linear_values()); });
+  expect("send TorchScript", [&] {
+    torch::jit::Module script("Nothing");
+    script.define("def forward(self, x):\n  return x\n");
+    create_script(all.there(), script);
+  });
+  expect("ask for the status", [&] { all.there().status(); });
+  expect("look for published actors", [&] { all.there().actor("any"); });
+  expect("read or write its trace", [&] { all.there().call("troupe.trace").get(); });
+  for (const auto& name : all.host.functions().names()) {
+    if (!name.starts_with("troupe.") || name == "troupe.drop" || name == "troupe.take" || name == "troupe.lend" ||
+        name == "troupe.passes")
+      continue;
+    expect("the policy does not let this role", [&] { all.there().call(name).get(); });
+  }
+  expect("call the function 'troupe.unheard_of'", [&] { all.there().call("troupe.unheard_of").get(); });
+}
+
+BOOST_AUTO_TEST_CASE(a_role_uses_its_own_modules_as_far_as_the_policy_says) {  // RB-3
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"modules": {"linear": ["forward"]}, "weights": "read"})");
+  auto made = all.there().create("linear", linear_values());
+  BOOST_TEST(made.call("forward", {at::ones({1, 2})}).get().tensors.size() == 1U);
+  BOOST_TEST(made.parameters().size() >= 1U);
+  const auto expect = [&](const std::string& what, const std::function<void()>& act) {
+    const auto text = all.heard(act);
+    BOOST_TEST(contains(text, what), "expected '" + what + "', got '" + text + "'");
+  };
+  expect("call the method 'other' of modules of the type 'linear'", [&] { made.call("other", {}).get(); });
+  expect("make modules of the type 'other'", [&] { all.there().create("other", linear_values()); });
+  expect("change weights", [&] { made.set_parameters(made.parameters()); });
+  expect("change weights", [&] { const optimizer made_there(all.guest, {"sgd", {{"lr", 0.1}}}, {made}); });
+  // The host has a module of its own, whose number can be guessed.
+  const auto own = all.host.self().create("linear", linear_values());
+  expect("the caller does not own the object", [&] {
+    all.there().call("troupe.parameters", {}, {}, object_id{all.host.id(), 2}).get();
+  });
+  // Nobody takes an object in the name of another node.
+  expect("acts in the name of another node, 'host'", [&] {
+    all.there()
+      .call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(all.host.id().value)}},
+            object_id{all.host.id(), 2})
+      .get();
+  });
+  BOOST_TEST(all.host.status().objects == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(backward_passes_need_no_right_of_their_own) {
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  auto x = at::ones({2}).requires_grad_();
+  context pass(all.guest);
+  auto y = all.there().call("forward", {x}).get().tensor(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
+}
+
+BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_otherwise) {
+  for (const bool may_end_all : {false, true}) {
+    const own_cluster mine;
+    host_and_guest all(mine, R"({"call": ["forward"], "contexts": ")" + std::string(may_end_all ? "all" : "own") + "\"}");
+    liar mallory(all.mine, "visitor");
+    caf::scoped_actor self{mallory.system};
+    const auto gateway = mallory.gateway_at(all.host.port());
+    context pass(all.guest);
+    auto x = at::ones({2}).requires_grad_();
+    auto y = all.there().call("forward", {x}).get().tensor(0);
+    std::string text = "done";
+    self->request(gateway, liar::patience, release_context{pass.id()})
+      .receive([](const context_released&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
+    BOOST_TEST(contains(text, "its sender has not opened the context") == !may_end_all, text);  // mallory reads no other answer
+    if (!may_end_all) pass.backward({y.sum()}).get();
+    BOOST_TEST(all.host.status().requests_refused == (may_end_all ? 0U : 1U));
+  }
+}
+
+// A node that is not connected itself is no peer, and a policy gives it nothing.
+BOOST_AUTO_TEST_CASE(a_policy_needs_certificates_and_says_itself_who_may_send_code) {
+  settings with;
+  with.policy = "policy.json";
+  BOOST_CHECK_EXCEPTION(check(with), error,
+                        [](const error& e) { return contains(e.what(), "has no effect without --certificates"); });
+  with.certificates = "kit.pem";
+  with.allow_scripts = true;
+  BOOST_CHECK_EXCEPTION(check(with), error, [](const error& e) { return contains(e.what(), "leave out --allow-scripts"); });
+  const own_cluster mine;
+  auto missing = test::loopback_settings("a");
+  missing.network = network_kind::troupe;
+  missing.insecure = false;
+  missing.certificates = mine.kit("a");
+  missing.policy = mine.file("none.json");
+  BOOST_CHECK_EXCEPTION(node{missing}, error,
+                        [](const error& e) { return contains(e.what(), "--policy: ") && contains(e.what(), "no such file"); });
+}
+
+// Other nodes can't get the id of this node, which may do everything with itself.
+BOOST_AUTO_TEST_CASE(nobody_introduces_itself_with_the_id_of_the_node_it_talks_to) {  // IO-1
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  liar mallory(all.mine, "visitor");
+  caf::scoped_actor self{mallory.system};
+  const auto gateway = mallory.gateway_at(all.host.port());
+  hello greeting;
+  greeting.name = "mallory";
+  greeting.id = all.host.id();
+  greeting.host = "127.0.0.1";
+  greeting.port = 1;
+  greeting.protocol = protocol_version;
+  std::string text = "taken";
+  self->request(gateway, liar::patience, greeting, caf::actor_cast<caf::strong_actor_ptr>(gateway))
+    .receive([](const welcome&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
+  BOOST_TEST(contains(text, "from another node"), text);
+  call_request call;
+  call.function = "secret";
+  call.payload.message.node = all.host.id();
+  self->request(gateway, liar::patience, call)
+    .receive([](const call_result&) { BOOST_ERROR("the call ran"); },
+             [&](const caf::error& why) { text = to_exception(why).what(); });
+  BOOST_TEST(contains(text, "from another node"), text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -10,6 +10,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/passes/cpu_worker.hpp>
 #include <troupe/messages/errors.hpp>
@@ -19,6 +20,7 @@ namespace troupe {
 struct worker_team::members {
   caf::actor_system& system;
   std::vector<passes::cpu_worker_actor> workers;
+  std::vector<network::own_actors::hold> guards{};  // other nodes send the workers nothing
   std::atomic<std::size_t> next{0};
 
   ~members() {
@@ -36,7 +38,10 @@ worker_team::worker_team(caf::actor_system& system, std::size_t count)
     throw error(errc::misuse,
                 "a worker_team needs at least one worker; leave pass_options::workers empty to run a pass serially");
   try {
-    for (std::size_t i = 0; i < count; ++i) members_->workers.push_back(passes::spawn_cpu_worker(system));
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& worker = members_->workers.emplace_back(passes::spawn_cpu_worker(system));
+      members_->guards.push_back(network::guard(system, worker.id(), network::own_actors::kind::inner));
+    }
   } catch (const std::system_error& refused) {
     throw error(errc::function_failed, "a worker_team of " + std::to_string(count) + " workers got threads for " +
                                          std::to_string(members_->workers.size()) + " (" + refused.code().message() +

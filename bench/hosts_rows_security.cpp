@@ -68,9 +68,11 @@ std::vector<std::string> proven_options(const kits& all, const std::string& name
 hosts_row gate_small_call() {
   const auto measure = [](const hosts_effort& effort) {
     const testbed all({"h1"});
+    // The two sides of a turn follow each other, in changing order: what slows the machine for longer slows both.
+    std::vector<double> ratios;
     std::vector<double> taken[2];
-    for (int turn = 0; turn < (effort.quick ? 1 : 7); ++turn)
-      for (const bool gate : {false, true}) {
+    for (int turn = 0; turn < (effort.quick ? 1 : 21); ++turn) {
+      for (const bool gate : {turn % 2 != 0, turn % 2 == 0}) {
         std::vector<std::string> of_node{"--name=b", "--port=" + std::to_string(port)};
         std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + std::to_string(port)};
         if (!gate)
@@ -80,9 +82,9 @@ hosts_row gate_small_call() {
         host_part driver(all["h1"], "calls", of_driver, {{"count", effort.quick ? "20" : "10000"}});
         taken[gate ? 1 : 0].push_back(driver.figures(patience).at("us"));
       }
-    const auto without = middle(taken[0]);
-    const auto with = middle(taken[1]);
-    return hosts_figures{{without, with, 0}, without / with};
+      ratios.push_back(taken[0].back() / taken[1].back());
+    }
+    return hosts_figures{{middle(taken[0]), middle(taken[1]), 0}, middle(ratios)};
   };
   return {.name = "gate_small_call", .unit = "us", .bar = 0.95, .measure = measure};
 }
@@ -230,7 +232,7 @@ hosts_row hostile_disturbance() {
     host_part node(all["h1"], "node", proven_options(proofs, "b", port), {});
     node.ready();
     std::vector<double> taken[2];
-    const std::string rate = "1000";
+    const std::string rate = "500";
     for (int turn = 0; turn < (effort.quick ? 1 : 5); ++turn)
       for (const bool disturbs : {false, true}) {
         std::unique_ptr<host_part> stranger;
@@ -252,10 +254,55 @@ hosts_row hostile_disturbance() {
   return {.name = "hostile_disturbance", .unit = "us p99", .bar = 2, .at_most = true, .measure = measure};
 }
 
+/// Crashes, leaks and lost nodes while a stranger and a node that lies play what no node would send.
+hosts_row hostile_inputs() {
+  const auto measure = [](const hosts_effort& effort) {
+    constexpr int parts = 10;
+    constexpr std::int64_t most_grown_kib = 64 << 10;
+    const kits proofs;
+    const testbed all({"h1", "h2", "h3"});
+    auto of_node = proven_options(proofs, "b", port);
+    of_node.emplace_back("--log-level=off");
+    host_part node(all["h1"], "node", of_node, {});
+    node.ready();
+    const std::string count = effort.quick ? "2000" : "1000000";
+    host_part stranger(all["h3"], "hostile", {},
+                       {{"address", all["h1"].ipv4()},
+                        {"port", std::to_string(port)},
+                        {"kit", proofs.file("mallory")},
+                        {"count", count},
+                        {"parts", std::to_string(parts)}});
+    int faults = 0;
+    std::int64_t before = 0;
+    double connections = 0;
+    for (int part = 1; part <= parts; ++part) {
+      connections = stranger.figure("played_" + std::to_string(part), patience);
+      try {
+        host_part peer(all["h2"], "calls",
+                       proven_options(proofs, "a" + std::to_string(part), 0, {"h1:" + std::to_string(port)}),
+                       {{"count", "20"}});
+        peer.figures(patience);
+        const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
+        if (part == 1) before = now;
+        faults += now - before > most_grown_kib ? 1 : 0;
+      } catch (const std::runtime_error& fault) {
+        std::fprintf(stderr, "hostile_inputs: %s\n", fault.what());
+        ++faults;
+      }
+    }
+    const auto grown = static_cast<double>(process_figures::of(node.pid()).resident_kib - before) / 1024;
+    return hosts_figures{{std::stod(count), static_cast<double>(faults), 0},
+                         static_cast<double>(faults),
+                         short_number(connections) + " connections; the node grew by " + short_number(grown) + " MiB"};
+  };
+  return {.name = "hostile_inputs", .unit = "faults", .bar = 0, .at_most = true, .measure = measure};
+}
+
 }  // namespace
 
 std::vector<hosts_row> security_rows() {
-  return {gate_small_call(), tls_small_call(), tls_bulk(), handshakes(), stalled_memory(), hostile_disturbance()};
+  return {gate_small_call(), tls_small_call(),      tls_bulk(),      handshakes(),
+          stalled_memory(),  hostile_disturbance(), hostile_inputs()};
 }
 
 }  // namespace troupe::bench

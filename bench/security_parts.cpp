@@ -20,6 +20,8 @@
 
 #include <troupe/actors/support/owned_descriptor.hpp>
 
+#include "tests/support/hostile_client.hpp"
+
 namespace troupe::bench {
 
 namespace {
@@ -79,6 +81,16 @@ void send_hostile_bytes(const part_arguments& with) {
     ::send(one.get(), bytes.data(), 1 + random() % bytes.size(), MSG_NOSIGNAL);
     if (count == 100) tell_ready();
     std::this_thread::sleep_until(begin + std::chrono::duration_cast<clock::duration>(pause * static_cast<double>(count)));
+  }
+}
+
+void play_hostile_inputs(const part_arguments& with) {
+  test::hostile_client player(with.text("address"), static_cast<std::uint16_t>(with.number("port")), with.text("kit"), 1);
+  const auto parts = static_cast<int>(with.number("parts"));
+  for (int part = 1; part <= parts; ++part) {
+    player.play(static_cast<std::uint64_t>(with.number("count")) / static_cast<std::uint64_t>(parts));
+    std::printf("figure played_%d %llu\n", part, static_cast<unsigned long long>(player.connections()));
+    std::fflush(stdout);
   }
 }
 

@@ -17,7 +17,9 @@ contracts::call_worker_actor call_workers::spawn() {
   const auto& name = here_.services.name();
   if (stopped_) throw error(errc::stopping, "node '" + name + "' is stopping");  // no actor would tell a new worker to end
   try {
-    return all_.emplace_back(make_call_worker(here_));
+    auto made = make_call_worker(here_);
+    auto guard = here_.services.guard(made.id(), network::own_actors::kind::inner);
+    return all_.emplace_back(guarded_worker{std::move(made), std::move(guard)}).worker;
   } catch (const std::system_error& refused) {
     throw error(errc::function_failed, "node '" + name + "' gets no thread for it beside the " + std::to_string(all_.size()) +
                                          " that run calls (" + refused.code().message() +
@@ -29,7 +31,7 @@ contracts::call_worker_actor call_workers::spawn() {
 void call_workers::let_go(const contracts::call_worker_actor& worker) {
   {
     std::lock_guard lock(mutex_);
-    std::erase(all_, worker);
+    std::erase_if(all_, [&](const guarded_worker& each) { return each.worker == worker; });
   }
   caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
 }
@@ -37,7 +39,9 @@ void call_workers::let_go(const contracts::call_worker_actor& worker) {
 std::vector<contracts::call_worker_actor> call_workers::stop() {
   std::lock_guard lock(mutex_);
   stopped_ = true;
-  return std::exchange(all_, {});
+  std::vector<contracts::call_worker_actor> result;
+  for (auto& each : std::exchange(all_, {})) result.push_back(std::move(each.worker));
+  return result;
 }
 
 }  // namespace troupe::calls

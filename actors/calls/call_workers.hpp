@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <troupe/actors/calls/call_worker.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 
 namespace troupe::calls {
 
@@ -35,7 +36,11 @@ class call_workers {
   const call_surroundings here_;
   std::atomic<std::chrono::nanoseconds> idle_time_{std::chrono::seconds(10)};
   std::mutex mutex_;  // guards what follows
-  std::vector<contracts::call_worker_actor> all_;
+  struct guarded_worker {
+    contracts::call_worker_actor worker;
+    network::own_actors::hold guard;  // other nodes send it nothing
+  };
+  std::vector<guarded_worker> all_;
   bool stopped_ = false;
 };
 

@@ -148,7 +148,7 @@ struct reception::state {
   }
 
   void refuse(const guest& one, const std::string& why) {
-    to.refused({"the program at " + support::other_end_of(one.socket.get()) + ": " + why});
+    to.refused({"the program at " + support::other_end_for_text(one.socket.get()) + ": " + why});
   }
 
   const std::shared_ptr<const credentials> own;

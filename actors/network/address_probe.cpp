@@ -96,7 +96,7 @@ address_probe::verdict address_probe::shake_hands() {
   const auto how = session_->shake_hands();
   if (how == progress::failed) {
     const auto& [why, has_ended] = session_->problem();
-    return refuse({"the program at " + support::other_end_of(socket_.get()) + ": " + why, has_ended});
+    return refuse({"the program at " + support::other_end_for_text(socket_.get()) + ": " + why, has_ended});
   }
   events_ = how == progress::wants_to_write ? POLLOUT : POLLIN;
   return verdict::undecided;
@@ -122,7 +122,7 @@ address_probe::verdict address_probe::hear() {
   if (size <= 0) failed(ECONNRESET);
   if (size <= 0) return verdict::nobody;
   if (!session_ && first[0] == tls_alert)
-    return refuse({"the node at " + support::other_end_of(socket_.get()) + wants_certificate});
+    return refuse({"the node at " + support::other_end_for_text(socket_.get()) + wants_certificate});
   return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
 }
 

@@ -41,6 +41,18 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
+/// The types of a message of a stream; null for other messages.
+const char* types_of_stream(std::uint64_t category) {
+  switch (category) {
+    case caf::message_id::upstream_message_category:
+      return "@<>+@upstream_msg";
+    case caf::message_id::downstream_message_category:
+      return "@<>+@downstream_msg";
+    default:
+      return nullptr;
+  }
+}
+
 /// What other nodes may tell a gateway, beside answers.
 bool is_for_gateway(const message_outline& of) {
   if (!of.begins_with_atom()) return of.types.starts_with(begin_of_troupes_types);
@@ -59,7 +71,9 @@ std::string message_rules::why_not(const message_head& next) {
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
   if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
   kind_ = kind;
-  const bool is_answer = caf::make_message_id(next.message).is_response();
+  const auto id = caf::make_message_id(next.message);
+  const bool is_answer = id.is_response();
+  category_ = id.category();
   to_ = own_ && !is_answer ? own_->find(next.target) : std::nullopt;
   has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
   has_shaken_hands_ = true;
@@ -77,6 +91,7 @@ std::string message_rules::why_not(const message_head& next) {
           (next.target != known_service || next.payload > most_of_service))
         return "a message to a service of CAF";
       if (next.payload == 0) return "an empty message";
+      if (id.is_stream_message() && (is_answer || to_)) return "a message of a stream to an actor that takes none";
       is_for_program_ = !is_answer && !to_ && (next.flags & caf::io::basp::header::named_receiver_flag) == 0;
       return {};
     case message_type::heartbeat:
@@ -119,6 +134,9 @@ std::string message_rules::why_not(std::span<const char> payload) {
     if (const auto outline = outline_of(bytes, is_routed);
         *to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
+  if (const auto* expected = types_of_stream(category_); is_for_actor && expected != nullptr)
+    if (const auto outline = outline_of(bytes, is_routed); !outline || outline->types != expected)
+      return "a message that says that it belongs to a stream, and is none of a stream";
   if (is_for_actor && is_for_program_ && !may_use_actors_) {
     const auto outline = outline_of(bytes, is_routed);
     const bool tells_of_service = !has_told_of_service_ && outline && bytes.size() <= most_of_service &&

@@ -12,10 +12,16 @@ own_actors::hold own_actors::add(caf::actor_id actor, kind what) {
           }};
 }
 
+void own_actors::add_first(caf::actor_id last) {
+  std::lock_guard lock(mutex_);
+  last_of_first_ = last;
+}
+
 std::optional<own_actors::kind> own_actors::find(caf::actor_id actor) const {
   std::lock_guard lock(mutex_);
   const auto found = all_.find(actor);
-  return found == all_.end() ? std::nullopt : std::optional(found->second);
+  if (found != all_.end()) return found->second;
+  return actor != caf::invalid_actor_id && actor <= last_of_first_ ? std::optional(kind::inner) : std::nullopt;
 }
 
 }  // namespace troupe::network

@@ -14,6 +14,7 @@ namespace troupe::network {
 /// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a number: also a
 /// message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
 ///   OA-1  an actor is found as long as its `hold` lives.
+///   OA-2  actors that were there before add_first() are inner ones.
 class own_actors : public std::enable_shared_from_this<own_actors> {
  public:
   /// `gateway`: takes the messages of other nodes. `inner`: other nodes only answer its questions.
@@ -21,11 +22,14 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   using hold = std::shared_ptr<const void>;
 
   hold add(caf::actor_id actor, kind what);
+  /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors as they come: its own ones first.
+  void add_first(caf::actor_id last);
   std::optional<kind> find(caf::actor_id actor) const;
 
  private:
-  mutable std::mutex mutex_;  // guards all_
+  mutable std::mutex mutex_;  // guards the next two
   std::unordered_map<caf::actor_id, kind> all_;
+  caf::actor_id last_of_first_ = 0;
 };
 
 }  // namespace troupe::network

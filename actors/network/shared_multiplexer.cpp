@@ -248,7 +248,7 @@ bool shared_multiplexer::has_channel(int socket) const {
 }
 
 void shared_multiplexer::note_wrong(int socket, const std::string& what) {
-  refuse({"the program at " + support::other_end_of(socket) + " sent " + what});
+  refuse({"the program at " + support::other_end_for_text(socket) + " sent " + what});
 }
 
 void shared_multiplexer::note_waiting(int socket, std::size_t bytes) {
@@ -274,6 +274,11 @@ void shared_multiplexer::introduce_self(node_id own) {
   const auto& who = gate_.proof()->own();
   introduced_->introduce(who, own);
   own_id_ = ids_->take(bytes_of(system().node()), who);
+}
+
+own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what) {
+  auto* network = system.has_middleman() ? dynamic_cast<shared_multiplexer*>(&system.middleman().backend()) : nullptr;
+  return network != nullptr ? network->guard(actor, what) : own_actors::hold();
 }
 
 gate::connection_gate gate_of(caf::actor_system& system) {

@@ -73,6 +73,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Says that the actor is one of the node's own, for as long as the result lives (message_rules BR-6).
   own_actors::hold guard(caf::actor_id actor, own_actors::kind what) { return own_->add(actor, what); }
 
+  /// Says that all actors that the system has now are its own ones or the node's.
+  void guard_first() { own_->add_first(system().latest_actor_id()); }
+
   /// Whether the connection with this socket goes on in shared memory.
   bool has_channel(int socket) const;
 
@@ -156,6 +159,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
 };
+
+/// As shared_multiplexer::guard(), on a system that may have another network or none. Then nothing is guarded.
+own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what);
 
 /// The gate of the system's network. CAF's own network has none: it talks to everybody.
 gate::connection_gate gate_of(caf::actor_system& system);

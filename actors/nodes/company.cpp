@@ -109,7 +109,10 @@ void company::start() {
   start_threads();
   services().meet(spawn_gateway(parts_));
   guards_.push_back(services().guard(services().gateway().id(), network::own_actors::kind::gateway));
-  if (network_ != nullptr) network_->set_unordered(services().gateway().id());
+  if (network_ != nullptr) {
+    network_->set_unordered(services().gateway().id());
+    network_->guard_first();
+  }
   if (services().networked())
     listen();
   else
@@ -174,7 +177,7 @@ void company::listen() {
   if (services().policy() != nullptr) how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
-  guards_.push_back(services().guard(membership.id(), network::own_actors::kind::inner));
+  if (network_ != nullptr) network_->guard_first();  // membership, and who connects for it
   caf::anon_send(services().gateway(), membership);
   caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
 }

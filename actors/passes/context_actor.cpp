@@ -151,6 +151,7 @@ contracts::context_actor::behavior_type make_context(Self self, services::node_s
   support::close_mailbox_at_exit(self);
   support::live_as_long_as(self, gateway);
   self->state.here = here;
+  self->state.guard = here->guard(self->id(), network::own_actors::kind::inner);
   self->state.record = std::move(record);
   return {
     [=](contracts::backward_job_ptr& job) { context_shell(self).backward(job); },

@@ -32,6 +32,7 @@ struct context_state {
   ~context_state();
 
   services::node_services* here = nullptr;
+  network::own_actors::hold guard;  // other nodes send it nothing but answers
   contracts::context_record_ptr record;
   contracts::gradients_ptr gathered;  // gradients of completed passes; null: none
   bool merging = false;

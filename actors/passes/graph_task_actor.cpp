@@ -68,6 +68,7 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
   support::live_as_long_as(self, gateway);
   auto& state = self->state;
   state.here = here;
+  state.guard = here->guard(self->id(), network::own_actors::kind::inner);
   state.terms = std::move(terms);
   ++here->counts().pass_parts;
   if (state.terms->part) {
@@ -78,7 +79,6 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
     state.part.emplace(here->id(), std::move(sends));
   }
   if (state.terms->outcome) {
-    state.guard = here->guard(self->id(), network::own_actors::kind::inner);
     state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
     // A node without a network runs on an actor system of the program. There the deadline goes by CAF's clock, because tests
     // set CAF's clock.

@@ -94,6 +94,11 @@ std::string other_end_of(int socket) {
   return address_with_port(other);
 }
 
+std::string other_end_for_text(int socket) {
+  const auto known = other_end_of(socket);
+  return known.empty() ? "an address that it has left" : known;
+}
+
 bool is_of_this_machine(const std::string& numeric) {
   in_addr v4;
   if (::inet_pton(AF_INET, numeric.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127) return true;  // all of 127.0.0.0/8

@@ -15,6 +15,8 @@ std::string numeric_address(const sockaddr_storage& address);
 std::string address_with_port(const sockaddr_storage& address);
 /// The address of the other end of a connected socket, as address_with_port() gives it. Empty if the connection is over.
 std::string other_end_of(int socket);
+/// The same for a text, which also says it if the other end has closed the connection.
+std::string other_end_for_text(int socket);
 
 /// Whether an interface of this machine has the address. Loopback addresses count too.
 bool is_of_this_machine(const std::string& numeric);

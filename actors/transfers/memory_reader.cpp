@@ -29,7 +29,10 @@ contracts::memory_reader_actor spawn_memory_reader(services::node_services& here
 bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
   std::lock_guard lock(mutex_);
   if (stopped_) return false;
-  if (!reader_) reader_ = spawn_memory_reader(here_);
+  if (!reader_) {
+    reader_ = spawn_memory_reader(here_);
+    guard_ = here_.guard(reader_.id(), network::own_actors::kind::inner);
+  }
   ++offers_;
   ++not_read_;
   caf::anon_send(reader_, std::move(job));

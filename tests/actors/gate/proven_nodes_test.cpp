@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,9 +19,14 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
+#include <caf/actor_addr.hpp>
 #include <caf/atom.hpp>
+#include <caf/binary_serializer.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
+#include <caf/message.hpp>
+#include <caf/system_messages.hpp>
 
 #include <troupe/actors/network/accepting.hpp>
 #include <troupe/actors/network/message_head.hpp>
@@ -221,6 +227,40 @@ BOOST_FIXTURE_TEST_CASE(bytes_that_no_node_sends_end_their_connection_alone, ope
   other.stop();
   node->stop();
   BOOST_TEST(contains(log(), " sent a message to a service of CAF"), log());
+}
+
+// The numbers of actors are small: whoever reaches the node can try them all. Some are of actors of CAF, of contexts, of workers.
+BOOST_FIXTURE_TEST_CASE(nobody_ends_an_actor_of_a_node_by_a_guessed_number, open_node) {  // OA-2, BR-6
+  node->functions().add("twice",
+                        [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensor(0) * 2}}; });
+  troupe::node other(troupe::test::loopback_settings("other"));
+  other.join("127.0.0.1", node->port());
+  troupe::worker_team team(*node, 1);
+  troupe::context pass(other);
+  auto x = at::ones({2}).requires_grad_();
+  auto y = other.peer("here").call("twice", {x}).get().tensor(0);
+  const auto last = node->system().latest_actor_id();
+  BOOST_TEST(last < 100U);
+  std::vector<char> exit;
+  caf::binary_serializer to(node->system(), exit);
+  std::vector<caf::strong_actor_ptr> further;
+  auto what = caf::make_message(caf::exit_msg{caf::actor_addr{}, caf::exit_reason::kill});
+  BOOST_TEST_REQUIRE(!to(further, what));
+  const std::string payload(exit.begin(), exit.end());
+  std::vector<owned_descriptor> callers;
+  for (caf::actor_id number = 1; number <= last; ++number) {
+    callers.push_back(connected_to(node->port()));
+    const auto size = static_cast<std::uint32_t>(payload.size());
+    send_all(callers.back(), callers_handshake() + message_of(message_type::direct_message, size, payload, number));
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return node->status().connections_refused >= 10; }));
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
+  std::promise<void> done;
+  team.post([&] { done.set_value(); });
+  BOOST_TEST((done.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+  troupe::node third(troupe::test::loopback_settings("third"));
+  BOOST_TEST(third.join("127.0.0.1", node->port()) == "here");
 }
 
 BOOST_FIXTURE_TEST_CASE(a_connection_without_a_descriptor_for_it_ends_at_once, open_node) {  // AW-1

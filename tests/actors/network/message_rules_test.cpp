@@ -116,6 +116,34 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_connected_node) {  // 
   connected('a', "mallory");
 }
 
+// CAF reads a null pointer if a message says that it belongs to a stream, and does not.
+BOOST_AUTO_TEST_CASE(a_message_of_a_stream_is_one) {  // BR-8
+  const auto own = std::make_shared<troupe::network::own_actors>();
+  const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
+  message_rules rules(end::called, own);
+  BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+  BOOST_TEST(rules.why_not(node_of('b')) == "");
+  for (const auto kind : {message_type::direct_message, message_type::routed_message})
+    for (const std::uint64_t category : {0, 1, 2, 3}) {
+      auto head = head_of(kind, 100);
+      head.message = category << 60;
+      const auto why_not = [&](const std::string& types) {
+        BOOST_TEST(rules.why_not(head) == "");
+        return rules.why_not(payload_of(types, kind == message_type::routed_message, 0));
+      };
+      const std::string of_category = category == 2 ? "@<>+@upstream_msg" : "@<>+@downstream_msg";
+      const std::string other = category == 2 ? "@<>+@downstream_msg" : "@<>+@upstream_msg";
+      BOOST_TEST(why_not(of_category) == "");
+      for (const auto& types : {other, std::string("@<>+@str"), of_category + "+@str"})
+        BOOST_TEST((why_not(types) == "") == (category < 2), types);
+      head.target = 5;
+      BOOST_TEST((rules.why_not(head) == "") == (category < 2));
+      head.target = 6;
+      head.message |= std::uint64_t{1} << 63;
+      BOOST_TEST((rules.why_not(head) == "") == (category < 2));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_alone) {  // BR-7
   const auto own = std::make_shared<troupe::network::own_actors>();
   const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);

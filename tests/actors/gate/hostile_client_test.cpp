@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A stranger and a node that lies play what no node would send. The other nodes go on as if nothing had come.
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+
+#include <troupe/actors/support/process_memory.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/certificates/own_cluster.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "support/hostile_client.hpp"
+
+BOOST_AUTO_TEST_SUITE(hostile_clients)
+
+namespace {
+
+using namespace troupe;
+
+/// TROUPE_HOSTILE_INPUTS plays another number of inputs than the 20,000 of each run of the tests.
+std::uint64_t count_of_inputs() {
+  const auto* text = std::getenv("TROUPE_HOSTILE_INPUTS");
+  return text == nullptr ? 20'000 : std::stoull(text);
+}
+
+settings settings_of(const std::string& name, const test::own_cluster& mine) {
+  auto result = test::loopback_settings(name);
+  result.network = network_kind::troupe;
+  result.insecure = false;
+  result.log_level = severity::off;
+  result.certificates = mine.kit(name);
+  result.prepare = [](node& here) {
+    here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
+  };
+  return result;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(inputs_that_no_node_sends_end_no_node_and_disturb_no_peer) {
+  const test::own_cluster mine;
+  node victim(settings_of("victim", mine));
+  node peer(settings_of("peer", mine));
+  peer.join("127.0.0.1", victim.port());
+  int lost = 0;
+  peer.on_peer_down([&](const std::string& name, const std::string&) { lost += name == "victim" ? 1 : 0; });
+  const auto asks = [&] {
+    return peer.peer("victim").call("echo", {at::ones({4})}).get().tensor(0).sum().item<float>() == 4.0F;
+  };
+  BOOST_TEST_REQUIRE(asks());
+  test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
+  const auto all = count_of_inputs();
+  constexpr std::uint64_t parts = 10;
+  std::uint64_t resident = 0;
+  for (std::uint64_t part = 0; part < parts; ++part) {
+    stranger.play(all / parts);
+    BOOST_TEST(asks());
+    if (part == 0) resident = support::resident_bytes();
+  }
+  BOOST_TEST(stranger.messages() >= all / 2);
+  BOOST_TEST(stranger.connections() >= all / 64);
+  BOOST_TEST(lost == 0);
+  BOOST_TEST(victim.peer("peer").status().self.name == "peer");
+  const auto status = victim.status();
+  BOOST_TEST(status.connections_refused > 0U);
+  BOOST_TEST(status.requests_refused > 0U);
+  const auto grown = static_cast<double>(support::resident_bytes()) - static_cast<double>(resident);
+  BOOST_TEST(grown < 64e6, "the process grew by " << grown << " bytes");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -18,14 +18,19 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
   std::lock_guard lock(mutex_);
   const key which{about.from.value, about.transfer};
   if (about.total == 0) {
-    arrivals_.erase(which);
+    end(which);
     return elements.size() == 0 ? nullptr : "a piece that calls a transfer off brings elements";
   }
   arrival* found = nullptr;
   if (const char* why = find_target(which, {about.total, about.offset, elements.size()}, found)) return why;
   std::memcpy(static_cast<char*>(found->elements.mutable_data()) + about.offset, elements.data(), elements.size());
-  found->came += elements.size();
+  came(which, *found, elements.size());
   return nullptr;
+}
+
+void arriving_tensors::limit_sender(std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  most_of_sender_ = bytes;
 }
 
 std::optional<error> arriving_tensors::read(const tensor_offer& offer, const memory_mark& given) {
@@ -47,15 +52,30 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const mem
     found != arrivals_.end() && found->second.elements.is_alias_of(elements) && found->second.came == offer.offset;
   if (!same && !failed) return error(errc::malformed_message, "a transfer ended while it was read");
   if (same && failed)
-    arrivals_.erase(found);
+    end(found);
   else if (same)
-    found->second.came += offer.bytes;
+    came(which, found->second, offer.bytes);
   return failed;
 }
 
 const char* arriving_tensors::refuse(const key& which, const char* why) {
-  arrivals_.erase(which);
+  end(which);
   return why;
+}
+
+void arriving_tensors::came(const key& which, arrival& what, std::uint64_t bytes) {
+  what.came += bytes;
+  waiting_[which.first] += bytes;
+}
+
+arriving_tensors::found_arrival arriving_tensors::end(found_arrival which) {
+  const auto sender = waiting_.find(which->first.first);
+  if (sender != waiting_.end() && (sender->second -= which->second.came) == 0) waiting_.erase(sender);
+  return arrivals_.erase(which);
+}
+
+void arriving_tensors::end(const key& which) {
+  if (const auto found = arrivals_.find(which); found != arrivals_.end()) end(found);
 }
 
 const char* arriving_tensors::find_target(const key& which, const extent& piece, arrival*& target) {
@@ -65,8 +85,12 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
     return refuse(which, "a piece lies beyond the end of its tensor");
   if (piece.bytes < least_bytes && piece.bytes != piece.total - piece.offset)
     return refuse(which, "a piece is smaller than a page, and not the last one");
+  if (piece.offset == 0) end(which);
+  const auto waiting = waiting_.find(which.first);
+  if (const auto before = waiting == waiting_.end() ? 0 : waiting->second;
+      before > most_of_sender_ || piece.bytes > most_of_sender_ - before)
+    return refuse(which, "more elements of its sender wait for their messages than this node keeps of one sender");
   if (piece.offset == 0) {
-    arrivals_.erase(which);
     arrivals_[which] = {memory_.make(piece.total), piece.total, 0};
   }
   const auto found = arrivals_.find(which);
@@ -80,14 +104,15 @@ c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::u
   std::lock_guard lock(mutex_);
   const auto found = arrivals_.find({from.value, transfer});
   if (found == arrivals_.end()) return {};
-  const arrival taken = std::move(found->second);
-  arrivals_.erase(found);
+  const arrival taken = found->second;
+  end(found);
   return taken.came == taken.total && taken.total == bytes ? taken.elements : c10::Storage{};
 }
 
 void arriving_tensors::drop(node_id from) {
   std::lock_guard lock(mutex_);
-  arrivals_.erase(arrivals_.lower_bound({from.value, 0}), arrivals_.upper_bound({from.value, ~std::uint64_t{0}}));
+  for (auto each = arrivals_.lower_bound({from.value, 0}); each != arrivals_.end() && each->first.first == from.value;)
+    each = end(each);
 }
 
 std::uint64_t arriving_tensors::bytes() const {

@@ -28,11 +28,15 @@ struct tensor_piece;
 ///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
 ///   AT-2  only elements that came without a gap, from the first byte to the last, are handed out.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
+///   AT-4  of one sender at most limit_sender() bytes wait. A piece beyond that ends its transfer.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. Each takes at least one page of
   /// memory, so smaller ones are refused.
   static constexpr std::uint64_t least_bytes = 4096;
+
+  /// How many bytes of one sender may wait: 8 GiB unless this function was called.
+  void limit_sender(std::uint64_t bytes);
 
   /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops
   /// its transfer. Returns null, or what is wrong with the piece.
@@ -73,9 +77,16 @@ class arriving_tensors {
   const char* find_target(const key& which, const extent& piece, arrival*& target);
   const char* refuse(const key& which, const char* why);
 
-  mutable std::mutex mutex_;
+  using found_arrival = std::map<key, arrival>::iterator;
+  void came(const key& which, arrival& what, std::uint64_t bytes);
+  found_arrival end(found_arrival which);
+  void end(const key& which);
+
+  mutable std::mutex mutex_;  // guards what follows
   tensor_memory memory_;
   std::map<key, arrival> arrivals_;
+  std::map<std::uint64_t, std::uint64_t> waiting_;  // bytes of each sender that have come and were not taken
+  std::uint64_t most_of_sender_ = std::uint64_t{8} << 30;
 };
 
 /// Base class for the configuration of an actor system that takes tensors in pieces.

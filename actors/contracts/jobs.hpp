@@ -78,6 +78,7 @@ struct incoming_call {
   caf::strong_actor_ptr owner;                       // the actor that made `promise`
   std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
   std::shared_ptr<void> use;                         // see peer_directory::hold
+  std::shared_ptr<void> queued;                      // see queued_calls; null once the call has started
   bool has_started = false;
   support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
   call_result result;

@@ -41,17 +41,9 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-/// The types of a message of a stream; null for other messages.
-const char* types_of_stream(std::uint64_t category) {
-  switch (category) {
-    case caf::message_id::upstream_message_category:
-      return "@<>+@upstream_msg";
-    case caf::message_id::downstream_message_category:
-      return "@<>+@downstream_msg";
-    default:
-      return nullptr;
-  }
-}
+/// What CAF reads without a look of a message that says that it flows down a stream. make_message_id(), by which CAF reads the number
+/// of a message, makes one that flows up a stream flow down.
+constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
 /// What other nodes may tell a gateway, beside answers.
 bool is_for_gateway(const message_outline& of) {
@@ -73,7 +65,7 @@ std::string message_rules::why_not(const message_head& next) {
   kind_ = kind;
   const auto id = caf::make_message_id(next.message);
   const bool is_answer = id.is_response();
-  category_ = id.category();
+  is_of_stream_ = id.is_stream_message();
   to_ = own_ && !is_answer ? own_->find(next.target) : std::nullopt;
   has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
   has_shaken_hands_ = true;
@@ -134,8 +126,8 @@ std::string message_rules::why_not(std::span<const char> payload) {
     if (const auto outline = outline_of(bytes, is_routed);
         *to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
-  if (const auto* expected = types_of_stream(category_); is_for_actor && expected != nullptr)
-    if (const auto outline = outline_of(bytes, is_routed); !outline || outline->types != expected)
+  if (is_for_actor && is_of_stream_)
+    if (const auto outline = outline_of(bytes, is_routed); !outline || outline->types != types_of_stream)
       return "a message that says that it belongs to a stream, and is none of a stream";
   if (is_for_actor && is_for_program_ && !may_use_actors_) {
     const auto outline = outline_of(bytes, is_routed);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,7 +58,7 @@ class message_rules {
   bool has_told_of_service_ = false;    // has said where CAF's service is that BR-2 allows
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
-  std::uint64_t category_ = 0;          // CAF's, of the message that came last
+  bool is_of_stream_ = false;           // what the message that came last says
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;
   certificates::identity who_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/system_config.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,6 +23,11 @@
 namespace troupe::network {
 
 namespace {
+
+// Elements of one sender that wait for their messages. The sender holds messages back beyond its send limit, for calls of each depth, for
+// answers and for gradients.
+constexpr std::uint64_t least_of_sender = std::uint64_t{8} << 30;
+constexpr std::uint64_t send_limits_of_sender = 8;
 
 std::shared_ptr<const rights::policy> policy_for(const settings& options) {
   if (options.policy.empty()) return nullptr;
@@ -42,6 +49,7 @@ gate::connection_gate gate_for(const settings& options) {
 }  // namespace
 
 system_config::system_config(const settings& options) : gate_(gate_for(options)) {
+  arriving().limit_sender(std::max(least_of_sender, send_limits_of_sender * options.send_limit));
   troupe::add_message_types(*this);  // not the template of the same name
   // A blocking request to a local actor takes 15 us with one shared queue. It takes 86 us with work stealing: idle workers sleep.
   set("scheduler.policy", caf::atom("sharing"));

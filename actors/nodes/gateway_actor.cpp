@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/nodes/gateway_actor.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <caf/exit_reason.hpp>
@@ -28,6 +29,11 @@ namespace {
 constexpr std::size_t most_idle_workers = 16;
 // A call that waits for another call keeps its thread. Beyond this number of threads for a depth, further calls of the depth wait.
 constexpr std::size_t most_calls_of_depth = 256;
+
+// A caller holds calls back beyond its send limit, for each depth of nested calls. So many times that limit may wait here: a caller that
+// is no node of troupe's might hold nothing back.
+constexpr std::uint64_t calls_in_queue = 4;
+constexpr std::uint64_t least_send_limit = std::uint64_t{256} << 20;
 
 template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
@@ -126,7 +132,9 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(
     parts->services.options().workers, most_idle_workers, most_calls_of_depth);
-  self->state.answers = calls::answers_under_way(parts->services.options().send_limit);
+  const auto send_limit = parts->services.options().send_limit;
+  self->state.answers = calls::answers_under_way(send_limit);
+  self->state.queued.emplace(calls_in_queue * std::max(send_limit, least_send_limit));
   return {
     [=](hello& greeting, caf::strong_actor_ptr& gateway) {
       return self->delegate(self->state.membership, std::move(greeting), std::move(gateway));

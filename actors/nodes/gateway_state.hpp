@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -9,6 +10,7 @@
 #include <troupe/actors/calls/bulky_calls.hpp>
 #include <troupe/actors/calls/call_pool.hpp>
 #include <troupe/actors/calls/late_calls.hpp>
+#include <troupe/actors/calls/queued_calls.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/passes/released_contexts.hpp>
@@ -37,6 +39,7 @@ struct gateway_state {
   calls::answers_under_way answers;
   calls::late_calls late;
   calls::bulky_calls bulky;
+  std::optional<calls::queued_calls> queued;
   std::unordered_map<node_id, transfers::outgoing_pieces> leaving;
   std::unordered_map<node_id, transfers::piece_window> windows;  // of the pieces in `leaving`
   std::unordered_map<node_id, int> meeting;                      // number of calls that wait until the node is connected

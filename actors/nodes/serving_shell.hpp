@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <caf/duration.hpp>
@@ -34,7 +35,7 @@ struct serving_shell : gateway_shell<Self> {
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
     job->arrived_ns = support::steady_ns();
     job->use = here.directory().hold(job->request.payload.message.node);
-    if (const auto why = parts.rights.why_not(job->request); !why.empty())
+    if (const auto why = why_not_taken(*job); !why.empty())
       calls::refuse_call(*job, support::refused_request(why), here);
     else
       find_context(job);
@@ -100,6 +101,17 @@ struct serving_shell : gateway_shell<Self> {
   }
 
   void tick_later() { base::send_later(parts.workers.idle_time(), support::tick_atom::value); }
+
+  /// Why the node does not take the call; empty if it does. Then the call is in the queue.
+  std::string why_not_taken(contracts::incoming_call& job) {
+    const auto& request = job.request;
+    const auto caller = request.payload.message.node;
+    if (auto why = parts.rights.why_not(request); !why.empty() || !here.networked() || caller == here.id()) return why;
+    job.queued = state.queued->add(caller, calls::bytes_of(request.payload.tensors, request.values));
+    if (job.queued) return {};
+    return "calls of " + std::to_string(state.queued->waiting(caller)) + " bytes of the caller wait here, and no more than " +
+           std::to_string(state.queued->limit()) + " may";
+  }
 
   passes::open_context context_of(const contracts::incoming_call& job) {
     const auto& payload = job.request.payload;
@@ -192,6 +204,7 @@ struct serving_shell : gateway_shell<Self> {
   void start_calls() {
     while (auto next = state.pool.next([this](node_id caller) { return state.answers.has_room(caller); })) {
       next->call->has_started = true;
+      next->call->queued = nullptr;
       here.deadlines().call_off(next->call->expiry);
       const auto worker = worker_for(*next);
       if (!worker) continue;

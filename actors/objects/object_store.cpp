@@ -6,6 +6,7 @@
 
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {
@@ -49,9 +50,22 @@ object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> obje
 
 object_id object_store::insert(node_id owner, object held, std::string type) {
   std::lock_guard lock(mutex_);
+  count(owner);
   const object_id id{here_, ++last_number_};
   objects_.emplace(id, entry{std::move(held), {owner}, {}, std::move(type)});
   return id;
+}
+
+void object_store::count(node_id owner) {
+  auto& owned = owned_[owner];
+  if (owner != here_ && owned >= most_of_one)
+    throw support::refused_request("node '" + node_name_ + "' keeps " + std::to_string(most_of_one) +
+                                   " objects of one node, and no more; drop some");
+  ++owned;
+}
+
+void object_store::count_off(node_id owner, std::size_t times) {
+  if (const auto found = owned_.find(owner); found != owned_.end() && (found->second -= times) == 0) owned_.erase(found);
 }
 
 template <class T>
@@ -96,7 +110,10 @@ bool object_store::drop(object_id id, node_id owner) {
   auto found = objects_.find(id);
   if (found == objects_.end()) return false;
   auto& owners = found->second.owners;
-  if (auto one = std::find(owners.begin(), owners.end(), owner); one != owners.end()) owners.erase(one);
+  if (auto one = std::find(owners.begin(), owners.end(), owner); one != owners.end()) {
+    owners.erase(one);
+    count_off(owner);
+  }
   if (found->second.is_free()) dropped = objects_.extract(found);
   return !dropped.empty();
 }
@@ -106,7 +123,7 @@ std::size_t object_store::drop_owned_by(node_id owner) {
   std::lock_guard lock(mutex_);
   for (auto it = objects_.begin(); it != objects_.end();) {
     auto& each = it->second;
-    std::erase(each.owners, owner);
+    count_off(owner, std::erase(each.owners, owner));
     std::erase_if(each.loans, [&](const loan& open) { return open.from == owner || open.to == owner; });
     if (each.is_free()) {
       dropped.push_back(std::move(each));
@@ -126,7 +143,7 @@ std::shared_ptr<void> object_store::settle(node_id owner, const std::vector<std:
   for (auto it = objects_.begin(); it != objects_.end();) {
     auto& owners = it->second.owners;
     std::size_t left = counts[it->first.number];
-    std::erase_if(owners, [&](node_id each) { return each == owner && (left == 0 || left-- == 0); });
+    count_off(owner, std::erase_if(owners, [&](node_id each) { return each == owner && (left == 0 || left-- == 0); }));
     if (it->second.is_free()) {
       dropped->push_back(std::move(it->second));
       it = objects_.erase(it);
@@ -141,6 +158,10 @@ std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
   std::lock_guard lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) refuse(id, "one to lend");
+  if (found->second.loans.size() >= most_loans)
+    throw support::refused_request("object " + to_string(id) + " of node '" + node_name_ + "' has " +
+                                   std::to_string(most_loans) +
+                                   " loans that nobody has taken, and there are no more; take or drop some");
   found->second.loans.push_back({++last_ticket_, from, to});
   return last_ticket_;
 }
@@ -154,6 +175,7 @@ void object_store::accept_loan(object_id id, std::uint64_t ticket, node_id to) {
   if (open == loans.end() || open->to != to)
     throw error(errc::misuse, "object " + to_string(id) + " of node '" + node_name_ + "': the reference was " +
                                 (open == loans.end() ? "accepted before, or its lender went down" : "lent to another node"));
+  count(to);
   loans.erase(open);
   found->second.owners.push_back(to);
 }

@@ -76,10 +76,14 @@ class node_tether {
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
 ///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
 ///   OS-5  a store has one tether: close() cuts the link of every handle, even of handles that were made before open().
+///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is refused.
 class object_store {
  public:
   object_store(node_id here, std::string node_name);
   ~object_store();
+
+  static constexpr std::size_t most_of_one = 65'536;  // objects that another node may own here
+  static constexpr std::size_t most_loans = 4096;     // open loans of an object
 
   /// Registers a module type. Throws troupe::error (misuse) if the name is taken.
   void add_module_type(const std::string& type, module_maker make);
@@ -147,6 +151,8 @@ class object_store {
   object_id insert(node_id owner, object held, std::string type);
   template <class T>
   std::shared_ptr<T> find(object_id id, const char* kind) const;
+  void count(node_id owner);
+  void count_off(node_id owner, std::size_t times = 1);
   [[noreturn]] void refuse(object_id id, const std::string& expected) const;
 
   const node_id here_;
@@ -155,6 +161,7 @@ class object_store {
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, module_maker> types_;
   std::unordered_map<object_id, entry> objects_;
+  std::unordered_map<node_id, std::size_t> owned_;  // number of ownerships of each node
   std::uint64_t last_number_ = 0;
   std::uint64_t last_ticket_ = 0;
 };

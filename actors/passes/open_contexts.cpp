@@ -21,13 +21,26 @@ open_context open_contexts::open() {
 
 bool open_contexts::know(const open_context& context) {
   std::lock_guard lock(mutex_);
-  if (!stopped_) open_.emplace(context.record->id(), context);
-  return !stopped_;
+  const auto id = context.record->id();
+  if (stopped_ || is_full(id.node)) return false;
+  if (open_.emplace(id, context).second) ++open_of_[id.node];
+  return true;
+}
+
+bool open_contexts::is_full(node_id opener) const {
+  const auto found = open_of_.find(opener);
+  return opener != here_.id() && found != open_of_.end() && found->second >= most_of_one;
+}
+
+void open_contexts::erase(std::unordered_map<context_id, open_context>::iterator which) {
+  const auto opener = open_of_.find(which->first.node);
+  if (opener != open_of_.end() && --opener->second == 0) open_of_.erase(opener);
+  open_.erase(which);
 }
 
 void open_contexts::forget(const context_id& id) {
   std::lock_guard lock(mutex_);
-  open_.erase(id);
+  if (const auto found = open_.find(id); found != open_.end()) erase(found);
 }
 
 open_context open_contexts::find(const context_id& id) const {
@@ -44,6 +57,10 @@ std::vector<open_context> open_contexts::all() const {
 }
 
 error open_contexts::unknown(const context_id& id) const {
+  std::lock_guard lock(mutex_);
+  if (is_full(id.node))
+    return error(errc::refused, "node '" + here_.name() + "' has " + std::to_string(most_of_one) + " open contexts of node '" +
+                                  here_.directory().name(id.node) + "', and takes no more of it; release some");
   return error(errc::unknown_context, "node '" + here_.name() + "' does not know " + to_string(id) +
                                         ": it was released, or its node is down or was never met");
 }
@@ -54,7 +71,7 @@ void open_contexts::close(const context_id& id) {
     const auto found = open_.find(id);
     if (found == open_.end()) return;
     if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // after stop() the node ends the context actors
-    open_.erase(found);
+    erase(found);
   }
   here_.tidy_soon();
 }

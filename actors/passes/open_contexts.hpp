@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -32,15 +33,18 @@ struct open_context {
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
+///   OC-3  of one other node at most `most_of_one` contexts are open here.
 class open_contexts {
  public:
   explicit open_contexts(services::node_services& here) : here_(here) {}
 
+  static constexpr std::size_t most_of_one = 65'536;
+
   /// Opens a context of this node; the `gateway` actor finds the context by find(). Throws troupe::error (stopping) after
   /// stop().
   open_context open();
-  /// Adds a context of another node; for the `gateway` actor. False after stop(): the context is not added, and the caller
-  /// drops its handles.
+  /// Adds a context of another node; for the `gateway` actor. False after stop(), and if the node has `most_of_one` contexts here: the
+  /// context is not added, and the caller drops its handles.
   bool know(const open_context& context);
   /// Drops a context that is released; for the `gateway` actor.
   void forget(const context_id& id);
@@ -48,7 +52,7 @@ class open_contexts {
   /// The open context with this id; empty if there is none.
   open_context find(const context_id& id) const;
   std::vector<open_context> all() const;
-  /// The error for a context that is not open on this node.
+  /// The error for a context that is not open on this node, and could not be opened.
   error unknown(const context_id& id) const;
 
   /// Queues a context for release; the destructor of the user's context calls close().
@@ -64,10 +68,14 @@ class open_contexts {
   std::vector<contracts::context_actor> stop();
 
  private:
+  bool is_full(node_id opener) const;
+  void erase(std::unordered_map<context_id, open_context>::iterator which);
+
   services::node_services& here_;
   std::atomic<std::uint64_t> opened_{0};
   mutable std::mutex mutex_;  // guards the members below
   std::unordered_map<context_id, open_context> open_;
+  std::unordered_map<node_id, std::size_t> open_of_;  // number of contexts in open_, by the node that opened them
   std::vector<std::pair<context_id, contracts::context_actor>> closed_;
   bool stopped_ = false;
 };

@@ -138,6 +138,25 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_is_begun_anew_called_off_or_of_a_node_that_
   BOOST_TEST(all.bytes() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(each_sender_has_a_limit_of_its_own) {  // AT-4
+  const std::string why = "more elements of its sender wait";
+  arriving_tensors all;
+  all.limit_sender(4 * page);
+  BOOST_TEST(add(all, a, 1, 3 * page, 0, 3 * page) == "");
+  BOOST_TEST(add(all, a, 2, 2 * page, 0, page) == "");
+  BOOST_TEST(add(all, a, 2, 2 * page, page, page).find(why) != std::string::npos);
+  BOOST_TEST(all.bytes() == 3 * page);  // nothing of the second transfer is kept
+  BOOST_TEST(add(all, b, 1, 4 * page, 0, 4 * page) == "");
+  BOOST_TEST(add(all, b, 2, page, 0, page).find(why) != std::string::npos);
+  BOOST_TEST(counts_up(all.take(a, 1, 3 * page), 3 * page));
+  BOOST_TEST(add(all, a, 3, 4 * page, 0, 4 * page) == "");
+  BOOST_TEST(add(all, a, 3, 2 * page, 0, 2 * page) == "");  // begun anew
+  all.drop(a);
+  BOOST_TEST(add(all, a, 4, 4 * page, 0, 4 * page) == "");
+  BOOST_TEST(add(all, a, 4, 0, 0, 0) == "");  // called off
+  BOOST_TEST(add(all, a, 5, 4 * page, 0, 4 * page) == "");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1
   arriving_tensors all;
   const auto before = test::resident_kib();

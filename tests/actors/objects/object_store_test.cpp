@@ -58,6 +58,41 @@ BOOST_AUTO_TEST_CASE(an_object_of_the_other_kind_is_refused) {
   BOOST_TEST(contains(text_of<error>([&] { store.find_module(optimizer); }), "not a module"));
 }
 
+BOOST_AUTO_TEST_CASE(another_node_owns_only_so_many_objects) {  // OS-6
+  objects::object_store store(here, "stage1");
+  const auto held = std::make_shared<noted_module>();
+  const auto first = store.add(alice, held);
+  for (std::size_t i = 1; i < store.most_of_one; ++i) store.add(alice, held);
+  const auto refused = [&](node_id owner) {
+    return contains(text_of<error>([&] { store.add(owner, held); }), "keeps 65536 objects of one node, and no more");
+  };
+  BOOST_TEST(refused(alice));
+  store.add(bob, held);
+  for (std::size_t i = 0; i < store.most_of_one + 2; ++i) store.add(here, held);
+  BOOST_TEST(store.drop(first, alice));
+  const auto last = store.add(alice, held);
+  BOOST_TEST(refused(alice));
+  // Neither does a node get more objects by loans.
+  const auto lent = store.add(bob, held);
+  const auto ticket = store.lend(lent, bob, alice);
+  BOOST_TEST(contains(text_of<error>([&] { store.accept_loan(lent, ticket, alice); }), "keeps 65536 objects of one node"));
+  store.settle(alice, {last.number});
+  store.accept_loan(lent, ticket, alice);
+  store.drop_owned_by(alice);
+  for (std::size_t i = 0; i < store.most_of_one; ++i) store.add(alice, held);
+  BOOST_TEST(refused(alice));
+}
+
+BOOST_AUTO_TEST_CASE(an_object_has_only_so_many_open_loans) {  // OS-6
+  objects::object_store store(here, "stage1");
+  const auto id = store.add(alice, std::make_shared<noted_module>());
+  for (std::size_t i = 1; i < store.most_loans; ++i) store.lend(id, alice, bob);
+  const auto ticket = store.lend(id, alice, bob);
+  BOOST_TEST(contains(text_of<error>([&] { store.lend(id, alice, bob); }), "has 4096 loans that nobody has taken"));
+  store.accept_loan(id, ticket, bob);
+  store.lend(id, alice, bob);
+}
+
 BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_with_it) {
   objects::object_store store(here, "stage1");
   int gone = 0;

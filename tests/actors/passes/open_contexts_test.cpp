@@ -43,6 +43,26 @@ struct fixture : test::lone_services {
 
 }  // namespace
 
+BOOST_FIXTURE_TEST_CASE(another_node_opens_only_so_many, fixture) {  // OC-3
+  const node_id other{77};
+  const auto know = [&](node_id opener, std::uint64_t number) {
+    const context_id id{opener, number};
+    return contexts.know({std::make_shared<passes::context_record>(id, services.id(), services.counts()), {}});
+  };
+  for (std::uint64_t number = 0; number < open_contexts::most_of_one; ++number) BOOST_TEST_REQUIRE(know(other, number));
+  BOOST_TEST(!know(other, open_contexts::most_of_one));
+  const auto why = contexts.unknown({other, open_contexts::most_of_one});
+  BOOST_TEST((why.code() == errc::refused));
+  BOOST_TEST(std::string(why.what()).find("has 65536 open contexts of node ") != std::string::npos, why.what());
+  BOOST_TEST(know(node_id{78}, 1));
+  BOOST_TEST(know(services.id(), 1));
+  contexts.forget({other, 5});
+  BOOST_TEST(know(other, open_contexts::most_of_one));
+  BOOST_TEST(!know(other, open_contexts::most_of_one + 1));
+  contexts.close({other, 6});
+  BOOST_TEST(know(other, open_contexts::most_of_one + 1));
+}
+
 BOOST_FIXTURE_TEST_CASE(are_found_until_they_are_closed, fixture) {
   const auto one = contexts.open();
   const auto two = contexts.open();

@@ -9,6 +9,7 @@
 #include <caf/error.hpp>
 
 #include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 

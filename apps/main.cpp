@@ -13,6 +13,7 @@
 #include "apps/commands/generate.hpp"
 #include "apps/commands/launch.hpp"
 #include "apps/commands/node.hpp"
+#include "apps/commands/split_learning.hpp"
 #include "apps/commands/status.hpp"
 #include "apps/commands/train.hpp"
 #include "apps/signals.hpp"
@@ -31,6 +32,7 @@ int run(int argc, char** argv) {
   troupe::apps::add_launch_command(app);
   troupe::apps::add_status_command(app);
   troupe::apps::add_certs_command(app);
+  troupe::apps::add_split_learning_command(app);
   return troupe::apps::run_command_line(app, argc, argv);
 }
 

@@ -21,7 +21,7 @@ std::optional<own_actors::kind> own_actors::find(caf::actor_id actor) const {
   std::lock_guard lock(mutex_);
   const auto found = all_.find(actor);
   if (found != all_.end()) return found->second;
-  return actor != caf::invalid_actor_id && actor <= last_of_first_ ? std::optional(kind::inner) : std::nullopt;
+  return actor != 0 && actor <= last_of_first_ ? std::optional(kind::inner) : std::nullopt;
 }
 
 }  // namespace troupe::network

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/split_learning_test.cpp
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+namespace troupe::apps::split {
+
+/// What a party does to what it sends across the cut: activations one way, their gradients the other way. Clipping and Gaussian noise are
+/// the parts of which differential privacy is made. What privacy they give is not computed here: that depends on the data, on how often
+/// a row is sent, and on how batches are drawn.
+struct cut_options {
+  double clip = 0;  // largest norm (L2) of a row; longer rows are made shorter. 0: no clipping
+  double noise =
+    0;  // standard deviation of the noise that is added to each number, in multiples of `clip`; of 1 without clipping
+};
+
+class cut {
+ public:
+  /// `seed`: of the noise. Two runs with one seed add the same noise.
+  cut(cut_options how, std::uint64_t seed);
+
+  /// The rows as they cross the cut. `rows`: [rows, columns]. Differentiable: the gradient is that of clipping; noise has none.
+  at::Tensor shielded(const at::Tensor& rows);
+  /// The same rows. In the backward pass their gradient is clipped and noised before it goes on.
+  at::Tensor with_shielded_gradient(const at::Tensor& rows);
+
+ private:
+  const cut_options how_;
+  at::Generator random_;
+};
+
+}  // namespace troupe::apps::split

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/split_learning_test.cpp, tests/hosts/split_learning_test.cpp
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/node.hpp>
+
+#include "apps/split/cut.hpp"
+#include "apps/split/halves.hpp"
+#include "apps/split/table.hpp"
+
+namespace troupe::apps::split {
+
+/// How both parties go through the data. Batches are drawn from a permutation of the rows, which `seed` and the epoch determine.
+struct course {
+  std::int64_t epochs = 10;
+  std::int64_t batch = 64;
+  double rate = 0.1;
+  std::uint64_t seed = 1;        // of the first weights and of the batches
+  std::uint64_t noise_seed = 2;  // of the noise
+  cut_options how = {};
+};
+
+/// The rows of each batch of an epoch, counted from 0.
+std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const course& how);
+
+/// A step that failed and is tried again.
+struct failed_step {
+  std::int64_t step = 0;
+  int attempt = 0;
+  std::string reason;
+};
+
+/// The party with the features. It trains its half of the model, together with the label side on another node.
+class feature_side {
+ public:
+  struct patience {
+    std::chrono::milliseconds deadline{30'000};  // of each call and each pass
+    int retries = 5;                             // of a step, with pauses of 1, 2, 4, ... s
+  };
+
+  feature_side(node& here, std::string label_node, const table& features, course how, patience with);
+
+  /// Trains for one epoch. Returns the mean loss of its rows. Throws troupe::error if a step failed more often than `patience` allows, and
+  /// at once if the other side refuses it. `on_retry`: called before a step is tried again.
+  double train(std::int64_t epoch, const std::function<void(const failed_step&)>& on_retry);
+
+ private:
+  double train_batch(const at::Tensor& rows, const std::function<void(const failed_step&)>& on_retry);
+  void try_batch(const at::Tensor& rows);
+  void learn();
+
+  node& here_;
+  const std::string label_node_;
+  const at::Tensor values_;
+  const at::Tensor people_;
+  const course how_;
+  const patience patience_;
+  half half_;
+  cut cut_;
+  std::int64_t step_ = 0;
+  std::vector<at::Tensor> gradients_;  // of this side, from the last backward pass of the step that runs; empty: there was none
+  double loss_ = 0;
+};
+
+/// Both halves in this process, without a network: what the two parties together should get. `noise_of_labels`: the seed of the label
+/// side's noise. Returns the mean loss of each epoch.
+std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
+                                const cut_options& of_labels, std::uint64_t noise_of_labels,
+                                const std::function<void(std::int64_t epoch, double loss)>& on_epoch);
+
+}  // namespace troupe::apps::split

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/split/halves.hpp"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+
+namespace troupe::apps::split {
+
+namespace {
+
+constexpr std::int64_t hidden_of_features = 64;
+constexpr std::int64_t hidden_of_labels = 32;
+
+}  // namespace
+
+half::half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::uint64_t seed) {
+  auto random = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto layer = [&](std::int64_t from, std::int64_t to) {
+    const auto scale = std::sqrt(2.0 / static_cast<double>(from));
+    parameters_.push_back((at::randn({to, from}, random) * scale).requires_grad_());
+    parameters_.push_back(at::zeros({to}).requires_grad_());
+  };
+  layer(in, hidden);
+  layer(hidden, out);
+}
+
+at::Tensor half::forward(const at::Tensor& rows) const {
+  const auto hidden = at::relu(at::linear(rows, parameters_[0], parameters_[1]));
+  return at::linear(hidden, parameters_[2], parameters_[3]);
+}
+
+void half::step(double rate, const std::function<at::Tensor(const at::Tensor&)>& gradient_of) {
+  at::NoGradGuard no_grad;
+  for (auto& each : parameters_)
+    if (const auto gradient = gradient_of(each); gradient.defined()) each.sub_(gradient, rate);
+}
+
+half features_half(std::int64_t columns, std::uint64_t seed) { return {columns, hidden_of_features, width_of_cut, seed}; }
+
+half labels_half(std::uint64_t seed) { return {width_of_cut, hidden_of_labels, 1, seed + 1}; }
+
+at::Tensor loss_of(const half& labels_side, const at::Tensor& activations, const at::Tensor& labels) {
+  return at::binary_cross_entropy_with_logits(labels_side.forward(activations), labels);
+}
+
+}  // namespace troupe::apps::split

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/split_learning_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::apps::split {
+
+/// Numbers of a row that cross the cut.
+inline constexpr std::int64_t width_of_cut = 8;
+
+/// Two layers of a network, and what makes them better. The half of the party with features ends in `width_of_cut` numbers, and the
+/// half of the party with labels begins with them.
+class half {
+ public:
+  half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::uint64_t seed);
+
+  /// `rows`: [rows, in]. Returns [rows, out].
+  at::Tensor forward(const at::Tensor& rows) const;
+  const std::vector<at::Tensor>& parameters() const noexcept { return parameters_; }
+  /// A step of stochastic gradient descent. `gradient_of`: the gradient of a parameter; undefined: the parameter stays.
+  void step(double rate, const std::function<at::Tensor(const at::Tensor&)>& gradient_of);
+
+ private:
+  std::vector<at::Tensor> parameters_;  // weight and bias of the first layer, then of the second
+};
+
+half features_half(std::int64_t columns, std::uint64_t seed);
+half labels_half(std::uint64_t seed);
+
+/// The mean loss of the rows. `activations`: [rows, width_of_cut]. `labels`: [rows, 1], 0 or 1.
+at::Tensor loss_of(const half& labels_side, const at::Tensor& activations, const at::Tensor& labels);
+
+}  // namespace troupe::apps::split

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/split/table.hpp"
+
+#include <charconv>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace troupe::apps::split {
+
+namespace {
+
+constexpr std::int64_t columns_of_example = 16;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> result(1);
+  for (const char each : line) {
+    if (each == ',')
+      result.emplace_back();
+    else if (each != '\r')
+      result.back() += each;
+  }
+  return result;
+}
+
+template <class Number>
+Number number_in(const std::string& field, const std::string& where) {
+  Number result{};
+  const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), result);
+  if (problem != std::errc{} || end != field.data() + field.size()) refuse(where, "expected a number, got '" + field + "'");
+  return result;
+}
+
+std::ofstream opened(const std::filesystem::path& file) {
+  std::ofstream result(file);
+  if (!result) refuse(file.string(), "can't be written");
+  result.precision(std::numeric_limits<float>::max_digits10);
+  return result;
+}
+
+}  // namespace
+
+table read_table(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) refuse(file, "no such file, or it can't be read");
+  std::string line;
+  std::getline(in, line);
+  const auto columns = fields_of(line).size();
+  if (columns < 2) refuse(file + ":1", "expected a line of names, as in 'person,x1,x2', got '" + line + "'");
+  table result;
+  std::vector<float> values;
+  std::set<std::int64_t> known;
+  for (int number = 2; std::getline(in, line); ++number) {
+    const auto where = file + ":" + std::to_string(number);
+    const auto fields = fields_of(line);
+    if (fields.size() != columns)
+      refuse(where, "expected " + std::to_string(columns) + " fields, got " + std::to_string(fields.size()));
+    const auto person = number_in<std::int64_t>(fields.front(), where);
+    if (!known.insert(person).second) refuse(where, "person " + std::to_string(person) + " has a line already");
+    result.people.push_back(person);
+    for (std::size_t i = 1; i < columns; ++i) values.push_back(number_in<float>(fields[i], where));
+  }
+  if (result.people.empty()) refuse(file, "expected a line for each person, got none");
+  result.values = at::tensor(values).view({result.rows(), static_cast<std::int64_t>(columns) - 1});
+  return result;
+}
+
+void write_example(const std::string& folder, std::int64_t rows, std::uint64_t seed) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem) refuse(folder, "can't be made: " + problem.message());
+  auto random = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto features = at::randn({rows, columns_of_example}, random);
+  const auto pairs = features.view({rows, columns_of_example / 2, 2}).prod(2).sum(1);
+  const auto labels = (pairs + 0.3 * at::randn({rows}, random)).gt(0).to(at::kFloat);
+  auto of_features = opened(std::filesystem::path(folder) / "features.csv");
+  auto of_labels = opened(std::filesystem::path(folder) / "labels.csv");
+  of_features << "person";
+  for (std::int64_t i = 1; i <= columns_of_example; ++i) of_features << ",x" << i;
+  of_features << "\n";
+  of_labels << "person,label\n";
+  for (std::int64_t row = 0; row < rows; ++row) {
+    of_features << row + 1;
+    for (std::int64_t i = 0; i < columns_of_example; ++i) of_features << ',' << features[row][i].item<float>();
+    of_features << "\n";
+    of_labels << row + 1 << ',' << labels[row].item<float>() << "\n";
+  }
+  if (!of_features.flush() || !of_labels.flush()) refuse(folder, "can't be written: no room?");
+}
+
+}  // namespace troupe::apps::split

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two parties on hosts of their own, with kits of two roles and a policy. Each keeps its data and its half of the model.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include "hosts/testbed.hpp"
+#include "support/contains.hpp"
+
+using namespace troupe::hosts;
+using troupe::test::contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+using words = std::vector<std::string>;
+
+/// The party with labels is on h1, the party with features on h2. The authority is on h1.
+struct study {
+  testbed all{{"h1", "h2"}};
+
+  study() {
+    done("h1", {"split-learning", "data", ".", "--rows", "400"});
+    done("h1", {"certs", "init", "--cluster", "study"});
+    done("h1", {"certs", "node", "labels", "--role", "labels"});
+    done("h1", {"certs", "node", "features", "--role", "features"});
+    for (const auto* file : {"features.csv", "features.pem"}) fs::rename(all["h1"].folder() / file, all["h2"].folder() / file);
+    std::ofstream(all["h1"].folder() / "policy.json") << R"({"roles": {"features": {"call": ["forward"]}}})";
+  }
+
+  std::string done(const std::string& on, const words& arguments) {
+    auto run = all[on].troupe(arguments);
+    BOOST_TEST(run.how_it_ends(std::chrono::seconds(100)) == "exited with 0", run.text());
+    return run.text();
+  }
+
+  program labels() {
+    return all["h1"].troupe({"split-learning", "labels", "--labels", "labels.csv", "--host", "0.0.0.0", "--port", "4001",
+                             "--certificates", "labels.pem", "--policy", "policy.json", "--seed", "1", "--log-file",
+                             "access.log"});
+  }
+
+  words features(const words& more = {}) const {
+    words result{"split-learning", "features", "--features",     "features.csv", "--host", "0.0.0.0",
+                 "--join",         "h1:4001",  "--certificates", "features.pem", "--seed", "1"};
+    result.insert(result.end(), more.begin(), more.end());
+    return result;
+  }
+
+  /// The lines with losses that one process prints that has all data.
+  std::vector<std::string> expected(const words& more = {}) {
+    const auto there = (all["h2"].folder() / "features.csv").string();
+    words arguments{"split-learning", "alone", "--features", there, "--labels", "labels.csv", "--seed", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return losses_in(done("h1", arguments));
+  }
+
+  static std::vector<std::string> losses_in(const std::string& text) {
+    std::vector<std::string> result;
+    for (std::size_t at = text.find("epoch "); at != std::string::npos; at = text.find("epoch ", at + 1))
+      result.push_back(text.substr(at, text.find('\n', at) - at));
+    return result;
+  }
+
+  std::string log() const {
+    std::ifstream in(all["h1"].folder() / "access.log");
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(hosts, *boost::unit_test::precondition(makes_hosts))
+
+BOOST_FIXTURE_TEST_SUITE(split_learning, study)
+
+BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process_and_each_access_is_logged) {
+  auto serving = labels();
+  address_of(serving);
+  const auto text = done("h2", features({"--out", "run", "--epochs", "3"}));
+  const auto losses = losses_in(text);
+  BOOST_TEST(losses.size() == 3U, text);
+  BOOST_TEST(losses == expected({"--epochs", "3"}), boost::test_tools::per_element());
+  BOOST_TEST(fs::file_size(all["h2"].folder() / "run" / "loss.svg") > 1000U);
+  // What a curious party asks for beyond the policy is refused, and the other party sees it.
+  const auto refused = done("h2", features({"--try-to-read-weights"}));
+  BOOST_TEST(contains(refused, "the policy does not let this role call the function 'weights'"), refused);
+  BOOST_TEST(contains(refused, "the policy does not let this role read weights"), refused);
+  serving.signal(SIGTERM);
+  BOOST_TEST(serving.how_it_ends() == "exited with 0", serving.text());
+  const auto seen = log();
+  BOOST_TEST(contains(seen, "'forward' called by node 'features' of the role 'features'"), seen);
+  BOOST_TEST(contains(seen, "refused a request: 'weights' called by node 'features' of the role 'features'"), seen);
+  BOOST_TEST(contains(seen, "refused a request: 'troupe.parameters' called by node 'features'"), seen);
+}
+
+BOOST_AUTO_TEST_CASE(a_cut_that_nobody_notices_changes_no_loss) {
+  auto serving = labels();
+  address_of(serving);
+  auto training = all["h2"].troupe(features({"--deadline", "2", "--epochs", "40", "--retry", "10"}));
+  BOOST_TEST(!training.line_with("epoch 2 ").empty(), training.text());
+  all.cut("h1", "h2");
+  BOOST_TEST(!training.line_with("it is tried again").empty(), training.text());
+  all.mend("h1", "h2");
+  BOOST_TEST(training.how_it_ends(std::chrono::seconds(100)) == "exited with 0", training.text());
+  const auto losses = losses_in(training.text());
+  BOOST_TEST(losses.size() == 40U, training.text());
+  BOOST_TEST(losses == expected({"--epochs", "40"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE_END()

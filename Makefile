@@ -15,7 +15,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-hosts bench-security test-python mutate lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-hosts bench-security test-python mutate fuzz lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -56,6 +56,13 @@ test-python: configure ## Run Python programs on the engine; installs PyTorch in
 	  build/python/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==2.11.0 && \
 	  touch build/python/torch-2.11.0; fi
 	@build/python/bin/python tests/python/compare.py --preload $(build)/engine/drop_in/libtroupe_preload.so $(ARGS)
+
+# TIME: seconds, for all targets together.
+TIME ?= 3600
+fuzz: deps ## Feed every reader of bytes with inputs of libFuzzer's for TIME seconds (an hour)
+	@if [ ! -e build/fuzz/build.ninja ]; then cmake --preset fuzz; fi
+	@ninja -C build/fuzz -j $(JOBS) fuzzers
+	@sh tests/fuzz/run.sh build/fuzz/tests/fuzz build/fuzz/run $(TIME)
 
 bench: configure ## Build and run the benchmarks
 	@ninja -C $(build) -j $(JOBS) benchmarks

@@ -31,6 +31,13 @@ endif()
 if(TROUPE_WERROR)
   add_compile_options(-Werror)
 endif()
+if(TROUPE_FUZZ)
+  # libtorch and CAF are not instrumented and have no type information of troupe's classes: `vptr` and `function` need it. Headers of CAF
+  # bind references to null pointers that nothing reads; AddressSanitizer finds those that something reads.
+  set(fuzz_flags -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize=vptr,function,null -fno-sanitize-recover=undefined)
+  add_compile_options(${fuzz_flags} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined -fno-sanitize=vptr,function,null)
+endif()
 if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})

@@ -173,6 +173,7 @@ class byte_sink {
   explicit byte_sink(std::size_t expected) : bytes_(at::empty({static_cast<std::int64_t>(expected)}, at::kByte)) {}
 
   void write(const void* data, std::size_t size) {
+    if (size == 0) return;  // `data` may be null then
     const auto room = static_cast<std::size_t>(bytes_.numel());
     if (room - size_ < size) bytes_.resize_({static_cast<std::int64_t>(std::max(room * 2, size_ + size))});
     std::memcpy(bytes_.mutable_data_ptr<std::uint8_t>() + size_, data, size);

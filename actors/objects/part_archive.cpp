@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/objects/part_archive.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <ATen/core/jit_type.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
-#include <torch/csrc/jit/serialization/import_read.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
 
 namespace troupe::objects {
 
@@ -37,6 +42,49 @@ c10::TypePtr list_named(const std::string& name) {
   TORCH_CHECK(false, "it holds the type ", name, ", expected plain values");
 }
 
+std::function<std::size_t(char*, std::size_t)> reader_of(std::string_view bytes) {
+  return [left = bytes](char* to, std::size_t size) mutable {
+    const auto got = left.copy(to, size);
+    left.remove_prefix(got);
+    return got;
+  };
+}
+
+/// Whether all elements of the tensor lie in the record that was read for its storage. libtorch takes sizes, strides and the length of
+/// the storage from the pickle, and looks at none of them.
+bool lies_within(const at::Tensor& tensor, std::size_t record) {
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  auto left =
+    static_cast<std::int64_t>(record / tensor.itemsize()) - 1 - tensor.storage_offset();  // steps from the first element
+  if (tensor.storage_offset() < 0) return false;
+  bool is_empty = false;
+  for (const auto size : sizes) {
+    if (size < 0) return false;
+    is_empty = is_empty || size == 0;
+  }
+  if (is_empty) return true;
+  for (std::size_t i = 0; i < sizes.size() && left >= 0; ++i) {
+    if (strides[i] < 0) return false;
+    if (sizes[i] == 1 || strides[i] == 0) continue;
+    left = strides[i] > left / (sizes[i] - 1) ? -1 : left - strides[i] * (sizes[i] - 1);
+  }
+  return left >= 0;
+}
+
+void check_tensors(const c10::IValue& value, const std::unordered_map<const void*, std::size_t>& records) {
+  if (value.isTensor()) {
+    const auto& tensor = value.toTensor();
+    if (!tensor.defined()) return;
+    TORCH_CHECK(tensor.layout() == at::kStrided && tensor.has_storage(), "it holds a tensor that is not dense");
+    const auto found = records.find(tensor.storage().data());
+    TORCH_CHECK(lies_within(tensor, found == records.end() ? 0 : found->second), "it holds a tensor of ", tensor.sizes(),
+                ", and not all of its elements");
+  } else if (value.isList()) {
+    for (const c10::IValue& each : value.toListRef()) check_tensors(each, records);
+  }
+}
+
 }  // namespace
 
 part_archive::part_archive(reader read, std::size_t size) {
@@ -53,8 +101,18 @@ part_archive::part_archive(reader read, std::size_t size) {
     values_ = state.toGenericDict();
     return c10::ivalue::Object::create(type, 0);
   };
-  torch::jit::readArchiveAndTensors("data", "", "", resolve, load, at::Device(at::kCPU), records);
+  std::unordered_map<const void*, std::size_t> sizes;  // of the records of tensors, by where they are in memory
+  const auto read_record = [&](const std::string& name) {
+    auto [data, bytes] = records.getRecord("data/" + name);
+    sizes[data.get()] = bytes;
+    return std::move(data);
+  };
+  const auto [pickle, pickle_bytes] = records.getRecord("data.pkl");
+  torch::jit::Unpickler(reader_of({static_cast<const char*>(pickle.get()), pickle_bytes}), resolve, load, read_record,
+                        at::Device(at::kCPU))
+    .parse_ivalue();
   TORCH_CHECK(values_, "it holds no values");
+  for (const auto& each : *values_) check_tensors(each.value(), sizes);
 }
 
 c10::IValue part_archive::find(const std::string& name) const {

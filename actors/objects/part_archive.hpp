@@ -16,6 +16,7 @@ namespace troupe::objects {
 /// torch::serialize::InputArchive would run what the archive holds as code. Throws std::exception for bytes that are no such archive.
 ///   PV-1  no code of the archive is read. An archive is one object of plain values: another class, or an object in an object, is
 ///         refused.
+///   PV-2  a tensor that says that it has more elements than its record has bytes for is refused.
 class part_archive {
  public:
   /// Reads up to `size` bytes from `position` on; returns how many came.

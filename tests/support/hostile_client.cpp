@@ -58,9 +58,10 @@ caf::actor_system& system_that_writes() {
       set("scheduler.max-threads", std::size_t{1});
     }
   };
-  static with_messages config;
-  static caf::actor_system system(config);
-  return system;
+  // Neither ends before the process does: what CAF needs for that may have ended by then.
+  static auto* const config = new with_messages;
+  static auto* const system = new caf::actor_system(*config);
+  return *system;
 }
 
 /// What CAF writes of a message to an actor, after the header.
@@ -352,7 +353,7 @@ std::string hostile_client::random_message(std::mt19937_64& random, std::uint64_
 }
 
 /// The handshake of a caller, with the id of a node of CAF that nobody else has: its kind, a process's number and a host's.
-std::string hostile_client::hello() const {
+std::string hostile_client::handshake() {
   std::string id;
   const auto kind = caf::atom("default");
   for (int shift = 56; shift >= 0; shift -= 8) id += static_cast<char>(static_cast<std::uint64_t>(kind) >> shift);
@@ -363,14 +364,14 @@ std::string hostile_client::hello() const {
 }
 
 std::string hostile_client::next_message(const proven& by) {
-  if (by.sent == 0 && random_() % 32 != 0) return hello();
+  if (by.sent == 0 && random_() % 32 != 0) return handshake();
   auto bytes = random_message(random_, by.gateway, self_);
   switch (pick(random_, 32)) {
     case 0:  // a header with other contents
       for (std::size_t i = 0; i < 4; ++i) bytes[pick(random_, message_head::bytes)] = static_cast<char>(random_());
       return bytes;
     case 1:
-      return hello();
+      return handshake();
     case 2:
       return random_bytes(random_, 300);
     default:

@@ -35,6 +35,8 @@ class hostile_client {
   /// How many messages a node has got after the proof of this client.
   std::uint64_t messages() const noexcept { return messages_; }
 
+  /// The handshake of BASP, of a caller that no other node is.
+  static std::string handshake();
   /// The bytes of a BASP message of troupe with random contents, as CAF writes it. `gateway`: the number of the actor it is for.
   static std::string random_message(std::mt19937_64& random, std::uint64_t gateway, node_id self);
 
@@ -47,7 +49,6 @@ class hostile_client {
   std::unique_ptr<proven> prove();
   std::string next_message(const proven& by);
   void damage(std::string& bytes);
-  std::string hello() const;
 
   const std::string address_;
   const std::uint16_t port_;

@@ -35,7 +35,8 @@ inline std::string basp_message(std::uint64_t source, std::size_t payload, std::
 /// Gets bytes as a connection does and hands them to a broker that wants a header, then the payload of the header.
 class broker_at_the_end {
  public:
-  explicit broker_at_the_end(bool reads_fragments = true) {
+  /// `most`: bytes of a payload beyond which feed() says that the bytes are wrong.
+  explicit broker_at_the_end(bool reads_fragments = true, std::size_t most = SIZE_MAX) : most_(most) {
     if (reads_fragments) reader.begin();
     want_next();
   }
@@ -64,6 +65,7 @@ class broker_at_the_end {
     if (outcome == network::fragment_reader::outcome::wrong) return false;
     if (outcome == network::fragment_reader::outcome::kept && reader.is_within()) ++fragments;
     if (outcome == network::fragment_reader::outcome::for_broker) take();
+    if (head_ && network::message_head::read(head_->data()).payload > most_) return false;
     want_next();
     return true;
   }
@@ -85,6 +87,7 @@ class broker_at_the_end {
       part_.resize(head_ ? network::message_head::read(head_->data()).payload : network::message_head::bytes);
   }
 
+  const std::size_t most_;
   std::vector<char> part_;
   std::size_t collected_ = 0;
   std::optional<std::string> head_;

@@ -71,6 +71,44 @@ std::string loads_with_effect(const std::string& name, const std::string& path) 
 
 BOOST_AUTO_TEST_SUITE(archives_of_parts)
 
+// libtorch reads past the end of the memory of such a tensor.
+BOOST_AUTO_TEST_CASE(a_tensor_that_claims_more_than_came_is_refused) {  // PV-2
+  torch::serialize::OutputArchive to;
+  to.write("tensors", c10::IValue(std::vector<at::Tensor>{at::arange(300)}));
+  std::ostringstream out;
+  to.save_to(out);
+  const auto honest = out.str();
+  std::istringstream in(honest);
+  caffe2::serialize::PyTorchStreamReader records(&in);
+  const auto record = [&](const std::string& name) {
+    const auto [data, size] = records.getRecord(name);
+    return std::string(static_cast<const char*>(data.get()), size);
+  };
+  const auto forged = [&](const std::string& pickle, const std::string& elements) {
+    std::string bytes;
+    caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, std::size_t size) {
+      if (size > 0) bytes.append(static_cast<const char*>(data), size);
+      return size;
+    });
+    writer.writeRecord("data.pkl", pickle.data(), pickle.size());
+    writer.writeRecord("data/0", elements.data(), elements.size());
+    writer.writeEndOfFile();
+    return bytes;
+  };
+  const auto pickle = record("data.pkl");
+  const auto elements = record("data/0");
+  BOOST_TEST(archive_of(forged(pickle, elements)).value<std::vector<at::Tensor>>("tensors").front().equal(at::arange(300)));
+  const auto refusal = [](const std::string& bytes) { return text_of<c10::Error>([&] { archive_of(bytes); }); };
+  BOOST_TEST(contains(refusal(forged(pickle, elements.substr(0, 8))), "and not all of its elements"));
+  // 300 stands in the pickle as the length of the storage, then as the size of the tensor.
+  const std::string number("M\x2c\x01", 3);
+  auto large = pickle;
+  const auto at = large.rfind(number);
+  BOOST_TEST_REQUIRE(at != std::string::npos);
+  large.replace(at, 3, "M\xff\xff");
+  BOOST_TEST(contains(refusal(forged(large, elements)), "it holds a tensor of [65535], and not all of its elements"));
+}
+
 BOOST_AUTO_TEST_CASE(the_values_come_back_as_they_were_written) {
   torch::serialize::OutputArchive to;
   to.write("number", c10::IValue(std::int64_t{7}));

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sends an input to a whole node, behind a gate that lets everybody in.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include <ATen/ATen.h>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/troupe.hpp>
+
+#include "actors/linear_cluster.hpp"
+#include "fuzzer.hpp"
+#include "support/hostile_client.hpp"
+
+namespace troupe::fuzz {
+
+namespace {
+
+/// A node that other nodes may do everything with.
+node& victim() {
+  static auto* const one = [] {
+    settings with;
+    with.name = "victim";
+    with.insecure = true;
+    with.shared_memory = false;
+    with.log_level = severity::off;
+    with.allow_scripts = false;
+    with.prepare = [](node& here) {
+      here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
+      add_module_type(here, "linear", [](const attributes& values) { return std::make_shared<test::linear>(values); });
+    };
+    return new node(with);  // its threads live as long as the process
+  }();
+  return *one;
+}
+
+}  // namespace
+
+void read_input(std::string_view bytes) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(victim().port());
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const support::owned_descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval patience{20, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const linger at_once{1, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) std::abort();
+  const auto whole = test::hostile_client::handshake() + std::string(bytes);
+  ::send(socket.get(), whole.data(), whole.size(), MSG_NOSIGNAL);
+  ::shutdown(socket.get(), SHUT_WR);
+  std::array<char, 4096> answer{};
+  while (::recv(socket.get(), answer.data(), answer.size(), 0) > 0) {
+  }
+  static std::size_t count = 0;
+  if (++count % 256 == 0 && victim().status().self.name != "victim") std::abort();  // throws if the node does not answer
+}
+
+}  // namespace troupe::fuzz

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes the first inputs of the fuzz targets: what nodes really send, and what people really write.
+//   seeds FOLDER
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <openssl/pem.h>
+
+#include <troupe/actors/certificates/kit.hpp>
+#include <troupe/actors/gate/tls_session.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/tracing/trace_span.hpp>
+
+#include "actors/certificates/own_cluster.hpp"
+#include "messages/samples.hpp"
+#include "support/hostile_client.hpp"
+
+namespace {
+
+using namespace troupe;
+namespace fs = std::filesystem;
+
+void write(const fs::path& folder, const std::string& target, int number, const std::string& bytes) {
+  fs::create_directories(folder / target);
+  std::ofstream(folder / target / ("seed_" + std::to_string(number)), std::ios::binary) << bytes;
+}
+
+template <std::size_t... I>
+void write_messages(const fs::path& folder, std::index_sequence<I...>) {
+  const auto write_one = [&]<class T>(std::size_t which, T*) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      testing::generator random{seed};
+      auto x = testing::make<T>(random);
+      const auto wire = testing::encoded(x);
+      write(folder, "messages", static_cast<int>(which * 4 + seed),
+            std::string(1, static_cast<char>(which)) + std::string(wire.begin(), wire.end()));
+    }
+  };
+  (write_one(I, static_cast<std::tuple_element_t<I, testing::message_types>*>(nullptr)), ...);
+}
+
+void write_frames(const fs::path& folder) {
+  std::mt19937_64 random(1);
+  for (int number = 0; number < 100; ++number) {
+    std::string bytes;
+    for (auto messages = 1 + random() % 4; messages > 0; --messages)
+      bytes += test::hostile_client::random_message(random, 5, node_id{3});
+    write(folder, "node", number, bytes);
+    write(folder, "frames", number,
+          std::string(1, static_cast<char>(random() % 8)) + test::hostile_client::handshake() + bytes);
+  }
+}
+
+void write_texts(const fs::path& folder) {
+  const std::string cluster = R"({"nodes": [{"name": "stage1", "host": "0.0.0.0", "port": 4001, "workers": 2, "threads": 1},
+    {"name": "stage2", "ssh": "me@h2", "program": "/opt/troupe", "folder": "run", "advertise": "h2", "options": ["--trace"]}]})";
+  const std::string policy =
+    R"({"roles": {"features": {"call": ["forward"]}, "trainer": {"modules": {"Stage": ["*"]}, "weights":
+    "write", "save": true, "scripts": false, "actors": true, "contexts": "all", "trace": true, "status": true, "members": true}}})";
+  write(folder, "texts", 0, '\0' + cluster);
+  write(folder, "texts", 1, '\1' + policy);
+  tracing::trace_log log{{{"forward", "call", 1, 2, {}}, {"backward", "pass", 3, 4, {}}}, 0};
+  write(folder, "texts", 2, '\2' + tracing::pack(log));
+  const test::temporary_folder place;
+  objects::checkpoint_manifest manifest;
+  objects::write_manifest(place / "", manifest);
+  std::ifstream in(place / std::string("checkpoint.json"), std::ios::binary);
+  write(folder, "texts", 3, '\3' + std::string(std::istreambuf_iterator<char>(in), {}));
+  write(folder, "texts", 4, "\4[::1]:4000");
+  write(folder, "texts", 5, "\5 9090");
+}
+
+void write_parts(const fs::path& folder) {
+  objects::checkpoint_part part{"stage1", "0123456789abcdef", "adamw", {{"lr", 0.1}, {"amsgrad", true}}, {}, {}};
+  part.parameters.emplace_back("0/block.weight", at::randn({3, 4}));
+  part.parameters.emplace_back("0/block.bias", at::randn({}).to(at::kDouble));
+  part.states.push_back({true, 7, {at::randn({3, 4}), at::rand({3, 4}), {}}});
+  part.states.push_back({});
+  part.buffers.emplace_back("0/norm.steps", at::tensor(7));
+  const auto bytes = objects::part_bytes(part);
+  write(folder, "parts", 0, {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
+}
+
+void write_handshakes(const fs::path& folder) {
+  const test::own_cluster mine;
+  const auto file = mine.kit("node");
+  const auto kit = certificates::read_kit(file, std::chrono::system_clock::now());
+  unsigned char* der = nullptr;
+  const auto size = i2d_X509(kit.certificate.get(), &der);
+  write(folder, "handshake", 0, '\0' + std::string(reinterpret_cast<char*>(der), static_cast<std::size_t>(size)));
+  OPENSSL_free(der);
+  const auto own = std::make_shared<gate::credentials>(file);
+  std::array<int, 2> both{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both.data()) != 0) std::abort();
+  gate::tls_session caller(own, both[0], gate::end::calling);
+  gate::tls_session answering(own, both[1], gate::end::called);
+  const auto sent = [&](int to) {
+    std::string result(16384, '\0');
+    result.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::recv(to, result.data(), result.size(), MSG_PEEK))));
+    return result;
+  };
+  caller.shake_hands();
+  write(folder, "handshake", 1, '\1' + sent(both[1]));
+  answering.shake_hands();
+  write(folder, "handshake", 2, '\2' + sent(both[0]));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "seeds: expected a folder for the first inputs of the fuzz targets\n");
+    return 2;
+  }
+  const fs::path folder = argv[1];
+  write_messages(folder, std::make_index_sequence<std::tuple_size_v<testing::message_types>>());
+  write_frames(folder);
+  write_texts(folder);
+  write_parts(folder);
+  write_handshakes(folder);
+  return 0;
+}

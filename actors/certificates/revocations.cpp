@@ -31,4 +31,8 @@ bool revocations::contains(X509* certificate) const {
   return X509_CRL_get0_by_cert(list_.get(), &entry, certificate) == 1;
 }
 
+bool revocations::is_older_than(const revocations& other) const {
+  return ASN1_TIME_compare(X509_CRL_get0_lastUpdate(list_.get()), X509_CRL_get0_lastUpdate(other.list_.get())) < 0;
+}
+
 }  // namespace troupe::certificates

@@ -16,6 +16,8 @@ class revocations {
   revocations(const std::filesystem::path& file, X509* authority);
 
   bool contains(X509* certificate) const;
+  /// Whether the authority signed this list before the other one. Lists have times in seconds.
+  bool is_older_than(const revocations& other) const;
 
  private:
   owned<X509_CRL> list_;

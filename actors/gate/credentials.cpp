@@ -130,6 +130,8 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
     made->revoked = before->revoked;
   else if (!revoked_file_.empty())
     made->revoked = std::make_shared<const certificates::revocations>(revoked_file_, made->kit->authority.get());
+  if (before != nullptr && before->revoked && made->revoked && made->revoked->is_older_than(*before->revoked))
+    throw error(errc::misuse, revoked_file_.string() + " is an older list of revoked certificates than the one that counts");
   ERR_clear_error();
   made->context.reset(SSL_CTX_new(TLS_method()));
   auto* context = made->context.get();

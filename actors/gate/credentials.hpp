@@ -38,6 +38,7 @@ struct proving_end {
 ///   CD-2  at most `most_sessions` sessions are kept for later connections.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing.
 ///   CD-4  reload() shuts down each connection whose other end is revoked from then on.
+///   CD-5  a list that is older than the one that counts changes nothing: who was revoked stays so.
 class credentials {
  public:
   static constexpr std::size_t most_sessions = 1024;

@@ -108,6 +108,7 @@ contracts::membership_host::behavior_type make_membership(Self self, const membe
     const auto dialer = spawn_dialer(self->system());
     self->link_to(dialer);
     st.options.connector = caf::actor_cast<caf::actor>(dialer);
+    if (st.options.guard) st.dialer_guard = st.options.guard(dialer.id());
   }
   self->set_down_handler([self](caf::down_msg& down) { lost(self, down); });
   after(self, st.options.heartbeat, [self] { beat(self); });

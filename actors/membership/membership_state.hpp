@@ -35,7 +35,9 @@ struct membership_options {
   std::function<std::int64_t()> clock;               // steady, ns; empty: std::chrono::steady_clock
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
   std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
-  std::function<bool(node_id)> shares;    // whether this node shares work with a peer (MT-4); empty: with every peer
+  std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
+  std::function<std::shared_ptr<const void>(caf::actor_id)>
+    guard;                                // keeps others from sending to the dialer; empty: nothing does
   std::function<bool(node_id)> believes;  // whether news of this peer about others count; empty: those of every peer do
   logging::node_log log;
 };
@@ -68,6 +70,7 @@ struct membership_state {
   std::list<search> searches;
   std::set<std::shared_ptr<join_task>> joins;
   std::vector<caf::actor> subscribers;
+  std::shared_ptr<const void> dialer_guard;  // see membership_options::guard
 };
 
 }  // namespace troupe::membership

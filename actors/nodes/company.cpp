@@ -111,7 +111,7 @@ void company::start() {
   guards_.push_back(services().guard(services().gateway().id(), network::own_actors::kind::gateway));
   if (network_ != nullptr) {
     network_->set_unordered(services().gateway().id());
-    network_->guard_first();
+    network_->guard_first();  // before anybody connects: CAF makes an actor for each node that comes, and asks that node by it
   }
   if (services().networked())
     listen();
@@ -175,9 +175,10 @@ void company::listen() {
     return parts->services.directory().is_used(who, [&] { return share_context_or_object(*parts, who); });
   };
   if (services().policy() != nullptr) how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
+  how.guard = [parts = &parts_](caf::actor_id who) { return parts->services.guard(who, network::own_actors::kind::inner); };
   services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
   const auto& membership = services().membership();
-  if (network_ != nullptr) network_->guard_first();  // membership, and who connects for it
+  guards_.push_back(services().guard(membership.id(), network::own_actors::kind::inner));
   caf::anon_send(services().gateway(), membership);
   caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
 }

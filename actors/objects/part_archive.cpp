@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/objects/part_archive.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,94 @@ c10::TypePtr list_named(const std::string& name) {
         c10::TypePtr(c10::BoolType::get()), c10::TypePtr(c10::TensorType::get())})
     if (auto list = c10::ListType::create(element); list->annotation_str() == name) return list;
   TORCH_CHECK(false, "it holds the type ", name, ", expected plain values");
+}
+
+/// The bytes of an archive (ZIP). Throws c10::Error for bytes that are not there.
+class zip_bytes {
+ public:
+  zip_bytes(const part_archive::reader& read, std::size_t size) : read_(read), size_(size) {}
+
+  std::size_t size() const noexcept { return size_; }
+
+  std::string at(std::uint64_t position, std::size_t bytes) const {
+    TORCH_CHECK(position <= size_ && bytes <= size_ - position, "it is no whole archive");
+    std::string result(bytes, '\0');
+    TORCH_CHECK(read_(position, result.data(), bytes) == bytes, "it is no whole archive");
+    return result;
+  }
+
+ private:
+  const part_archive::reader& read_;
+  const std::size_t size_;
+};
+
+/// A number of an archive: the lowest byte comes first.
+std::uint64_t number_in(std::string_view bytes, std::size_t at, std::size_t size) {
+  std::uint64_t result = 0;
+  for (std::size_t i = size; i > 0; --i) result = result << 8 | static_cast<unsigned char>(bytes.at(at + i - 1));
+  return result;
+}
+
+constexpr std::uint64_t in_64_bits = 0xFFFFFFFF;  // a field of 32 bits with this value has its value elsewhere
+
+/// Where the list of the archive's records lies: position and bytes.
+std::pair<std::uint64_t, std::uint64_t> list_of_records(const zip_bytes& archive) {
+  constexpr std::size_t end_bytes = 22;
+  constexpr std::size_t locator_bytes = 20;
+  constexpr std::size_t most_of_comment = 0xFFFF;
+  const auto tail_bytes = std::min(archive.size(), end_bytes + locator_bytes + most_of_comment);
+  const auto tail = archive.at(archive.size() - tail_bytes, tail_bytes);
+  auto end = tail.rfind("PK\5\6");
+  while (end != std::string::npos && tail.size() - end < end_bytes)
+    end = end == 0 ? std::string::npos : tail.rfind("PK\5\6", end - 1);
+  TORCH_CHECK(end != std::string::npos && tail.size() - end >= end_bytes, "it is no archive");
+  const auto bytes = number_in(tail, end + 12, 4);
+  const auto position = number_in(tail, end + 16, 4);
+  if (bytes != in_64_bits && position != in_64_bits) return {position, bytes};
+  TORCH_CHECK(end >= locator_bytes && tail.compare(end - locator_bytes, 4, "PK\6\7") == 0, "it is no whole archive");
+  const auto large = archive.at(number_in(tail, end - locator_bytes + 8, 8), 56);
+  TORCH_CHECK(large.starts_with("PK\6\6"), "it is no whole archive");
+  return {number_in(large, 48, 8), number_in(large, 40, 8)};
+}
+
+/// The bytes of a record once it is read. `extra`: what follows the name of the record in the list.
+std::uint64_t bytes_of_record(std::string_view entry, std::string_view extra) {
+  const auto bytes = number_in(entry, 24, 4);
+  if (bytes != in_64_bits) return bytes;
+  while (extra.size() >= 4) {
+    const auto size = static_cast<std::size_t>(number_in(extra, 2, 2));
+    TORCH_CHECK(extra.size() - 4 >= size, "it is no whole archive");
+    if (number_in(extra, 0, 2) == 1) {
+      TORCH_CHECK(size >= 8, "it is no whole archive");
+      return number_in(extra, 4, 8);
+    }
+    extra.remove_prefix(4 + size);
+  }
+  TORCH_CHECK(false, "it is no whole archive");
+}
+
+/// Records of little text may be compressed, elements of tensors are not. So an archive that unpacks to much more than it has is one that
+/// was made to fill memory.
+void check_unpacked_size(const zip_bytes& archive) {
+  constexpr std::size_t entry_bytes = 46;
+  constexpr std::uint64_t most_times = 4;
+  constexpr std::uint64_t least = std::uint64_t{1} << 20;
+  const auto [position, bytes] = list_of_records(archive);
+  const auto list = archive.at(position, bytes);
+  const auto most = least + most_times * archive.size();
+  std::uint64_t unpacked = 0;
+  for (std::size_t at = 0; at < list.size();) {
+    TORCH_CHECK(list.size() - at >= entry_bytes && list.compare(at, 4, "PK\1\2") == 0, "it is no whole archive");
+    const auto entry = std::string_view(list).substr(at, entry_bytes);
+    const auto name = static_cast<std::size_t>(number_in(entry, 28, 2));
+    const auto extra = static_cast<std::size_t>(number_in(entry, 30, 2));
+    const auto comment = static_cast<std::size_t>(number_in(entry, 32, 2));
+    TORCH_CHECK(list.size() - at - entry_bytes >= name + extra + comment, "it is no whole archive");
+    const auto record = bytes_of_record(entry, std::string_view(list).substr(at + entry_bytes + name, extra));
+    TORCH_CHECK(record <= most - unpacked, "its records are together much larger than the archive");
+    unpacked += record;
+    at += entry_bytes + name + extra + comment;
+  }
 }
 
 std::function<std::size_t(char*, std::size_t)> reader_of(std::string_view bytes) {
@@ -88,6 +177,7 @@ void check_tensors(const c10::IValue& value, const std::unordered_map<const void
 }  // namespace
 
 part_archive::part_archive(reader read, std::size_t size) {
+  check_unpacked_size({read, size});
   caffe2::serialize::PyTorchStreamReader records(std::make_shared<bytes_of_part>(std::move(read), size));
   const auto unit = std::make_shared<torch::jit::CompilationUnit>();
   const auto resolve = [&](const c10::QualifiedName& name) {

@@ -17,6 +17,7 @@ namespace troupe::objects {
 ///   PV-1  no code of the archive is read. An archive is one object of plain values: another class, or an object in an object, is
 ///         refused.
 ///   PV-2  a tensor that says that it has more elements than its record has bytes for is refused.
+///   PV-3  an archive whose records are together much larger than the archive is refused before any of them is read.
 class part_archive {
  public:
   /// Reads up to `size` bytes from `position` on; returns how many came.

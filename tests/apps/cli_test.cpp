@@ -9,7 +9,7 @@
 using namespace troupe::apps::test;
 
 BOOST_AUTO_TEST_CASE(every_subcommands_help_shows_an_example) {
-  for (std::string name : {"node", "launch", "train", "generate", "status", "certs"}) {
+  for (std::string name : {"node", "launch", "train", "generate", "status", "certs", "split-learning"}) {
     program help({name, "--help"});
     BOOST_TEST(help.how_it_ends() == "exited with 0");
     auto text = help.text();
@@ -67,9 +67,10 @@ BOOST_AUTO_TEST_CASE(the_help_shows_no_default_that_is_refused) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-    {{}, "expected a subcommand: train, generate, node, launch, status or certs (see 'troupe --help')"},
+    {{}, "expected a subcommand: train, generate, node, launch, status, certs or split-learning (see 'troupe --help')"},
     {{"trian"},
-     "unknown subcommand 'trian'; expected train, generate, node, launch, status or certs; did you mean train? (see 'troupe "
+     "unknown subcommand 'trian'; expected train, generate, node, launch, status, certs or split-learning; did you mean train? "
+     "(see 'troupe "
      "--help')"},
     {{"node", "--name", "a", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},
     {{"launch"}, "FILE is required (see 'troupe launch --help')"},

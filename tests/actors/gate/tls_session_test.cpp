@@ -288,6 +288,23 @@ BOOST_AUTO_TEST_CASE(a_damaged_list_changes_nothing) {  // CD-3
   BOOST_TEST(contains(refusals(of(b_kit), a).second, "was revoked"));
 }
 
+BOOST_AUTO_TEST_CASE(an_older_list_changes_nothing) {  // CD-5
+  const own_cluster mine;
+  const auto b_kit = mine.kit("b");
+  const auto c_kit = mine.kit("c");
+  const auto older = mine.file("older.pem");
+  mine.authority().revoke("c", clock::now() - std::chrono::minutes(1));
+  std::filesystem::copy_file(mine.revoked(), older);
+  mine.authority().revoke("b", clock::now());
+  const auto a = of(mine.kit("a"), mine.revoked());
+  std::filesystem::rename(older, mine.revoked());
+  const auto news = a->reload();
+  BOOST_TEST(!news.has_changed);
+  BOOST_TEST_REQUIRE(news.problems.size() == 1U);
+  BOOST_TEST(contains(news.problems[0], "is an older list of revoked certificates than the one that counts"));
+  BOOST_TEST(contains(refusals(of(b_kit), a).second, "was revoked"));
+}
+
 BOOST_AUTO_TEST_CASE(a_renewed_kit_counts_for_new_connections) {  // CD-3
   const own_cluster mine;
   const auto kit = mine.kit("a", clock::now() - std::chrono::minutes(5));

@@ -109,6 +109,36 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_claims_more_than_came_is_refused) {  // PV-2
   BOOST_TEST(contains(refusal(forged(large, elements)), "it holds a tensor of [65535], and not all of its elements"));
 }
 
+BOOST_AUTO_TEST_CASE(an_archive_that_unpacks_to_much_more_than_it_has_is_refused) {  // PV-3
+  const auto with_zeros = [](std::size_t count) {
+    std::string bytes;
+    caffe2::serialize::PyTorchStreamWriter writer([&](const void* data, std::size_t size) {
+      if (size > 0) bytes.append(static_cast<const char*>(data), size);
+      return size;
+    });
+    const std::string zeros(count, '\0');
+    writer.writeRecord("data.pkl", "x", 1);
+    writer.writeRecord("data/0", zeros.data(), zeros.size(), true);
+    writer.writeEndOfFile();
+    return bytes;
+  };
+  const auto refusal = [](const std::string& bytes) { return text_of<std::exception>([&] { archive_of(bytes); }); };
+  const std::string why = "its records are together much larger than the archive";
+  const auto large = with_zeros(std::size_t{64} << 20);
+  BOOST_TEST(large.size() < std::size_t{1} << 20);
+  BOOST_TEST(contains(refusal(large), why));
+  BOOST_TEST(!contains(refusal(with_zeros(10'000)), why));
+  // Damaged archives: nothing is read beyond their end.
+  torch::serialize::OutputArchive to;
+  to.write("number", c10::IValue(std::int64_t{7}));
+  std::ostringstream out;
+  to.save_to(out);
+  const auto honest = out.str();
+  BOOST_TEST(archive_of(honest).value<std::int64_t>("number") == 7);
+  for (std::size_t size = 0; size < honest.size(); size += 7)
+    BOOST_CHECK_THROW(archive_of(honest.substr(0, size)), std::exception);
+}
+
 BOOST_AUTO_TEST_CASE(the_values_come_back_as_they_were_written) {
   torch::serialize::OutputArchive to;
   to.write("number", c10::IValue(std::int64_t{7}));

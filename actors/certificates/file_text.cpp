@@ -17,12 +17,8 @@ namespace troupe::certificates {
 
 namespace {
 
-[[noreturn]] void refuse_file(const std::filesystem::path& file, int problem) {
+[[noreturn]] void refuse_unread(const std::filesystem::path& file, int problem) {
   throw error(errc::misuse, file.string() + " can't be read: " + std::generic_category().message(problem));
-}
-
-[[noreturn]] void refuse_file(const std::filesystem::path& file, const std::string& why) {
-  throw error(errc::misuse, file.string() + ": " + why);
 }
 
 /// A key that others can read is a key that others have.
@@ -41,11 +37,15 @@ void check_mode(const std::filesystem::path& file, const struct stat& facts) {
 
 }  // namespace
 
+void refuse_file(const std::filesystem::path& file, const std::string& why) {
+  throw error(errc::misuse, file.string() + ": " + why);
+}
+
 file_text read_file(const std::filesystem::path& file, std::size_t most) {
   const support::owned_descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!opened) refuse_file(file, errno);
+  if (!opened) refuse_unread(file, errno);
   file_text result;
-  if (::fstat(opened.get(), &result.facts) != 0) refuse_file(file, errno);
+  if (::fstat(opened.get(), &result.facts) != 0) refuse_unread(file, errno);
   if (!S_ISREG(result.facts.st_mode))
     throw error(errc::misuse, file.string() + " is no file that can be read: expected a regular file");
   if (result.facts.st_size > static_cast<off_t>(most))
@@ -56,7 +56,7 @@ file_text read_file(const std::filesystem::path& file, std::size_t most) {
   while (filled < result.text.size()) {
     const auto came = ::read(opened.get(), result.text.data() + filled, result.text.size() - filled);
     if (came < 0 && errno == EINTR) continue;
-    if (came < 0) refuse_file(file, errno);
+    if (came < 0) refuse_unread(file, errno);
     if (came == 0) break;
     filled += static_cast<std::size_t>(came);
   }

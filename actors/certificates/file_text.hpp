@@ -11,6 +11,9 @@
 
 namespace troupe::certificates {
 
+/// Throws troupe::error (misuse) with the file and the reason.
+[[noreturn]] void refuse_file(const std::filesystem::path& file, const std::string& why);
+
 /// The content of a regular file and what the system says about it.
 struct file_text {
   std::string text;

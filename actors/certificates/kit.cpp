@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t most_of_kit = std::size_t{256} << 10;
 
-[[noreturn]] void refuse_kit(const std::filesystem::path& file, const std::string& why) {
-  throw error(errc::misuse, file.string() + ": " + why);
-}
-
 }  // namespace
 
 kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_point now) {
@@ -28,22 +24,22 @@ kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_
     "expected a kit that `troupe certs node` made: a private key, the node's certificate, the authority's";
   kit result;
   result.key.reset(PEM_read_bio_PrivateKey(source.get(), nullptr, no_password, nullptr));
-  if (!result.key) refuse_kit(file, std::string("no private key is in it (") + take_problem() + "); " + expected);
+  if (!result.key) refuse_file(file, std::string("no private key is in it (") + take_problem() + "); " + expected);
   for (auto* each : {&result.certificate, &result.authority}) {
     each->reset(PEM_read_bio_X509(source.get(), nullptr, no_password, nullptr));
     if (!*each)
-      refuse_kit(file, std::string("a certificate is missing in it, or damaged (") + take_problem() + "); " + expected);
+      refuse_file(file, std::string("a certificate is missing in it, or damaged (") + take_problem() + "); " + expected);
   }
   if (X509_check_private_key(result.certificate.get(), result.key.get()) != 1) {
     take_problem();
-    refuse_kit(file, "the private key is not that of the certificate");
+    refuse_file(file, "the private key is not that of the certificate");
   }
   auto who = identity_of(result.certificate.get());
-  if (!who) refuse_kit(file, "the certificate is not that of a node: it names no cluster, node and role");
+  if (!who) refuse_file(file, "the certificate is not that of a node: it names no cluster, node and role");
   result.identity = std::move(*who);
   if (const auto why = why_refused(result.certificate.get(), {result.identity.cluster, result.authority.get()}, now);
       !why.text.empty())
-    refuse_kit(file, why.text);
+    refuse_file(file, why.text);
   return result;
 }
 

@@ -16,7 +16,8 @@ class revocations {
   revocations(const std::filesystem::path& file, X509* authority);
 
   bool contains(X509* certificate) const;
-  /// Whether the authority signed this list before the other one. Lists have times in seconds.
+  /// Whether the authority signed this list earlier than `other`. The time of a list is in whole seconds: of two lists that were signed
+  /// within one second, neither is older.
   bool is_older_than(const revocations& other) const;
 
  private:

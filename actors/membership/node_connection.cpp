@@ -59,7 +59,7 @@ void cut_connection(caf::actor_system& system, const caf::node_id& to) {
 const char* transport_to(caf::actor_system& system, const caf::node_id& other) {
   const auto socket = socket_to(system, other);
   if (!socket) return "no network";
-  const auto* shared = dynamic_cast<network::shared_multiplexer*>(&system.middleman().backend());
+  const auto* shared = network::network_of(system);
   return shared != nullptr && shared->has_channel(*socket) ? "shared memory" : "TCP";
 }
 

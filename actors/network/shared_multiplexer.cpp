@@ -276,14 +276,17 @@ void shared_multiplexer::introduce_self(node_id own) {
   own_id_ = ids_->take(bytes_of(system().node()), who);
 }
 
+shared_multiplexer* network_of(caf::actor_system& system) {
+  return system.has_middleman() ? dynamic_cast<shared_multiplexer*>(&system.middleman().backend()) : nullptr;
+}
+
 own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what) {
-  auto* network = system.has_middleman() ? dynamic_cast<shared_multiplexer*>(&system.middleman().backend()) : nullptr;
+  auto* network = network_of(system);
   return network != nullptr ? network->guard(actor, what) : own_actors::hold();
 }
 
 gate::connection_gate gate_of(caf::actor_system& system) {
-  const auto* network =
-    system.has_middleman() ? dynamic_cast<const shared_multiplexer*>(&system.middleman().backend()) : nullptr;
+  const auto* network = network_of(system);
   return network != nullptr ? network->gate() : gate::connection_gate(gate::connection_gate::rule::anyone);
 }
 

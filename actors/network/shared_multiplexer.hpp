@@ -160,6 +160,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
 };
 
+/// The network of the system; null if it has none, or CAF's own.
+shared_multiplexer* network_of(caf::actor_system& system);
+
 /// As shared_multiplexer::guard(), on a system that may have another network or none. Then nothing is guarded.
 own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what);
 

@@ -16,7 +16,7 @@ caf::actor message_writer(caf::actor_system& system) {
 }
 
 std::size_t waiting_bytes(caf::actor_system& system, const caf::node_id& to) {
-  const auto* shared = dynamic_cast<const shared_multiplexer*>(&system.middleman().backend());
+  const auto* shared = network_of(system);
   if (shared == nullptr) return 0;
   auto* writer = static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(message_writer(system)));
   const auto connection = writer->instance.tbl().lookup_direct(to);

@@ -95,7 +95,7 @@ void company::start_system() {
                                 ", or make a kit for it: troupe certs node " + services().name());
   own_system_ = std::make_unique<caf::actor_system>(*config_);
   support::close_basp_mailbox_at_exit(*own_system_);
-  network_ = dynamic_cast<network::shared_multiplexer*>(&own_system_->middleman().backend());
+  network_ = network::network_of(*own_system_);
   if (network_ != nullptr)
     network_->set_on_refused([&here = services()](const gate::refusal& refused) {
       ++here.counts().connections_refused;

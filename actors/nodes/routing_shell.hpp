@@ -123,8 +123,9 @@ struct routing_shell : gateway_shell<Self> {
  private:
   /// Why the sender may not send gradients in the context: its role may end only its own contexts, and it has no part in this one.
   std::string why_not_from(const propagate_gradients& message) const {
+    if (here.policy() == nullptr) return {};
     const auto from = here.directory().find(message.from);
-    if (here.policy() == nullptr || !from || parts.rights.of(*from).all_contexts || message.context.node == *from) return {};
+    if (!from || parts.rights.of(*from).all_contexts || message.context.node == *from) return {};
     const auto context = parts.contexts.find(message.context);
     if (!context.record) return {};
     const auto peers = context.record->peers();

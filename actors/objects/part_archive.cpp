@@ -91,7 +91,8 @@ std::pair<std::uint64_t, std::uint64_t> list_of_records(const zip_bytes& archive
   return {number_in(large, 48, 8), number_in(large, 40, 8)};
 }
 
-/// The bytes of a record once it is read. `extra`: what follows the name of the record in the list.
+/// The size of a record in memory, in bytes. `entry`: the record's entry in the archive's list, without the name. `extra`: the entry's
+/// further fields, which follow the name.
 std::uint64_t bytes_of_record(std::string_view entry, std::string_view extra) {
   const auto bytes = number_in(entry, 24, 4);
   if (bytes != in_64_bits) return bytes;

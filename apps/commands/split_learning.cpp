@@ -245,7 +245,6 @@ void add_split_learning_command(CLI::App& app) {
   example->callback([data] { split::write_example(data->out, data->rows, data->seed); });
 
   auto labels = std::make_shared<split_options>();
-  labels->log = log_options(severity::debug);
   auto* serving = add_part(*all, "labels", "Be the party with the labels: serve one function, `forward`, until a signal comes");
   add_file(*serving, "--labels", labels->labels, "Labels of people: a line of names, then a line 'person,label' each");
   add_rate(*serving, *labels);

@@ -59,7 +59,7 @@ double feature_side::train_batch(const at::Tensor& rows, const std::function<voi
   for (int attempt = 1;; ++attempt) {
     try {
       try_batch(rows);
-      learn();
+      half_.step(how_.rate, gradients_);
       return loss_;
     } catch (const error& failure) {
       if (is_final(failure.code()) || attempt > patience_.retries) throw;
@@ -95,12 +95,6 @@ void feature_side::try_batch(const at::Tensor& rows) {
   ask("learn", {});
 }
 
-void feature_side::learn() {
-  std::unordered_map<const void*, at::Tensor> found;
-  for (std::size_t i = 0; i < gradients_.size(); ++i) found[half_.parameters()[i].unsafeGetTensorImpl()] = gradients_[i];
-  half_.step(how_.rate, [&](const at::Tensor& parameter) { return found[parameter.unsafeGetTensorImpl()]; });
-}
-
 std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
                                 const cut_options& of_labels, std::uint64_t noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch) {
@@ -125,10 +119,10 @@ std::vector<double> train_alone(const table& features, const table& labels, cons
       auto all = first.parameters();
       all.insert(all.end(), second.parameters().begin(), second.parameters().end());
       const auto gradients = torch::autograd::grad({loss}, all);
-      std::unordered_map<const void*, at::Tensor> found;
-      for (std::size_t i = 0; i < all.size(); ++i) found[all[i].unsafeGetTensorImpl()] = gradients[i];
-      for (auto* each : {&first, &second})
-        each->step(of_features.rate, [&](const at::Tensor& parameter) { return found[parameter.unsafeGetTensorImpl()]; });
+      const at::TensorList both(gradients);
+      const auto of_first = first.parameters().size();
+      first.step(of_features.rate, both.slice(0, of_first));
+      second.step(of_features.rate, both.slice(of_first));
       sum += loss.item<double>() * static_cast<double>(rows.numel());
     }
     result.push_back(sum / static_cast<double>(features.rows()));

@@ -53,7 +53,6 @@ class feature_side {
  private:
   double train_batch(const at::Tensor& rows, const std::function<void(const failed_step&)>& on_retry);
   void try_batch(const at::Tensor& rows);
-  void learn();
 
   node& here_;
   const std::string label_node_;

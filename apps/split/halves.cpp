@@ -32,10 +32,10 @@ at::Tensor half::forward(const at::Tensor& rows) const {
   return at::linear(hidden, parameters_[2], parameters_[3]);
 }
 
-void half::step(double rate, const std::function<at::Tensor(const at::Tensor&)>& gradient_of) {
+void half::step(double rate, at::TensorList gradients) {
   at::NoGradGuard no_grad;
-  for (auto& each : parameters_)
-    if (const auto gradient = gradient_of(each); gradient.defined()) each.sub_(gradient, rate);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (gradients[i].defined()) parameters_[i].sub_(gradients[i], rate);
 }
 
 half features_half(std::int64_t columns, std::uint64_t seed) { return {columns, hidden_of_features, width_of_cut, seed}; }

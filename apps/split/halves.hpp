@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,8 +21,8 @@ class half {
   /// `rows`: [rows, in]. Returns [rows, out].
   at::Tensor forward(const at::Tensor& rows) const;
   const std::vector<at::Tensor>& parameters() const noexcept { return parameters_; }
-  /// A step of stochastic gradient descent. `gradient_of`: the gradient of a parameter; undefined: the parameter stays.
-  void step(double rate, const std::function<at::Tensor(const at::Tensor&)>& gradient_of);
+  /// A step of stochastic gradient descent. `gradients`: one for each parameter, in their order; undefined: the parameter stays.
+  void step(double rate, at::TensorList gradients);
 
  private:
   std::vector<at::Tensor> parameters_;  // weight and bias of the first layer, then of the second

@@ -15,12 +15,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::misuse, "forward: " + what); }
 
-std::string shape_of(const at::Tensor& tensor) {
-  std::string result;
-  for (const auto size : tensor.sizes()) result += (result.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + result + "]";
-}
-
 }  // namespace
 
 label_side::label_side(const table& labels, double rate, cut_options how, std::uint64_t seed, std::uint64_t noise_seed)
@@ -56,14 +50,16 @@ call_reply label_side::loss(std::int64_t step, const call_arguments& arguments) 
   if (people.dim() != 1 || people.scalar_type() != at::kLong || people.numel() == 0 || activations.dim() != 2 ||
       activations.scalar_type() != at::kFloat || activations.size(0) != people.size(0) || activations.size(1) != width_of_cut)
     refuse("expected activations [rows, " + std::to_string(width_of_cut) + "] float and people [rows] long, got " +
-           shape_of(activations) + " and " + shape_of(people));
+           c10::str(activations.sizes()) + " and " + c10::str(people.sizes()));
   return {{loss_of(half_, cut_.with_shielded_gradient(activations), labels_of(people))}};
 }
 
 call_reply label_side::learn(std::int64_t step, const call_arguments& arguments) {
   if (learned_ >= step) return {};
   if (arguments.gradients == nullptr) refuse("a step is learned in the context of its backward pass, after the pass");
-  half_.step(rate_, [&](const at::Tensor& parameter) { return arguments.gradients->find(parameter); });
+  std::vector<at::Tensor> gradients;
+  for (const auto& each : half_.parameters()) gradients.push_back(arguments.gradients->find(each));
+  half_.step(rate_, gradients);
   learned_ = step;
   return {};
 }

@@ -21,7 +21,8 @@ namespace troupe::test {
 /// seed plays the same inputs. One thread at a time may use it.
 class hostile_client {
  public:
-  /// `kit`: of a node of the cluster, for what comes after the handshake of TLS.
+  /// `kit`: the file of a kit of the cluster. The client needs the kit to get through the handshake of TLS, for the inputs that come
+  /// after it.
   hostile_client(std::string address, std::uint16_t port, const std::string& kit, std::uint64_t seed);
   ~hostile_client();
   hostile_client(const hostile_client&) = delete;

@@ -6,6 +6,7 @@
 
 #include <troupe/actors/certificates/authority.hpp>
 
+#include "actors/loopback_nodes.hpp"
 #include "actors/temporary_folder.hpp"
 
 namespace troupe::test {
@@ -22,6 +23,15 @@ class own_cluster {
   const certificates::authority& authority() const noexcept { return made_; }
   std::string file(const std::string& name) const { return folder_ / name; }
   std::string revoked() const { return made_.revoked_file().string(); }
+
+  /// The settings of a node on loopback with a kit of the cluster. The network is troupe's, because CAF's has no gate.
+  settings settings_of(const std::string& node, const std::string& role = "member") const {
+    auto result = loopback_settings(node);
+    result.network = network_kind::troupe;
+    result.insecure = false;
+    result.certificates = kit(node, clock::now(), days(1), role);
+    return result;
+  }
 
   /// Makes a kit in a new file, and returns the file.
   std::string kit(const std::string& node, clock::time_point since = clock::now(), days life = days(1),

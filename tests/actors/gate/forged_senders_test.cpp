@@ -35,18 +35,10 @@ constexpr auto deadline = 20s;
 
 struct two_friends {
   own_cluster mine;
-  troupe::node a{settings_of("a")};
-  troupe::node b{settings_of("b")};
+  troupe::node a{mine.settings_of("a")};
+  troupe::node b{mine.settings_of("b")};
 
   two_friends() { b.join("127.0.0.1", a.port()); }
-
-  troupe::settings settings_of(const std::string& name) const {
-    auto result = troupe::test::loopback_settings(name);
-    result.network = troupe::network_kind::troupe;
-    result.insecure = false;
-    result.certificates = mine.kit(name);
-    return result;
-  }
 };
 
 troupe::hello greeting_of(const std::string& name, node_id id) {

@@ -29,11 +29,8 @@ std::uint64_t count_of_inputs() {
 }
 
 settings settings_of(const std::string& name, const test::own_cluster& mine) {
-  auto result = test::loopback_settings(name);
-  result.network = network_kind::troupe;
-  result.insecure = false;
+  auto result = mine.settings_of(name);
   result.log_level = severity::off;
-  result.certificates = mine.kit(name);
   result.prepare = [](node& here) {
     here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
   };

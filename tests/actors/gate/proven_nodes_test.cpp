@@ -53,13 +53,7 @@ using troupe::test::own_cluster;
 struct two_nodes {
   own_cluster mine;
 
-  troupe::settings settings_of(const std::string& name) const {
-    auto result = troupe::test::loopback_settings(name);
-    result.network = troupe::network_kind::troupe;  // CAF's network has no gate
-    result.insecure = false;
-    result.certificates = mine.kit(name);
-    return result;
-  }
+  troupe::settings settings_of(const std::string& name) const { return mine.settings_of(name); }
 };
 
 void add_echo(troupe::node& to) {
@@ -229,7 +223,8 @@ BOOST_FIXTURE_TEST_CASE(bytes_that_no_node_sends_end_their_connection_alone, ope
   BOOST_TEST(contains(log(), " sent a message to a service of CAF"), log());
 }
 
-// The numbers of actors are small: whoever reaches the node can try them all. Some are of actors of CAF, of contexts, of workers.
+// CAF numbers its actors from 1 on, so a stranger can send to every actor of a node. This test ends each actor by its number: those of CAF,
+// of a context, of a worker.
 BOOST_FIXTURE_TEST_CASE(nobody_ends_an_actor_of_a_node_by_a_guessed_number, open_node) {  // OA-2, BR-6
   node->functions().add("twice",
                         [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensor(0) * 2}}; });

@@ -55,10 +55,7 @@ struct host_and_guest {
   }
 
   settings settings_of(const std::string& name, const std::string& role, const std::string& rights) const {
-    auto result = test::loopback_settings(name);
-    result.network = network_kind::troupe;
-    result.insecure = false;
-    result.certificates = mine.kit(name, own_cluster::clock::now(), own_cluster::days(1), role);
+    auto result = mine.settings_of(name, role);
     if (rights.empty()) return result;
     result.log_file = mine.file("log");
     result.policy = mine.file("policy.json");
@@ -204,10 +201,7 @@ BOOST_AUTO_TEST_CASE(a_policy_needs_certificates_and_says_itself_who_may_send_co
   with.allow_scripts = true;
   BOOST_CHECK_EXCEPTION(check(with), error, [](const error& e) { return contains(e.what(), "leave out --allow-scripts"); });
   const own_cluster mine;
-  auto missing = test::loopback_settings("a");
-  missing.network = network_kind::troupe;
-  missing.insecure = false;
-  missing.certificates = mine.kit("a");
+  auto missing = mine.settings_of("a");
   missing.policy = mine.file("none.json");
   BOOST_CHECK_EXCEPTION(node{missing}, error,
                         [](const error& e) { return contains(e.what(), "--policy: ") && contains(e.what(), "no such file"); });

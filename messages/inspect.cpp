@@ -14,6 +14,7 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/framing.hpp>
 #include <troupe/messages/message_size.hpp>
+#include <troupe/messages/read_errors.hpp>
 #include <troupe/messages/sender_check.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 #include <troupe/messages/wire.hpp>
@@ -26,8 +27,6 @@ constexpr std::size_t prefix_bytes = 12;  // length of the header (uint32) and o
 constexpr std::size_t max_header_bytes = std::size_t{1} << 30;
 constexpr std::size_t stack_bytes = 512;              // most headers are smaller
 constexpr std::size_t kept_header_bytes = 16 * 1024;  // kept by each header object of a thread for the next message
-
-thread_local caf::error last_read_error;
 
 template <class T>
 auto& ahead_of(T& x) {
@@ -261,11 +260,9 @@ caf::error read_message(caf::deserializer& source, T& x) noexcept {
   } catch (...) {
     failed = make_error(errc::malformed_message, "a message could not be read");
   }
-  if (failed) last_read_error = failed;
+  if (failed) keep_read_error(failed);
   return failed;
 }
-
-caf::error take_read_error() noexcept { return std::exchange(last_read_error, caf::error{}); }
 
 #define TROUPE_TRAVELS(T)                                                    \
   template caf::error write_message<T>(caf::serializer&, const T&) noexcept; \

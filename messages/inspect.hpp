@@ -54,9 +54,4 @@ caf::error inspect(caf::deserializer& source, T& x) {
   return read_message(source, x);
 }
 
-/// Returns why this thread could not read its last unreadable message, and clears that error; no error if all messages could
-/// be read. In such a case CAF gives a broker only an empty message, so the broker calls this function to find out what to
-/// answer.
-caf::error take_read_error() noexcept;
-
 }  // namespace troupe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <troupe/messages/ids.hpp>
@@ -25,20 +26,29 @@ class sender_check {
   ~sender_check() = default;
 };
 
-/// While this object lives, messages that this thread reads come from `who`; null: from anybody. A message that says something else
-/// of its sender can't be read (errc::refused; errc::unknown_peer for
-/// `not_yet`).
+/// Which message a thread reads, as CAF numbers it: the id of the sending actor, and the number that the receiver finds in its mailbox.
+/// Both are 0 where nothing is known of the message.
+struct message_key {
+  std::uint64_t source = 0;
+  std::uint64_t message = 0;
+  bool operator==(const message_key&) const = default;
+};
+
+/// While this object lives, the message that this thread reads comes from `who`; null: from anybody. A message that says something else
+/// of its sender can't be read (errc::refused; errc::unknown_peer for `not_yet`).
 class reading_from {
  public:
-  explicit reading_from(sender_check* who) noexcept;
+  explicit reading_from(sender_check* who, message_key which = {}) noexcept;
   ~reading_from();
   reading_from(const reading_from&) = delete;
   reading_from& operator=(const reading_from&) = delete;
 
   static sender_check* current() noexcept;
+  static message_key message() noexcept;
 
  private:
   sender_check* before_;
+  message_key message_before_;
 };
 
 }  // namespace troupe

@@ -62,6 +62,7 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
       return wrong("a message of " + std::to_string(next_) + " bytes after " + std::to_string(ahead_.size()) + " in fragments");
     ahead_of_payload_ = true;
   }
+  head_ = came;
   message_head::set_note(head, 0);
   if (next_ > 0) state_ = state::payload;
   return outcome::for_broker;

@@ -42,6 +42,8 @@ class fragment_reader {
   outcome sort(std::vector<char>& part);
   /// As message_rules::meet(). No effect without rules.
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors);
+  /// The head of the message whose parts come now; empty before the first one.
+  const message_head& head() const noexcept { return head_; }
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept { return problem_; }
   /// Whether the next bytes are for the reader, or begin with bytes that the reader has.
@@ -63,6 +65,7 @@ class fragment_reader {
   state state_ = state::off;
   std::optional<message_rules> rules_;
   std::string problem_;
+  message_head head_;
   std::uint32_t next_ = 0;         // bytes of the fragment or payload that comes next
   bool ahead_of_payload_ = false;  // the payload that comes next begins with ahead_
   std::vector<char> ahead_;        // from fragments

@@ -200,7 +200,8 @@ void tcp_scribe::stream::tell_whose() {
 
 /// CAF reads the message, and with it who says to have sent it, before this returns.
 bool tcp_scribe::stream::consume_as_sent(std::size_t bytes) {
-  const reading_from sender(sender_ ? &*sender_ : nullptr);
+  const auto& head = fragments_.head();
+  const reading_from sender(sender_ ? &*sender_ : nullptr, {head.source, caf::make_message_id(head.message).integer_value()});
   return scribe_.consume(&backend(), part.data(), bytes);
 }
 

@@ -20,6 +20,7 @@
 #include <troupe/actors/transfers/read_offers.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/inspect.hpp>
+#include <troupe/messages/read_errors.hpp>
 
 namespace troupe::nodes {
 
@@ -125,11 +126,14 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   self->set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
     if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
   });
-  self->set_default_handler([&here = parts->services](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
-    caf::error why = take_read_error();
-    if (why && to_exception(why).code() == errc::refused) note_refusal(here, to_exception(why).what());
-    return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
-  });
+  self->set_default_handler(
+    [&here = parts->services](caf::scheduled_actor* own, caf::message_view&) -> caf::result<caf::message> {
+      const auto* came = own->current_mailbox_element();
+      caf::error why = take_read_error({came->sender ? came->sender->id() : 0, came->mid.integer_value()});
+      if (!why) why = take_read_error();  // CAF's own network tells no numbers
+      if (why && to_exception(why).code() == errc::refused) note_refusal(here, to_exception(why).what());
+      return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
+    });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(
     parts->services.options().workers, most_idle_workers, most_calls_of_depth);
   const auto send_limit = parts->services.options().send_limit;

@@ -106,14 +106,6 @@ BOOST_AUTO_TEST_CASE(a_tensor_of_a_kind_to_come_is_refused_with_advice) {
   BOOST_TEST(caf::to_string(failed).find("update this node") != std::string::npos, caf::to_string(failed));
 }
 
-BOOST_AUTO_TEST_CASE(why_a_message_could_not_be_read_is_kept_for_the_thread_until_asked) {
-  take_read_error();
-  hello greeting;
-  BOOST_TEST(static_cast<bool>(testing::decode({'x'}, greeting)));
-  BOOST_TEST(caf::to_string(take_read_error()).find("Hello: cut off after 1 bytes") != std::string::npos);
-  BOOST_TEST(!take_read_error());
-}
-
 BOOST_AUTO_TEST_CASE(a_large_tensor_is_written_without_growing_the_buffer_twice) {
   autograd_message message;
   message.tensors = {at::zeros({1 << 20}), at::zeros({1 << 20})};

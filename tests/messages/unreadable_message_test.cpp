@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include <troupe/messages/read_errors.hpp>
 #include <troupe/messages/registration.hpp>
 
 using namespace troupe;

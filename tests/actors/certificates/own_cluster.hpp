@@ -29,7 +29,7 @@ class own_cluster {
     auto result = loopback_settings(node);
     result.network = network_kind::troupe;
     result.insecure = false;
-    result.certificates = kit(node, clock::now(), days(1), role);
+    result.certificates = kit_of_role(node, role);
     return result;
   }
 
@@ -39,6 +39,10 @@ class own_cluster {
     auto result = file(node + "-" + std::to_string(++kits_) + ".pem");
     certificates::write_kit(made_.issue(node, role, {}, since, life), result);
     return result;
+  }
+
+  std::string kit_of_role(const std::string& node, const std::string& role) const {
+    return kit(node, clock::now(), days(1), role);
   }
 
  private:

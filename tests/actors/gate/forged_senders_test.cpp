@@ -55,7 +55,7 @@ troupe::hello greeting_of(const std::string& name, node_id id) {
 
 // TS-12. Before, any node could say farewell for another one, and all others took it for gone.
 BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends) {
-  liar mallory(mine);
+  liar mallory(mine.kit("mallory"));
   caf::scoped_actor self{mallory.system};
   const auto gateway = mallory.gateway_at(a.port());
   const auto b_id = b.status().self.id;
@@ -68,6 +68,9 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends)
   };
   self->send(gateway, troupe::farewell{b_id, "forged"});
   BOOST_TEST(refusals() == 1U);
+  // The node reads many of them before it looks at the first one. None is overlooked.
+  for (int i = 0; i < 99; ++i) self->send(gateway, troupe::farewell{b_id, "forged"});
+  BOOST_TEST(refusals() == 100U);
   const auto refusal_of = [&](auto&&... message) {
     std::string text = "taken";
     self->request(gateway, deadline, std::forward<decltype(message)>(message)...)
@@ -85,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends)
   call.function = "anything";
   call.payload.message.node = b_id;
   BOOST_TEST(contains(refusal_of(call), "from another node"));
-  BOOST_TEST(refusals() >= 5U);
+  BOOST_TEST(refusals() >= 104U);
   BOOST_TEST(a.peers() == std::vector<std::string>{"b"}, boost::test_tools::per_element());
   BOOST_TEST(a.peer("b").status().self.name == "b");
 }
@@ -94,15 +97,15 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends)
 BOOST_FIXTURE_TEST_CASE(nobody_ends_the_actors_of_another_node, two_friends) {
   const auto own = a.status().connections_refused;
   const auto attack = [&](auto&& send) {
-    liar mallory(mine);
+    liar mallory(mine.kit("mallory"));
     caf::scoped_actor self{mallory.system};
     const auto gateway = mallory.gateway_at(a.port());
+    self->monitor(gateway);
     send(self, gateway);
-    std::string text = "the connection goes on";
-    self->request(gateway, deadline, troupe::support::status_atom::value)
-      .receive([](const troupe::node_status&) {},
-               [&](const caf::error& problem) { text = "ended: " + caf::to_string(problem); });
-    BOOST_TEST(text.starts_with("ended"), text);
+    bool ended = false;
+    self->receive([&](const caf::down_msg&) { ended = true; },
+                  caf::after(deadline) >> [] { BOOST_TEST_MESSAGE("the connection goes on"); });
+    BOOST_TEST(ended);
     BOOST_TEST(a.peer("b").status().self.name == "b");
     BOOST_TEST(b.peer("a").status().self.name == "a");
   };

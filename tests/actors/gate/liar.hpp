@@ -4,9 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <set>
+#include <stdexcept>
 #include <string>
-
-#include <boost/test/unit_test.hpp>
 
 #include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
@@ -16,11 +15,9 @@
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
-#include "actors/certificates/own_cluster.hpp"
-
 namespace troupe::test {
 
-/// An actor system with a kit of the cluster, which speaks to nodes as it likes.
+/// An actor system with the kit of node 'mallory', which speaks to nodes as it likes.
 struct liar {
   static constexpr std::chrono::seconds patience{20};
 
@@ -28,25 +25,26 @@ struct liar {
   troupe::network::system_config config;
   caf::actor_system system{config};
 
-  explicit liar(const own_cluster& mine, const std::string& role = "member") : with(settings_of(mine, role)), config(with) {}
+  explicit liar(const std::string& kit) : with(settings_of(kit)), config(with) {}
 
-  static troupe::settings settings_of(const own_cluster& mine, const std::string& role) {
+  static troupe::settings settings_of(const std::string& kit) {
     troupe::settings result;
     result.name = "mallory";
-    result.certificates = mine.kit("mallory", own_cluster::clock::now(), own_cluster::days(1), role);
+    result.certificates = kit;
     return result;
   }
 
-  caf::actor gateway_at(std::uint16_t port) {
+  /// The gateway of the node that listens there. Throws std::runtime_error if none answers.
+  caf::actor gateway_at(std::uint16_t port, const std::string& host = "127.0.0.1") {
     caf::scoped_actor self{system};
     const auto dialer = troupe::membership::spawn_dialer(system);
     caf::actor result;
     self
-      ->request(dialer, patience, caf::connect_atom::value, std::string("127.0.0.1"), port,
+      ->request(dialer, patience, caf::connect_atom::value, host, port,
                 std::int64_t{std::chrono::nanoseconds(patience).count()})
       .receive([&](const caf::node_id&, caf::strong_actor_ptr& gateway,
                    const std::set<std::string>&) { result = caf::actor_cast<caf::actor>(gateway); },
-               [&](const caf::error& problem) { BOOST_FAIL(caf::to_string(problem)); });
+               [&](const caf::error& problem) { throw std::runtime_error(caf::to_string(problem)); });
     self->send_exit(dialer, caf::exit_reason::user_shutdown);
     return result;
   }

@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_other
   for (const bool may_end_all : {false, true}) {
     const own_cluster mine;
     host_and_guest all(mine, R"({"call": ["forward"], "contexts": ")" + std::string(may_end_all ? "all" : "own") + "\"}");
-    liar mallory(all.mine, "visitor");
+    liar mallory(all.mine.kit_of_role("mallory", "visitor"));
     caf::scoped_actor self{mallory.system};
     const auto gateway = mallory.gateway_at(all.host.port());
     context pass(all.guest);
@@ -191,7 +191,6 @@ BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_other
   }
 }
 
-// A node that is not connected itself is no peer, and a policy gives it nothing.
 BOOST_AUTO_TEST_CASE(a_policy_needs_certificates_and_says_itself_who_may_send_code) {
   settings with;
   with.policy = "policy.json";
@@ -211,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_policy_needs_certificates_and_says_itself_who_may_send_co
 BOOST_AUTO_TEST_CASE(nobody_introduces_itself_with_the_id_of_the_node_it_talks_to) {  // IO-1
   const own_cluster mine;
   host_and_guest all(mine, R"({"call": ["forward"]})");
-  liar mallory(all.mine, "visitor");
+  liar mallory(all.mine.kit_of_role("mallory", "visitor"));
   caf::scoped_actor self{mallory.system};
   const auto gateway = mallory.gateway_at(all.host.port());
   hello greeting;

@@ -8,12 +8,15 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <ATen/core/jit_type.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/serialization/unpickler.h>
+
+#include <troupe/actors/objects/plain_pickle.hpp>
 
 namespace troupe::objects {
 
@@ -193,15 +196,17 @@ part_archive::part_archive(reader read, std::size_t size) {
     return c10::ivalue::Object::create(type, 0);
   };
   std::unordered_map<const void*, std::size_t> sizes;  // of the records of tensors, by where they are in memory
+  std::unordered_set<std::string> read_already;
   const auto read_record = [&](const std::string& name) {
+    TORCH_CHECK(read_already.insert(name).second, "it reads the record ", name, " twice");
     auto [data, bytes] = records.getRecord("data/" + name);
     sizes[data.get()] = bytes;
     return std::move(data);
   };
   const auto [pickle, pickle_bytes] = records.getRecord("data.pkl");
-  torch::jit::Unpickler(reader_of({static_cast<const char*>(pickle.get()), pickle_bytes}), resolve, load, read_record,
-                        at::Device(at::kCPU))
-    .parse_ivalue();
+  const std::string_view pickled(static_cast<const char*>(pickle.get()), pickle_bytes);
+  check_plain_pickle(pickled);
+  torch::jit::Unpickler(reader_of(pickled), resolve, load, read_record, at::Device(at::kCPU)).parse_ivalue();
   TORCH_CHECK(values_, "it holds no values");
   for (const auto& each : *values_) check_tensors(each.value(), sizes);
 }

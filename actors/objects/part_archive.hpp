@@ -18,6 +18,8 @@ namespace troupe::objects {
 ///         refused.
 ///   PV-2  a tensor that says that it has more elements than its record has bytes for is refused.
 ///   PV-3  an archive whose records are together much larger than the archive is refused before any of them is read.
+///   PV-4  a record of elements is read once, however many tensors name it; a pickle that asks for it again is refused.
+///   PV-5  the pickle of the values is looked through before libtorch reads it (check_plain_pickle).
 class part_archive {
  public:
   /// Reads up to `size` bytes from `position` on; returns how many came.

@@ -9,5 +9,6 @@ add_room(objects
   object_store.cpp
   optimizer_kind.cpp
   part_archive.cpp
+  plain_pickle.cpp
   part_pieces.cpp
   random_state.cpp)

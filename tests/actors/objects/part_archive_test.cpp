@@ -139,6 +139,40 @@ BOOST_AUTO_TEST_CASE(an_archive_that_unpacks_to_much_more_than_it_has_is_refused
     BOOST_CHECK_THROW(archive_of(honest.substr(0, size)), std::exception);
 }
 
+// Each reading takes the memory of the record again.
+BOOST_AUTO_TEST_CASE(a_record_is_read_once) {  // PV-4
+  const auto shared = at::arange(300);
+  torch::serialize::OutputArchive to;
+  to.write("tensors", c10::IValue(std::vector<at::Tensor>{shared, shared.slice(0, 100), shared}));
+  std::ostringstream out;
+  to.save_to(out);
+  const auto honest = out.str();
+  const auto tensors = archive_of(honest).value<std::vector<at::Tensor>>("tensors");
+  BOOST_TEST(tensors[1].equal(at::arange(100, 300)));
+  std::istringstream in(honest);
+  caffe2::serialize::PyTorchStreamReader records(&in);
+  const auto [data, size] = records.getRecord("data.pkl");
+  std::string pickle(static_cast<const char*>(data.get()), size);
+  // Before the end of the pickle: the first storage once more, in place of what was memoized.
+  const auto from = pickle.find("(X\7\0\0\0storage", 0, 13);
+  const auto to_here = pickle.find("tQ", from) + 2;
+  BOOST_TEST_REQUIRE((from != std::string::npos && to_here > from));
+  auto again = pickle.substr(from, to_here - from);
+  for (auto put = again.find('q'); put != std::string::npos; put = again.find('q')) again.erase(put, 2);
+  std::string twice = "\x80\2(" + again + again + "t.";
+  std::string bytes;
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* part, std::size_t count) {
+    if (count > 0) bytes.append(static_cast<const char*>(part), count);
+    return count;
+  });
+  const auto [elements, count] = records.getRecord("data/0");
+  writer.writeRecord("data.pkl", twice.data(), twice.size());
+  writer.writeRecord("data/0", elements.get(), count);
+  writer.writeEndOfFile();
+  const auto why = text_of<std::exception>([&] { archive_of(bytes); });
+  BOOST_TEST(contains(why, "it reads the record 0 twice"), why);
+}
+
 BOOST_AUTO_TEST_CASE(the_values_come_back_as_they_were_written) {
   torch::serialize::OutputArchive to;
   to.write("number", c10::IValue(std::int64_t{7}));
@@ -218,6 +252,14 @@ BOOST_AUTO_TEST_CASE(pickles_that_libtorch_does_not_write_are_refused) {  // PV-
   BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(of_a_number); }), "more than one object"));
   const auto none = archive_with("\x80\2K\7.");
   BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(none); }), "it holds no values"));
+}
+
+// libtorch overflows the stack when it frees such values, and takes 64 GiB for such a number.
+BOOST_AUTO_TEST_CASE(a_pickle_that_would_end_the_process_is_refused) {  // PV-5
+  const auto deep = archive_with("\x80\2K\7" + std::string(1'000'000, '\x85') + ".");
+  BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(deep); }), "nests values"));
+  const auto large = archive_with("\x80\2K\7r\xff\xff\xff\xff.");
+  BOOST_TEST(contains(text_of<std::exception>([&] { archive_of(large); }), "under the number 4294967295"));
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_archive_are_refused) {

@@ -3,7 +3,11 @@
 // possible, the tensor comes in pieces.
 #include <boost/test/unit_test.hpp>
 
+#include <linux/capability.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <ATen/ATen.h>
 #include <caf/scoped_actor.hpp>
@@ -14,6 +18,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -72,7 +77,17 @@ void add_functions(troupe::node& here) {
   });
 }
 
+/// From now on this process has not the rights of a debugger with which root reads the memory of every process.
+void give_up_reading_of_all() {
+  __user_cap_header_struct who{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3];
+  if (::syscall(SYS_capget, &who, rights) != 0) throw std::system_error(errno, std::generic_category(), "capget");
+  for (auto* each : {&rights[0].effective, &rights[0].permitted}) *each &= ~(1U << CAP_SYS_PTRACE);
+  if (::syscall(SYS_capset, &who, rights) != 0) throw std::system_error(errno, std::generic_category(), "capset");
+}
+
 void be_process(const std::string& name, std::uint16_t port) {
+  if (name == "restricted") give_up_reading_of_all();
   troupe::test::be_node("direct reads", settings_of(name), port, add_functions);
 }
 
@@ -227,6 +242,30 @@ BOOST_AUTO_TEST_CASE(a_process_that_can_not_be_read_any_more_sends_in_pieces_fro
   }
   BOOST_TEST(cluster.read_here() == before);
   BOOST_TEST(cluster.read_there() > 0u);  // the stage still reads the driver's memory
+  BOOST_TEST(cluster.nothing_arrives());
+}
+
+// The system lets no process read the memory of one that can't be dumped, nor, with kernel.yama.ptrace_scope 1 or more, that of another
+// one of its user. The tensors then go through the memory that both nodes share.
+BOOST_AUTO_TEST_CASE(tensors_of_a_process_that_the_system_lets_nobody_read_go_through_shared_memory) {
+  pair cluster("restricted");
+  cluster.agree();
+  const auto transport = [&] {
+    for (const auto& each : cluster.driver().status().peers)
+      if (each.who.name == cluster.other) return each.transport;
+    return std::string("no peer");
+  };
+  const std::string expected = settings_of("driver").network == troupe::network_kind::troupe ? "shared memory" : "TCP";
+  BOOST_TEST(transport() == expected);
+  ::prctl(PR_SET_DUMPABLE, 0);
+  const auto before = cluster.read_there();
+  for (int i = 0; i < 3; ++i) {
+    const auto x = at::randint(0, 256, {9 * mebibyte + i}, at::kByte);
+    BOOST_TEST(at::equal(cluster.echo(x), x));
+  }
+  ::prctl(PR_SET_DUMPABLE, 1);
+  BOOST_TEST(cluster.read_there() == before);
+  BOOST_TEST(transport() == expected);
   BOOST_TEST(cluster.nothing_arrives());
 }
 

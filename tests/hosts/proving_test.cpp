@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nodes on several hosts that prove who they are, and those that can't.
-#include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -10,7 +8,6 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include "actors/loopback_nodes.hpp"
 #include "hosts/testbed.hpp"
 #include "support/contains.hpp"
 
@@ -58,15 +55,6 @@ struct cluster {
 std::string failure_of(program&& run) {
   BOOST_TEST(run.how_it_ends() == "exited with 1", run.text());
   return run.text();
-}
-
-bool says_twice(program& node, const std::string& text) {
-  return troupe::test::becomes_true(
-    [&] {
-      const auto lines = node.lines();
-      return std::count_if(lines.begin(), lines.end(), [&](const auto& line) { return contains(line, text); }) == 2;
-    },
-    std::chrono::seconds(30));
 }
 
 }  // namespace
@@ -158,9 +146,9 @@ BOOST_AUTO_TEST_CASE(a_node_that_froze_comes_back_with_its_proof) {
   b.signal(SIGCONT);
   BOOST_TEST(!a.line_with("up again: ").empty(), a.text());
   all.cut("h1", "h2");
-  BOOST_TEST(says_twice(a, "peer 'b' is unreachable"), a.text());
+  BOOST_TEST(a.has_lines_with("peer 'b' is unreachable", 2), a.text());
   all.mend("h1", "h2");
-  BOOST_TEST(says_twice(a, "up again: "), a.text());
+  BOOST_TEST(a.has_lines_with("up again: ", 2), a.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_kit_that_was_renewed_counts_without_a_restart) {

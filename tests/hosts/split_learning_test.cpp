@@ -117,3 +117,17 @@ BOOST_AUTO_TEST_CASE(a_cut_that_nobody_notices_changes_no_loss) {
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(slow_links, *boost::unit_test::label("slow_links") * boost::unit_test::precondition(makes_slow_links))
+
+BOOST_FIXTURE_TEST_CASE(a_slow_link_between_the_parties_changes_no_loss, study) {
+  for (const auto* each : {"h1", "h2"}) all.limit_rate(each, "2mbit");
+  auto serving = labels();
+  address_of(serving);
+  auto training = all["h2"].troupe(features());
+  BOOST_TEST(training.how_it_ends(std::chrono::seconds(100)) == "exited with 0", training.text());
+  BOOST_TEST(!contains(training.text(), "it is tried again"), training.text());
+  BOOST_TEST(losses_in(training.text()) == expected(), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

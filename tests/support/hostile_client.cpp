@@ -383,6 +383,29 @@ std::string hostile_client::next_message(const proven& by) {
   return framed(message_head::read(bytes.data()), std::move(payload));
 }
 
+bool hostile_client::is_closed_after(const std::string& bytes, bool proven_first) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  if (proven_first) {
+    const auto by = prove();
+    if (!by) throw std::runtime_error("the node at " + address_ + " does not take this client's proof");
+    if (!by->send(bytes)) return true;
+    while (by->drain()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      by->wait(POLLIN);
+    }
+    return true;
+  }
+  const auto socket = connect();
+  const timeval limit{std::chrono::seconds(patience).count(), 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  std::array<char, 4096> answer{};
+  for (;;) {
+    const auto came = ::recv(socket.get(), answer.data(), answer.size(), 0);
+    if (came <= 0) return came == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  }
+}
+
 void hostile_client::play(std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto kind = random_() % 64;

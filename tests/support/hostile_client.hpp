@@ -32,6 +32,10 @@ class hostile_client {
   /// Throws std::runtime_error if nobody takes a connection any more.
   void play(std::uint64_t count);
 
+  /// Sends the bytes on a connection of their own: instead of the handshake of TLS, or after it. True if the node then closes the
+  /// connection within 20 seconds.
+  bool is_closed_after(const std::string& bytes, bool proven_first);
+
   std::uint64_t connections() const noexcept { return connections_; }
   /// How many messages a node has got after the proof of this client.
   std::uint64_t messages() const noexcept { return messages_; }

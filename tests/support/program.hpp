@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <mutex>
@@ -53,6 +54,14 @@ class program {
   }
   std::string line_with(const std::string& text) {
     return line_that([&](const std::string& line) { return line.find(text) != std::string::npos; });
+  }
+
+  /// Waits until so many lines have the text. False if they do not come.
+  bool has_lines_with(const std::string& text, std::ptrdiff_t count) {
+    const auto has = [&](const std::string& line) { return line.find(text) != std::string::npos; };
+    std::unique_lock lock(mutex_);
+    return came_.wait_for(lock, std::chrono::seconds(30),
+                          [&] { return std::count_if(lines_.begin(), lines_.end(), has) >= count; });
   }
 
   std::vector<std::string> lines() {

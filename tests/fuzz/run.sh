@@ -15,10 +15,11 @@ export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
 export OMP_NUM_THREADS=1
 mkdir -p "$folder/corpus" "$folder/faults"
 "$programs/seeds" "$folder/seeds"
+# With -detect_leaks=0 leaks are looked for once, when a program ends: to look after each input would take most of the time.
 for target in $targets; do
   mkdir -p "$folder/corpus/$target" "$folder/seeds/$target"
   printf 'fuzz: %s for %s s\n' "$target" "$each"
-  if ! "$programs/${target}_fuzz" -max_total_time="$each" -max_len=20000 -timeout=25 -rss_limit_mb=3000 -print_final_stats=1 \
+  if ! "$programs/${target}_fuzz" -max_total_time="$each" -max_len=20000 -timeout=25 -rss_limit_mb=3000 -print_final_stats=1 -detect_leaks=0 \
     -artifact_prefix="$folder/faults/$target-" "$folder/corpus/$target" "$folder/seeds/$target" >"$folder/$target.log" 2>&1; then
     tail -n 60 "$folder/$target.log" >&2
     printf 'fuzz: %s has found a fault: see above and %s; run it again with\n  %s/%s_fuzz %s/faults/%s-...\n' \

@@ -127,9 +127,7 @@ struct routing_shell : gateway_shell<Self> {
     const auto from = here.directory().find(message.from);
     if (!from || parts.rights.of(*from).all_contexts || message.context.node == *from) return {};
     const auto context = parts.contexts.find(message.context);
-    if (!context.record) return {};
-    const auto peers = context.record->peers();
-    if (std::find(peers.begin(), peers.end(), *from) != peers.end()) return {};
+    if (!context.record || context.record->has_part(*from)) return {};
     return "gradients of node '" + message.from + "', which has no part in the context " + to_string(message.context);
   }
 

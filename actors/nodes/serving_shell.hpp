@@ -155,6 +155,7 @@ struct serving_shell : gateway_shell<Self> {
       return calls::refuse_call(*job, to_exception(base::no_context(id)), here);
     }
     job->record = context.record;
+    context.record->called_by(request.payload.message.node);
     if (request.span != 0) context.record->profile();
     for (const auto& task : context.record->learn(request.completed, request.failed))
       self->send(task, support::close_atom::value);

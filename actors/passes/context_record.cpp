@@ -31,6 +31,7 @@ void context_record::joined(const std::vector<node_id>& nodes) {
 void context_record::left(node_id who) {
   std::lock_guard lock(mutex_);
   peers_.erase(who);
+  callers_.erase(who);
 }
 
 std::vector<node_id> context_record::peers() const {
@@ -41,6 +42,16 @@ std::vector<node_id> context_record::peers() const {
 bool context_record::has_peer(node_id who) const {
   std::lock_guard lock(mutex_);
   return peers_.contains(who);
+}
+
+void context_record::called_by(node_id who) {
+  std::lock_guard lock(mutex_);
+  if (who != here_) callers_.insert(who);
+}
+
+bool context_record::has_part(node_id who) const {
+  std::lock_guard lock(mutex_);
+  return peers_.contains(who) || callers_.contains(who);
 }
 
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {

@@ -43,6 +43,10 @@ class context_record {
   void left(node_id who);
   std::vector<node_id> peers() const;
   bool has_peer(node_id who) const;
+  /// Notes that the node has called this node in the context.
+  void called_by(node_id who);
+  /// Whether the node has a part in the context, as far as this node knows: it is a peer, or has called this node.
+  bool has_part(node_id who) const;
 
   /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
@@ -103,6 +107,7 @@ class context_record {
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
   std::set<node_id> peers_;                    // other nodes known to have joined the context
+  std::set<node_id> callers_;                  // other nodes that have called this node in the context
   pass_number completed_;                      // the last pass known to be complete
   std::set<pass_number> failed_;               // passes known to have failed, here or on the node that began them
   pass_number current_;                        // the last pass that this node began or heard of

@@ -20,6 +20,7 @@
 
 #include "apps/charlm/chart.hpp"
 #include "apps/command_line.hpp"
+#include "apps/last_exit.hpp"
 #include "apps/log_options.hpp"
 #include "apps/proof_options.hpp"
 #include "apps/ready_line.hpp"
@@ -105,7 +106,7 @@ void write_losses(const std::string& folder, const std::vector<double>& losses) 
 void serve_labels(const split_options& options) {
   at::set_num_threads(1);
   const stop_signal stop;
-  split::label_side mine(split::read_table(options.labels), options.rate, options.cut, options.seed, options.noise_seed);
+  split::label_side mine(split::read_labels(options.labels), options.rate, options.cut, options.seed, options.noise_seed);
   auto with = node_settings(options);
   with.prepare = [&](node& here) {
     here.functions().add(split::label_side::name, [&](call_arguments& arguments) { return mine.forward(arguments); });
@@ -130,8 +131,21 @@ void try_to_read_weights(node& here, const std::string& who) {
   }
 }
 
+/// Ends the process at a signal. A step that waits for the other party may wait for long.
+class end_at_signal {
+ public:
+  end_at_signal()
+      : end_(stop_, std::chrono::milliseconds(0), [] { std::fprintf(stderr, "stopped by a signal; this run can't go on\n"); }) {
+  }
+
+ private:
+  const stop_signal stop_;
+  const last_exit end_;
+};
+
 void train_features(const split_options& options) {
   at::set_num_threads(1);
+  const end_at_signal end;
   const auto mine = split::read_table(options.features);
   auto with = node_settings(options);
   with.join = {options.join};
@@ -152,7 +166,8 @@ void train_features(const split_options& options) {
 
 void train_in_one_process(const split_options& options) {
   at::set_num_threads(1);
-  const auto losses = split::train_alone(split::read_table(options.features), split::read_table(options.labels),
+  const end_at_signal end;
+  const auto losses = split::train_alone(split::read_table(options.features), split::read_labels(options.labels),
                                          options.course(), options.other_cut, options.other_noise_seed, print_epoch);
   write_losses(options.out, losses);
 }
@@ -242,7 +257,10 @@ void add_split_learning_command(CLI::App& app) {
   example->add_option("--rows", data->rows, "People in the example")->check(between(1, 10'000'000));
   data->seed = 1;
   example->add_option("--seed", data->seed, "Seed of the example");
-  example->callback([data] { split::write_example(data->out, data->rows, data->seed); });
+  example->callback([data] {
+    split::write_example(data->out, data->rows, data->seed);
+    std::printf("wrote %s/features.csv and %s/labels.csv\n", data->out.c_str(), data->out.c_str());
+  });
 
   auto labels = std::make_shared<split_options>();
   auto* serving = add_part(*all, "labels", "Be the party with the labels: serve one function, `forward`, until a signal comes");

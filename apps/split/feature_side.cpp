@@ -2,8 +2,8 @@
 #include "apps/split/feature_side.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -87,6 +87,8 @@ void feature_side::try_batch(const at::Tensor& rows) {
                                 " already, with another run of this party; start both parties anew");
   }
   const auto loss = answer.tensor(0);
+  if (!std::isfinite(loss.item<double>()))
+    throw error(errc::misuse, "the loss of step " + std::to_string(step_) + " is not a finite number; try a smaller --rate");
   pass.backward({loss}, {.deadline = patience_.deadline}).get();
   std::vector<at::Tensor> gradients;
   for (const auto& each : half_.parameters()) gradients.push_back(pass.gradient(each));

@@ -2,6 +2,7 @@
 #include "apps/split/table.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -9,9 +10,11 @@
 #include <set>
 #include <stdexcept>
 #include <system_error>
+#include <type_traits>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <c10/util/StringUtil.h>
 
 namespace troupe::apps::split {
 
@@ -36,7 +39,9 @@ template <class Number>
 Number number_in(const std::string& field, const std::string& where) {
   Number result{};
   const auto [end, problem] = std::from_chars(field.data(), field.data() + field.size(), result);
-  if (problem != std::errc{} || end != field.data() + field.size()) refuse(where, "expected a number, got '" + field + "'");
+  bool is_number = problem == std::errc{} && end == field.data() + field.size();
+  if constexpr (std::is_floating_point_v<Number>) is_number = is_number && std::isfinite(result);
+  if (!is_number) refuse(where, "expected a number, got '" + field + "'");
   return result;
 }
 
@@ -74,7 +79,20 @@ table read_table(const std::string& file) {
   return result;
 }
 
+table read_labels(const std::string& file) {
+  auto result = read_table(file);
+  if (const auto columns = result.columns(); columns != 1)
+    refuse(file + ":1", "expected two columns, as in 'person,label', got " + std::to_string(columns + 1));
+  for (std::int64_t row = 0; row < result.rows(); ++row)
+    if (const auto label = result.values[row][0].item<float>(); label != 0 && label != 1)
+      refuse(file + ":" + std::to_string(row + 2), "expected the label 0 or 1, got " + c10::str(label));
+  return result;
+}
+
 void write_example(const std::string& folder, std::int64_t rows, std::uint64_t seed) {
+  for (const auto* name : {"features.csv", "labels.csv"})
+    if (const auto file = std::filesystem::path(folder) / name; std::filesystem::exists(file))
+      refuse(file.string(), "is there already, and is not overwritten; name another folder");
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   if (problem) refuse(folder, "can't be made: " + problem.message());

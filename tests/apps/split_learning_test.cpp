@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two parties in one process: their tables, the cut between them, and the losses they get.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -65,12 +67,12 @@ course short_course() {
   return result;
 }
 
-std::string problem_of_table(const std::string& text) {
+std::string problem_of_table(const std::string& text, table (*read)(const std::string&) = read_table) {
   const test::temporary_folder folder;
   const std::string file = folder / std::string("table.csv");
   std::ofstream(file) << text;
   try {
-    read_table(file);
+    read(file);
   } catch (const std::runtime_error& problem) {
     return std::string(problem.what()).substr(file.size());
   }
@@ -185,9 +187,25 @@ BOOST_AUTO_TEST_CASE(a_table_with_a_mistake_is_refused_with_its_line) {
   BOOST_TEST(problem_of_table("person,x\n1,2\n2\n") == ":3: expected 2 fields, got 1");
   BOOST_TEST(problem_of_table("person,x\n1,two\n") == ":2: expected a number, got 'two'");
   BOOST_TEST(problem_of_table("person,x\n1,2\n1,3\n") == ":3: person 1 has a line already");
+  for (const auto* number : {"nan", "inf", "1e99"})
+    BOOST_TEST(problem_of_table("person,x\n1," + std::string(number) + "\n") ==
+               ":2: expected a number, got '" + std::string(number) + "'");
+  BOOST_TEST(problem_of_table("person,label\n1,0\n2,1\n", read_labels) == "none");
+  BOOST_TEST(problem_of_table("person,label\n1,0\n2,0.5\n", read_labels) == ":3: expected the label 0 or 1, got 0.5");
+  BOOST_TEST(problem_of_table("person,x1,x2\n1,0,1\n", read_labels) == ":1: expected two columns, as in 'person,label', got 3");
   BOOST_TEST(problem_of_table("person,x\n") == ": expected a line for each person, got none");
   BOOST_CHECK_EXCEPTION(read_table("nowhere.csv"), std::runtime_error,
                         [](const auto& e) { return contains(e.what(), "nowhere.csv: no such file"); });
+}
+
+BOOST_AUTO_TEST_CASE(an_example_overwrites_no_table) {
+  const test::temporary_folder folder;
+  const std::string file = folder / std::string("labels.csv");
+  std::ofstream(file) << "mine";
+  BOOST_CHECK_EXCEPTION(write_example(std::filesystem::path(file).parent_path(), 10, 1), std::runtime_error,
+                        [](const auto& e) { return contains(e.what(), "labels.csv: is there already"); });
+  std::ifstream in(file);
+  BOOST_TEST(std::string(std::istreambuf_iterator<char>(in), {}) == "mine");
 }
 
 BOOST_AUTO_TEST_CASE(every_row_is_in_one_batch_of_an_epoch) {

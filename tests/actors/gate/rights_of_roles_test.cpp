@@ -172,6 +172,34 @@ BOOST_AUTO_TEST_CASE(backward_passes_need_no_right_of_their_own) {
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
 }
 
+BOOST_AUTO_TEST_CASE(a_pass_goes_through_nodes_that_call_each_other) {
+  const own_cluster mine;
+  std::ofstream(mine.file("policy.json")) << R"({"roles": {"stage": {"call": ["forward"], "members": true},
+                                                            "driver": {"call": ["forward"], "members": true}}})";
+  const auto stage = [&](const std::string& name, const std::string& next) {
+    auto result = mine.settings_of(name, "stage");
+    result.policy = mine.file("policy.json");
+    result.prepare = [next](node& here) {
+      here.functions().add("forward", [next](call_arguments& arguments) {
+        const auto y = arguments.tensor(0) * 2;
+        return call_reply{{next.empty() ? y : arguments.here.peer(next).call("forward", {y}).get().tensor(0)}};
+      });
+    };
+    return result;
+  };
+  node first(stage("first", "second"));
+  node second(stage("second", ""));
+  node driver(mine.settings_of("driver", "driver"));
+  first.join("127.0.0.1", second.port());
+  driver.join("127.0.0.1", first.port());
+  auto x = at::ones({2}).requires_grad_();
+  context pass(driver);
+  auto y = driver.peer("first").call("forward", {x}).get().tensor(0);
+  pass.backward({y.sum()}, {.deadline = std::chrono::seconds(20)}).get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 8.0F);
+  BOOST_TEST(first.status().requests_refused + second.status().requests_refused == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_otherwise) {
   for (const bool may_end_all : {false, true}) {
     const own_cluster mine;

@@ -100,13 +100,18 @@ BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process_and_each_access_i
   BOOST_TEST(contains(seen, "refused a request: 'troupe.parameters' called by node 'features'"), seen);
 }
 
-BOOST_AUTO_TEST_CASE(a_signal_ends_the_training_also_while_it_waits_for_the_other_party) {
+BOOST_AUTO_TEST_CASE(a_signal_ends_the_training) {
   auto serving = labels();
   address_of(serving);
   auto training = all["h2"].troupe(features({"--epochs", "1000"}));
   BOOST_TEST(!training.line_with("epoch 2 ").empty(), training.text());
   training.signal(SIGTERM);
   BOOST_TEST(training.how_it_ends(std::chrono::seconds(5)) == "exited with 143", training.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_ends_the_training_while_it_waits_for_the_other_party) {
+  auto serving = labels();
+  address_of(serving);
   auto waiting = all["h2"].troupe(features({"--deadline", "60", "--epochs", "1000"}));
   BOOST_TEST(!waiting.line_with("epoch 1 ").empty(), waiting.text());
   serving.signal(SIGSTOP);

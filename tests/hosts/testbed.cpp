@@ -210,7 +210,8 @@ void testbed::filter(const std::string& action, const std::string& one, const st
 std::string address_of(program& node) {
   const auto ready =
     apps::ready_line::parse(node.line_that([](const auto& line) { return apps::ready_line::parse(line).has_value(); }));
-  BOOST_REQUIRE_MESSAGE(ready, "the node said: " << node.text());
+  BOOST_REQUIRE_MESSAGE(
+    ready, "the node has no address; it " << node.how_it_ends(std::chrono::milliseconds(0)) << "; it said: " << node.text());
   return ready->address();
 }
 

@@ -17,8 +17,11 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,6 +46,11 @@ std::size_t most_at_once() {
   return std::max<std::size_t>(1, std::min<std::size_t>(reception::most, limit.rlim_cur / 4));
 }
 
+std::string too_many(std::size_t room) {
+  return "more than " + std::to_string(room) +
+         " connections wait at the gate, most of them from this address, and it was the oldest";
+}
+
 }  // namespace
 
 struct reception::state {
@@ -50,11 +58,20 @@ struct reception::state {
     support::owned_descriptor socket;
     std::uint64_t door;
     clock::time_point since;
-    std::unique_ptr<tls_session> session;  // once a byte has come
+    std::string origin = {};                         // the network that it calls from
+    std::unique_ptr<tls_session> session = nullptr;  // once a byte has come
     short wants = POLLIN;
 
     clock::time_point until() const { return since + (session ? patience : patience_for_first_byte); }
   };
+
+  /// The oldest connection of the network that has the most connections in `line`, which begins with the oldest.
+  static std::deque<guest>::iterator first_to_leave(std::deque<guest>& line) {
+    std::unordered_map<std::string_view, std::size_t> count;
+    for (const auto& each : line) ++count[each.origin];
+    const auto most = std::max_element(count.begin(), count.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
+    return std::find_if(line.begin(), line.end(), [&](const guest& each) { return each.origin == most; });
+  }
 
   state(std::shared_ptr<const credentials> proof, receivers receiving)
       : own(std::move(proof)), to(std::move(receiving)), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -76,18 +93,26 @@ struct reception::state {
   }
 
   void take_in() {
+    std::size_t never_in = 0;
     {
       std::lock_guard lock(mutex);
       std::move(arrived.begin(), arrived.end(), std::back_inserter(guests));
       arrived.clear();
+      never_in = std::exchange(turned_away, 0);
     }
-    for (const auto room = most_at_once(); guests.size() > room;) {
-      auto oldest = std::find_if(guests.begin(), guests.end(), [](const guest& each) { return !each.session; });
-      if (oldest == guests.end()) oldest = guests.begin();
-      refuse(*oldest, "more than " + std::to_string(room) + " connections are at the gate, and it was the oldest");
-      guests.erase(oldest);
-    }
+    if (never_in > 0)
+      to.refused({std::to_string(never_in) + " connections were closed unread: they came faster than the gate takes them in"});
+    make_room();
     at_gate = guests.size();
+  }
+
+  /// Closes connections until the others have room.
+  void make_room() {
+    for (const auto room = most_at_once(); guests.size() > room;) {
+      const auto leaves = first_to_leave(guests);
+      refuse(*leaves, too_many(room));
+      guests.erase(leaves);
+    }
   }
 
   void wait() {
@@ -158,8 +183,9 @@ struct reception::state {
   std::atomic<std::size_t> at_gate{0};
   std::deque<guest> guests;  // used by the thread only; the oldest first
 
-  std::mutex mutex;  // guards the next two
+  std::mutex mutex;  // guards the next three
   std::deque<guest> arrived;
+  std::size_t turned_away = 0;
   std::thread thread;
 };
 
@@ -173,11 +199,16 @@ reception::~reception() {
 }
 
 void reception::admit(support::owned_descriptor socket, std::uint64_t door) {
+  auto origin = support::network_of_other_end(socket.get());
   {
     std::lock_guard lock(state_->mutex);
     if (!state_->thread.joinable()) state_->thread = std::thread([all = state_.get()] { all->run(); });
-    state_->arrived.push_back({std::move(socket), door, clock::now(), nullptr});
-    if (state_->arrived.size() > most_at_once()) state_->arrived.pop_front();
+    auto& arrived = state_->arrived;
+    arrived.push_back({std::move(socket), door, clock::now(), std::move(origin)});
+    if (arrived.size() > most_at_once()) {
+      arrived.erase(state::first_to_leave(arrived));
+      ++state_->turned_away;
+    }
   }
   state_->ring();
 }

@@ -22,12 +22,13 @@ struct proven_connection {
   std::unique_ptr<tls_session> session;
 };
 
-/// Where accepted connections prove who calls, on a thread of its own: a flood of strangers costs the network threads nothing but
+/// Runs the TLS handshakes of accepted connections on a thread of its own: a flood of strangers costs the network threads nothing but
 /// the accepting. The thread begins with the first connection and gives way to other threads of the process.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
 ///         unless its caller has gone.
 ///   RN-2  at most `most` connections wait, and at most a quarter of the descriptors that the process may have: one more closes the
-///         oldest that has not sent a byte, or the oldest.
+///         oldest of those from the network where most come from. So a flood from one host, whether silent or in the middle of
+///         handshakes, costs no other host its place, and one host that floods can't keep out its own later connections.
 ///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
 class reception {

@@ -36,6 +36,14 @@ bool any_of_interfaces(F look) {
   return false;
 }
 
+/// The address of the other end of a connected socket. Of no family if the connection is over.
+sockaddr_storage other_address_of(int socket) {
+  sockaddr_storage other{};
+  socklen_t size = sizeof other;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&other), &size) != 0) return {};
+  return other;
+}
+
 bool is_of_link(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET6) return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
   return (ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 16) == 0xA9FE;  // 169.254.0.0/16
@@ -87,11 +95,15 @@ std::string address_with_port(const sockaddr_storage& address) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(ntohs(port));
 }
 
-std::string other_end_of(int socket) {
-  sockaddr_storage other{};
-  socklen_t size = sizeof other;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&other), &size) != 0) return {};
-  return address_with_port(other);
+std::string other_end_of(int socket) { return address_with_port(other_address_of(socket)); }
+
+std::string network_of_other_end(int socket) {
+  auto other = other_address_of(socket);
+  if (other.ss_family == AF_INET6) {
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(other).sin6_addr;
+    if (!IN6_IS_ADDR_V4MAPPED(&v6)) std::memset(&v6.s6_addr[8], 0, 8);
+  }
+  return numeric_address(other);
 }
 
 std::string other_end_for_text(int socket) {

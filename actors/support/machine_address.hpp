@@ -17,6 +17,9 @@ std::string address_with_port(const sockaddr_storage& address);
 std::string other_end_of(int socket);
 /// The same for a text, which also says it if the other end has closed the connection.
 std::string other_end_for_text(int socket);
+/// The network of the other end of a connected socket: its IPv4 address, or the first 64 bits of its IPv6 address, which one host
+/// may have to itself ("fd00:0:0:1::"). Empty if the connection is over.
+std::string network_of_other_end(int socket);
 
 /// Whether an interface of this machine has the address. Loopback addresses count too.
 bool is_of_this_machine(const std::string& numeric);

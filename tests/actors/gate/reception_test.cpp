@@ -65,8 +65,8 @@ struct hall {
                 }}};
 
   /// Connects, and hands the called end to the reception.
-  owned_descriptor enter(std::uint64_t door) {
-    loopback_connection both;
+  owned_descriptor enter(std::uint64_t door, const char* from = nullptr) {
+    loopback_connection both(AF_INET, from);
     for (const auto* each : {&both.caller, &both.called}) ::fcntl(each->get(), F_SETFL, O_NONBLOCK);
     at.admit(std::move(both.called), door);
     return std::move(both.caller);
@@ -152,13 +152,41 @@ BOOST_FIXTURE_TEST_CASE(too_many_at_once_cost_the_oldest_its_place, hall) {  // 
   std::vector<owned_descriptor> callers;
   for (std::size_t i = 0; i <= reception::most; ++i) callers.push_back(enter(i));
   BOOST_TEST(comes([&] { return !refused.empty(); }));
-  BOOST_TEST(contains(refused[0].why, "256 connections are at the gate"), refused[0].why);
+  BOOST_TEST(contains(refused[0].why, "256 connections wait at the gate"), refused[0].why);
   BOOST_TEST(bytes_until_end(callers.front()).has_value());
   // Nobody who stalls keeps out who comes to prove himself.
   const auto caller = enter(1000);
   tls_session session(guest, caller.get(), end_of::calling);
   BOOST_TEST(!prove_within(session, caller.get(), 5s).has_value());
   BOOST_TEST(comes([&] { return proven.size() == 1; }));
+}
+
+BOOST_FIXTURE_TEST_CASE(who_stops_in_the_middle_keeps_nobody_out, hall) {  // RN-2
+  std::vector<owned_descriptor> callers;
+  for (std::size_t i = 0; i < reception::most; ++i) {
+    callers.push_back(enter(i));
+    BOOST_TEST(::send(callers.back().get(), "\x16\x03\x01\x00\xff", 5, 0) == 5);
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return at.waiting() == reception::most; }, 1s));
+  const auto caller = enter(1000);
+  BOOST_TEST(comes([&] { return !refused.empty(); }));
+  tls_session session(guest, caller.get(), end_of::calling);
+  BOOST_TEST(!prove_within(session, caller.get(), 5s).has_value());
+  BOOST_TEST(comes([&] { return proven.size() == 1; }));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_flood_from_one_host_costs_no_other_host_its_place, hall) {  // RN-2
+  const auto caller = enter(1000, "127.0.0.2");
+  std::vector<owned_descriptor> flood;
+  for (std::size_t i = 0; i < 3 * reception::most; ++i) {
+    flood.push_back(enter(i));
+    if (i % 2 == 0) ::send(flood.back().get(), "\x16\x03\x01\x00\xff", 5, MSG_NOSIGNAL);
+  }
+  BOOST_TEST(comes([&] { return refused.size() > reception::most; }));
+  tls_session session(guest, caller.get(), end_of::calling);
+  BOOST_TEST(!prove_within(session, caller.get(), 5s).has_value());
+  BOOST_TEST_REQUIRE(comes([&] { return proven.size() == 1; }));
+  BOOST_TEST(proven[0].second == 1000U);
 }
 
 BOOST_FIXTURE_TEST_CASE(who_says_nothing_costs_no_memory_of_TLS, hall) {  // RN-3

@@ -8,11 +8,15 @@
 
 #include <troupe/actors/settings.hpp>
 
+#include "actors/network/loopback_connection.hpp"
+
 namespace {
 
 using troupe::support::address_for_others;
 using troupe::support::is_of_this_machine;
+using troupe::support::network_of_other_end;
 using troupe::support::numeric_address;
+using troupe::test::loopback_connection;
 
 sockaddr_storage address(int family, const char* text) {
   sockaddr_storage result{};
@@ -34,6 +38,12 @@ BOOST_AUTO_TEST_CASE(addresses_are_written_as_numbers_and_ipv4_within_ipv6_as_ip
   sockaddr_storage other{};
   other.ss_family = AF_UNIX;
   BOOST_TEST(numeric_address(other) == "");
+}
+
+BOOST_AUTO_TEST_CASE(the_network_of_the_other_end_is_its_address_or_the_first_half_of_it) {
+  BOOST_TEST(network_of_other_end(loopback_connection(AF_INET, "127.0.0.2").called.get()) == "127.0.0.2");
+  BOOST_TEST(network_of_other_end(loopback_connection(AF_INET6).called.get()) == "::");  // of ::1
+  BOOST_TEST(network_of_other_end(-1) == "");
 }
 
 BOOST_AUTO_TEST_CASE(loopback_and_the_interfaces_are_of_this_machine_and_others_are_not) {

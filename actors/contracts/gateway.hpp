@@ -47,6 +47,8 @@ namespace troupe::contracts {
 ///   GW-15 a wish for room is fulfilled when less than settings::send_limit bytes wait to leave for the peer, after all messages that
 ///         were sent before the wish. It fails at its deadline, or when the peer is down.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
+///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered once the
+///         node listens. On a node without network, greetings and heartbeats get an error.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,
@@ -63,7 +65,6 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<tensor_offer>,  // answered once the piece is read
   caf::replies_to<request_mark>::with<memory_mark>,
   // from this node
-  caf::reacts_to<membership_actor>,  // the membership of this node; the first message
   caf::reacts_to<support::close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>,
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker

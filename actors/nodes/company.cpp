@@ -60,6 +60,13 @@ std::string name_of_loopback(const settings& options, const std::string& address
          "--host and an address that they reach";
 }
 
+/// The loopback address that the node's host name means on this host. Elsewhere the name may mean another address, where this node
+/// does not listen. "" if others reach the node by what they are told.
+std::string misleading_loopback(const settings& options) {
+  if (is_loopback(options.host) || !options.advertise.empty()) return {};
+  return support::only_loopback(options.host);
+}
+
 settings checked(settings options) {
   check(options);
   return options;
@@ -107,16 +114,21 @@ void company::start_system() {
 void company::start() {
   services().meet(tracing::spawn_tracer(services().system()));
   start_threads();
-  services().meet(spawn_gateway(parts_));
-  guards_.push_back(services().guard(services().gateway().id(), network::own_actors::kind::gateway));
+  const bool networked = services().networked();
+  const auto loopback = networked ? misleading_loopback(services().options()) : std::string();
+  const auto membership = networked ? start_membership(loopback) : contracts::membership_host();
+  services().meet(spawn_gateway(parts_, membership));
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().gateway());
+  guards_.push_back(services().guard(gateway->id(), network::own_actors::kind::gateway));
+  if (networked) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
-    network_->set_unordered(services().gateway().id());
+    network_->set_unordered(gateway->id());
     network_->guard_first();  // before anybody connects: CAF makes an actor for each node that comes, and asks that node by it
   }
-  if (services().networked())
-    listen();
-  else
-    services().directory().add(services().self(), caf::actor_cast<caf::strong_actor_ptr>(services().gateway()));
+  if (networked) listen(loopback);
+  services().directory().add(services().self(), gateway);
+  // Others may have greeted this node since it listens. Its membership answers them now.
+  if (networked) caf::anon_send(membership, support::listen_atom::value, gateway, services().self().port);
 }
 
 /// Starts threads that could start later. If the system refuses a thread now, the user gets the error. Later, the network
@@ -144,30 +156,12 @@ void company::watch_certificates() {
   });
 }
 
-void company::listen() {
+/// Starts the membership. It greets nobody and joins nobody before the node listens.
+contracts::membership_host company::start_membership(const std::string& loopback) {
   const auto& options = services().options();
-  auto& system = services().system();
-  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().gateway());
-  // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
-  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port.
-  const bool reuse = options.port != 0;
-  const auto published = system.middleman().publish(services().gateway(), options.port, options.host.c_str(), reuse);
-  if (!published)
-    throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
-                                std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
-  services().listens_at(*published);
-  const auto& log = services().log();
-  log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
-  const auto loopback = is_loopback(options.host) ? options.host : support::only_loopback(options.host);
-  const bool misleads = !loopback.empty() && loopback != options.host && options.advertise.empty();
-  if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
-  if (network_ != nullptr && network_->gate().proof()) watch_certificates();
-  if (misleads) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
-  services().directory().add(services().self(), gateway);
   membership::membership_options how;
   how.self = services().self();
-  if (misleads) how.self.host = loopback;  // elsewhere the name may have another address, where this node does not listen
-  how.gateway = gateway;
+  if (!loopback.empty()) how.self.host = loopback;
   how.heartbeat = options.heartbeat;
   how.forget_after = options.forget_after;
   how.log = services().log();
@@ -176,11 +170,28 @@ void company::listen() {
   };
   if (services().policy() != nullptr) how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
   how.guard = [parts = &parts_](caf::actor_id who) { return parts->services.guard(who, network::own_actors::kind::inner); };
-  services().meet(contracts::membership_actor{membership::spawn_membership(system, std::move(how))});
-  const auto& membership = services().membership();
-  guards_.push_back(services().guard(membership.id(), network::own_actors::kind::inner));
-  caf::anon_send(services().gateway(), membership);
-  caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
+  auto result = membership::spawn_membership(services().system(), how);
+  services().meet(contracts::membership_actor{result});
+  guards_.push_back(services().guard(result.id(), network::own_actors::kind::inner));
+  return result;
+}
+
+void company::listen(const std::string& loopback) {
+  const auto& options = services().options();
+  // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
+  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port.
+  const bool reuse = options.port != 0;
+  auto& middleman = services().system().middleman();
+  const auto published = middleman.publish(services().gateway(), options.port, options.host.c_str(), reuse);
+  if (!published)
+    throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
+                                std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
+  services().listens_at(*published);
+  const auto& log = services().log();
+  log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
+  if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
+  if (network_ != nullptr && network_->gate().proof()) watch_certificates();
+  if (!loopback.empty()) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
 }
 
 // The process ends with the error's text if a thread destroys the node that would wait for itself.

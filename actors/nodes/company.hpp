@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <caf/actor_system.hpp>
@@ -50,7 +51,9 @@ class company {
   void start_system();
   void start();
   void start_threads();
-  void listen();
+  /// `loopback`: the address that the node's host name has on this host, if that address misleads others; see listen().
+  contracts::membership_host start_membership(const std::string& loopback);
+  void listen(const std::string& loopback);
   void watch_certificates();
   void tidy();
   void end_actors();

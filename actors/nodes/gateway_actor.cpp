@@ -36,6 +36,14 @@ constexpr std::size_t most_calls_of_depth = 256;
 constexpr std::uint64_t calls_in_queue = 4;
 constexpr std::uint64_t least_send_limit = std::uint64_t{256} << 20;
 
+/// Hands a message of another node to the membership, which answers with an `Answer`.
+template <class Answer, class Self, class... Ts>
+caf::result<Answer> pass_on(Self self, Ts&&... message) {
+  const auto& membership = self->state.membership;
+  if (membership) return self->delegate(membership, std::forward<Ts>(message)...);
+  return make_error(errc::misuse, "node '" + self->state.here->name() + "' has no network and no membership");
+}
+
 template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
   const gateway_shell sh(self);
@@ -118,8 +126,10 @@ gateway_state::~gateway_state() {
 }
 
 template <class Self>
-contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* parts) {
+contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* parts,
+                                                     const contracts::membership_actor& membership) {
   support::close_mailbox_at_exit(self);
+  self->state.membership = membership;
   self->state.parts = parts;
   self->state.here = &parts->services;
   // Contexts and passes end with the gateway, because they are linked to it. The gateway does not end with them.
@@ -140,12 +150,12 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   self->state.answers = calls::answers_under_way(send_limit);
   self->state.queued.emplace(calls_in_queue * std::max(send_limit, least_send_limit));
   return {
-    [=](hello& greeting, caf::strong_actor_ptr& gateway) {
-      return self->delegate(self->state.membership, std::move(greeting), std::move(gateway));
+    [=](hello& greeting, caf::strong_actor_ptr& gateway) -> caf::result<welcome> {
+      return pass_on<welcome>(self, std::move(greeting), std::move(gateway));
     },
-    [=](heartbeat& sign) { return self->delegate(self->state.membership, std::move(sign)); },
-    [=](farewell& news) { self->send(self->state.membership, std::move(news)); },
-    [=](gossip& news) { self->send(self->state.membership, std::move(news)); },
+    [=](heartbeat& sign) -> caf::result<heartbeat_seen> { return pass_on<heartbeat_seen>(self, std::move(sign)); },
+    [=](farewell& news) { return pass_on<void>(self, std::move(news)); },
+    [=](gossip& news) { return pass_on<void>(self, std::move(news)); },
     [=](call_request& request) { return serving_shell(self).serve(request); },
     [=](propagate_gradients& message) { routing_shell(self).gradients(message); },
     [=](participant_quiet& message) { routing_shell(self).report(message); },
@@ -165,7 +175,6 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](const tensor_piece& piece) { transfers::piece_came(self, piece); },
     [=](const tensor_offer& offer) { return transfers::read_offer(self, offer); },
     [=](const request_mark& from) { return transfers::draw_mark(self, from); },
-    [=](const contracts::membership_actor& who) { self->state.membership = who; },
     [=](support::close_atom, const context_id& id, const contracts::context_actor& actor) {
       routing_shell(self).release(id, actor);
     },
@@ -190,12 +199,12 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   };
 }
 
-contracts::gateway_actor spawn_gateway(node_parts& parts) {
+contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership) {
   auto& system = parts.services.system();
   if (parts.services.networked())
     return system.middleman().spawn_broker(make_gateway<contracts::gateway_actor::stateful_broker_pointer<gateway_state>>,
-                                           &parts);
-  return system.spawn(make_gateway<contracts::gateway_actor::stateful_pointer<gateway_state>>, &parts);
+                                           &parts, membership);
+  return system.spawn(make_gateway<contracts::gateway_actor::stateful_pointer<gateway_state>>, &parts, membership);
 }
 
 }  // namespace troupe::nodes

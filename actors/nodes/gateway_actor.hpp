@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/orderings_test.cpp, tests/actors/distributed_tensors_test.cpp
+// Tests: tests/actors/nodes/gateway_actor_test.cpp, tests/actors/orderings_test.cpp, tests/actors/distributed_tensors_test.cpp
 #pragma once
 
 #include <troupe/actors/contracts/gateway.hpp>
@@ -9,6 +9,7 @@ namespace troupe::nodes {
 struct node_parts;
 
 /// Spawns the node's `gateway` actor: a broker in the network thread, or on the scheduler if the node has no network.
-contracts::gateway_actor spawn_gateway(node_parts& parts);
+/// `membership`: null if the node has no network.
+contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership);
 
 }  // namespace troupe::nodes

@@ -105,9 +105,11 @@ void check_security(const settings& options) {
            R"(' the policy says which roles may send TorchScript ("scripts": true); leave out --allow-scripts)");
   if (options.certificates.empty() && !options.insecure && !is_loopback(options.host))
     refuse("settings: host " + options.host +
-           " is reached from other machines, and this node has no certificate. Make one with\n" +
-           "  troupe certs init\n  troupe certs node " + options.name + "\nand start the node with --certificates " +
-           options.name + ".pem; or let everybody in who reaches its port with --insecure");
+           " is reached from other machines, and this node has no certificate. Where the cluster's authority is (`troupe certs "
+           "init` "
+           "makes one), run `troupe certs node " +
+           options.name + "`; copy " + options.name + ".pem to this host, and add --certificates " + options.name +
+           ".pem. Or let everybody in who reaches the port, with --insecure");
 }
 
 }  // namespace

@@ -145,17 +145,18 @@ caf::error malformed(const std::string& why) {
 }
 
 template <class T>
-caf::error unbelieved(sender_check::answer why) {
+caf::error unbelieved(const sender_check& other, sender_check::answer why) {
   const auto name = header_t<T>::default_instance().GetTypeName();
   if (why == sender_check::answer::not_yet)
-    return make_error(errc::unknown_peer, name + ": its sender has not introduced itself yet");
-  return make_error(errc::refused, name + ": it says that it is from another node");
+    return make_error(errc::unknown_peer, name + ": its sender, " + other.who() + ", has not introduced itself yet");
+  return make_error(errc::refused, name + ": it says that it is from another node than its sender, " + other.who());
 }
 
 template <class T>
-caf::error not_its_own(const context_id& context) {
-  return make_error(errc::refused, header_t<T>::default_instance().GetTypeName() + ": its sender has not opened the context " +
-                                     to_string(context) + ", and the policy lets its role end only contexts that it opened");
+caf::error not_its_own(const sender_check& other, const context_id& context) {
+  return make_error(errc::refused, header_t<T>::default_instance().GetTypeName() + ": its sender, " + other.who() +
+                                     ", has not opened the context " + to_string(context) +
+                                     ", and the policy lets its role end only contexts that it opened");
 }
 
 /// Whether the message ends a context, a pass of it, or a node's part in the pass.
@@ -211,15 +212,16 @@ caf::error read(caf::deserializer& any_source, T& x) {
   if (complaint bad = from_wire(*header, x)) return malformed<T>(bad);
   auto* const other = reading_from::current();
   if (other != nullptr)
-    if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(told);
+    if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(*other, told);
   if constexpr (is_of_opener<T>)
-    if (other != nullptr && !other->may_end(x.context)) return not_its_own<T>(x.context);
+    if (other != nullptr && !other->may_end(x.context)) return not_its_own<T>(*other, x.context);
   std::uint64_t claimed = 0;
   source->skip(prefix_bytes + header_bytes);
   if constexpr (has_tensors<T>) {
     const wire::Tensors& described = header->tensors();
     if (other != nullptr && described.ahead_size() > 0)
-      if (const auto told = other->is({described.ahead_from()}); told != sender_check::answer::yes) return unbelieved<T>(told);
+      if (const auto told = other->is({described.ahead_from()}); told != sender_check::answer::yes)
+        return unbelieved<T>(*other, told);
     if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) return malformed<T>(bad);
     ahead_of(x) = {};
     if (auto failed = read_tensors(described, *source, tensors_in(x))) return failed;

@@ -19,6 +19,8 @@ class sender_check {
   /// Whether the other end has introduced itself with this id.
   virtual answer is(node_id id) const = 0;
   virtual bool is_named(const std::string& name) const = 0;
+  /// Who the other end is, for errors: "node 'b' (role member)".
+  virtual std::string who() const = 0;
   /// Whether the other end may release the context and abort its passes. Only another node's context may be one it may not.
   virtual bool may_end(const context_id& context) const = 0;
 

@@ -3,6 +3,7 @@
 
 #include <openssl/x509_vfy.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -97,6 +98,32 @@ refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::
     return {what + " is of another cluster than '" + own.name + "' here", X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT};
   if (own.revoked != nullptr && own.revoked->contains(theirs)) return {what + " was revoked", X509_V_ERR_CERT_REVOKED};
   return {};
+}
+
+std::string warning_about(X509* own, const revocations* revoked, std::chrono::system_clock::time_point now) {
+  using namespace std::chrono_literals;
+  const auto who = identity_of(own);
+  const auto help = "ask whoever has the cluster's authority for a new kit: troupe certs renew " + (who ? who->node : "NAME");
+  if (revoked != nullptr && revoked->contains(own))
+    return "this node's certificate was revoked, and other nodes refuse it; " + help;
+  const auto seconds_to = [&](const ASN1_TIME* time) {
+    int days = 0;
+    int seconds = 0;
+    const auto here = made(ASN1_TIME_set(nullptr, std::chrono::system_clock::to_time_t(now)));
+    ASN1_TIME_diff(&days, &seconds, here.get(), time);
+    return std::chrono::seconds(std::chrono::days(days)) + std::chrono::seconds(seconds);
+  };
+  const auto* end = X509_get0_notAfter(own);
+  const auto left = seconds_to(end);
+  if (left < 0s) return "this node's certificate expired at " + text_of(end) + ", and other nodes refuse it; " + help;
+  const auto life = left - seconds_to(X509_get0_notBefore(own));
+  if (left > std::min<std::chrono::seconds>(most_warning, life / 10)) return {};
+  const auto days = std::chrono::floor<std::chrono::days>(left).count();
+  const auto hours = std::chrono::floor<std::chrono::hours>(left).count();
+  const auto in = days > 1    ? std::to_string(days) + " days"
+                  : hours > 1 ? std::to_string(hours) + " hours"
+                              : "less than two hours";
+  return "this node's certificate expires in " + in + ", at " + text_of(end) + "; " + help;
 }
 
 }  // namespace troupe::certificates

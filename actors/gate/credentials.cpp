@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include <troupe/actors/certificates/kit.hpp>
@@ -33,6 +34,13 @@ constexpr std::size_t read_buffer = std::size_t{128} << 10;
 /// Throws troupe::error (misuse) with what OpenSSL says.
 void expect(bool fine, const std::string& what) {
   if (!fine) throw error(errc::misuse, what + ": " + certificates::take_problem());
+}
+
+/// Throws troupe::error (misuse) if there is no such file. `source`: where such a file comes from.
+void expect_file(const char* option, const std::filesystem::path& file, const char* source) {
+  std::error_code unknown;
+  if (std::filesystem::status(file, unknown).type() == std::filesystem::file_type::not_found)
+    throw error(errc::misuse, std::string(option) + " " + file.string() + ": there is no such file; " + source);
 }
 
 }  // namespace
@@ -101,8 +109,16 @@ credentials::credentials(std::filesystem::path kit, std::filesystem::path revoke
       revoked_file_(std::move(revoked)),
       kit_version_(version_of(kit_file_)),
       revoked_version_(version_of(revoked_file_)) {
+  expect_file("--certificates", kit_file_, "`troupe certs node NAME` makes a kit, NAME.pem");
+  if (!revoked_file_.empty())
+    expect_file("--revoked", revoked_file_, "the list is revoked.pem in the folder of the cluster's authority");
   state_ = make_state(nullptr, true, true);
   own_ = state_->kit->identity;
+  if (state_->revoked && state_->revoked->contains(state_->kit->certificate.get()))
+    throw error(errc::misuse, kit_file_.string() + ": " +
+                                certificates::warning_about(state_->kit->certificate.get(), state_->revoked.get(),
+                                                            std::chrono::system_clock::now()) +
+                                " (the list is " + revoked_file_.string() + ")");
 }
 
 credentials::~credentials() = default;
@@ -157,7 +173,7 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   return made;
 }
 
-credentials::reading credentials::reload() {
+credentials::reading credentials::reload(std::chrono::system_clock::time_point now) {
   reading result;
   const auto kit = version_of(kit_file_);
   const auto revoked = version_of(revoked_file_);
@@ -174,7 +190,10 @@ credentials::reading credentials::reload() {
       result.problems.push_back(refused.what());
     }
   }
+  auto warning = certificates::warning_about(after->kit->certificate.get(), after->revoked.get(), now);
   std::lock_guard lock(mutex_);
+  if (warning != warning_ && !warning.empty()) result.warning = kit_file_.string() + ": " + warning;
+  warning_ = std::move(warning);
   kit_version_ = kit;
   revoked_version_ = revoked;
   if (!result.has_changed) return result;

@@ -2,6 +2,7 @@
 // Tests: tests/actors/gate/tls_session_test.cpp
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -39,12 +40,14 @@ struct proving_end {
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing.
 ///   CD-4  reload() shuts down each connection whose other end is revoked from then on.
 ///   CD-5  a list that is older than the one that counts changes nothing: who was revoked stays so.
+///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was revoked, has
+///         expired, or is about to expire.
 class credentials {
  public:
   static constexpr std::size_t most_sessions = 1024;
 
-  /// Throws troupe::error (misuse) with the file and the reason if a file can't be used. `kit`: what `troupe certs node` made.
-  /// `revoked`: the authority's list of revoked certificates; empty: no certificate is revoked.
+  /// `kit`: what `troupe certs node` made. `revoked`: the authority's list of revoked certificates; empty: no certificate is revoked.
+  /// Throws troupe::error (misuse) with the file and the reason if a file can't be used, or if the list names the kit's certificate.
   explicit credentials(std::filesystem::path kit, std::filesystem::path revoked = {});
   ~credentials();
   credentials(const credentials&) = delete;
@@ -57,9 +60,10 @@ class credentials {
     bool has_changed = false;           // another list of revoked certificates, or another kit, counts from now on
     std::size_t cut = 0;                // connections of revoked nodes, which are over now
     std::vector<std::string> problems;  // one line for each file that has changed and can't be used
+    std::string warning;  // about the node's own certificate, if it is another one than the last one; see warning_about()
   };
   /// Reads the files that have changed since they were last read. One thread at a time may call it.
-  reading reload();
+  reading reload(std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
   /// For tls_session. A new SSL; null if there is no memory. `next` lives longer than the SSL.
   ssl_st* new_ssl(proving_end& next) const;
@@ -98,6 +102,7 @@ class credentials {
   version kit_version_;
   version revoked_version_;
   std::shared_ptr<const state> state_;
+  std::string warning_;  // the last one
   mutable std::map<std::string, kept_session> sessions_;
   mutable std::set<const proving_end*> proven_;
 };

@@ -26,10 +26,9 @@ const char* meaning_of(int alert) {
   switch (alert) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
       return "it says that this node's certificate has expired, or is not valid yet; `troupe certs renew` makes a new one, and "
-             "both "
-             "clocks have to be right";
+             "both clocks have to be right";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-      return "it says that this node's certificate was revoked";
+      return "it says that this node's certificate was revoked; ask whoever has the cluster's authority for a new kit";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
       return "it says that this node's certificate is of another authority: the two nodes are of different clusters";
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:

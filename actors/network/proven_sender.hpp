@@ -26,6 +26,7 @@ class proven_sender final : public sender_check {
     return !whose ? answer::not_yet : whose->node == who_.node ? answer::yes : answer::no;
   }
   bool is_named(const std::string& name) const override { return name == who_.node; }
+  std::string who() const override { return "node '" + who_.node + "' (role " + who_.role + ")"; }
   bool may_end(const context_id& context) const override { return may_end_all_ || is(context.node) == answer::yes; }
 
  private:

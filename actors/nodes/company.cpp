@@ -67,6 +67,11 @@ std::string misleading_loopback(const settings& options) {
   return support::only_loopback(options.host);
 }
 
+std::string no_folder_for(const std::string& role) {
+  return "the policy lets role '" + role +
+         "' save checkpoints, and this node has no folder for them, so it refuses; name a folder with --data-dir";
+}
+
 settings checked(settings options) {
   check(options);
   return options;
@@ -148,6 +153,7 @@ void company::watch_certificates() {
     const auto news = config_->gate().proof()->reload();
     const auto& log = services().log();
     for (const auto& each : news.problems) log.warn("nodes", [&] { return each + "; what was read before stays in force"; });
+    if (!news.warning.empty()) log.warn("nodes", [&] { return news.warning; });
     if (news.has_changed)
       log.info("nodes", [&] {
         return "read changed certificates again; connections of revoked nodes that are over now: " + std::to_string(news.cut);
@@ -191,6 +197,8 @@ void company::listen(const std::string& loopback) {
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
   if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
   if (network_ != nullptr && network_->gate().proof()) watch_certificates();
+  if (services().policy() != nullptr && options.data_dir.empty())
+    for (const auto& role : services().policy()->roles_that_save()) log.warn("nodes", [&] { return no_folder_for(role); });
   if (!loopback.empty()) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
 }
 

@@ -114,4 +114,11 @@ const role_rights& policy::of(const std::string& role) const {
   return found == roles_.end() ? none : found->second;
 }
 
+std::vector<std::string> policy::roles_that_save() const {
+  std::vector<std::string> result;
+  for (const auto& [name, rights] : roles_)
+    if (rights.save) result.push_back(name);
+  return result;
+}
+
 }  // namespace troupe::rights

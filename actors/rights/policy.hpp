@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace troupe::rights {
 
@@ -54,6 +55,8 @@ class policy {
   static policy parse(const std::string& text, const std::string& origin);
 
   const role_rights& of(const std::string& role) const;
+  /// The roles that may save checkpoints, in alphabetical order.
+  std::vector<std::string> roles_that_save() const;
 
  private:
   std::map<std::string, role_rights> roles_;

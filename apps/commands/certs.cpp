@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/certs.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -56,12 +57,17 @@ std::string state_in_words(const issued& one) {
   return one.has_begun ? "valid, " + left_in_words(one.left) : "not yet valid";
 }
 
+/// What the next command needs to find the same authority.
+std::string authority_option(const certs_options& options) {
+  return options.folder == certs_options().folder ? "" : " --authority " + options.folder;
+}
+
 void make_authority(const certs_options& options) {
   authority::create(options.folder, options.cluster, calendar::now(), authority::days(options.own_days));
   std::printf(
     "The authority of cluster '%s' is in %s/.\nWho has this folder lets nodes into the cluster: keep it away from their "
-    "hosts.\nNext: troupe certs node NAME\n",
-    options.cluster.c_str(), options.folder.c_str());
+    "hosts.\nNext: troupe certs node NAME%s\n",
+    options.cluster.c_str(), options.folder.c_str(), authority_option(options).c_str());
 }
 
 void write_kit_of(const certificates::kit& made, const std::string& file, bool replace) {
@@ -76,12 +82,13 @@ void make_kit(const certs_options& options) {
   const auto file = options.out.empty() ? options.name + ".pem" : options.out;
   if (std::filesystem::exists(std::filesystem::symlink_status(file)))
     throw std::runtime_error(file + " is there already; replace it with `troupe certs renew " + options.name +
-                             "`, or name another file with --out");
+                             authority_option(options) + "`, or name another file with --out");
   write_kit_of(own.issue(options.name, options.role, options.hosts, calendar::now(), authority::days(options.days)), file,
                false);
   std::printf(
-    "Who has this file can be that node: copy it by a safe way (scp), then\n  troupe node --name %s --certificates %s\n",
-    options.name.c_str(), file.c_str());
+    "Who has this file can be that node: copy it by a safe way (scp) to the node's host, and start the node there:\n"
+    "  troupe node --name %s --host 0.0.0.0 --port 4001 --certificates %s\n",
+    options.name.c_str(), std::filesystem::path(file).filename().c_str());
 }
 
 /// Throws std::runtime_error if the file is something else than a kit of the node: what it holds would be lost.
@@ -101,13 +108,26 @@ void renew(const certs_options& options) {
   std::erase_if(all, [&](const issued& each) { return each.identity.node != options.name; });
   if (all.empty())
     throw std::runtime_error("node '" + options.name + "' has no certificate of " + options.folder +
-                             "; make the first one with `troupe " + "certs node " + options.name + "`");
+                             "; make the first one with `troupe certs node " + options.name + authority_option(options) + "`");
   const auto file = options.out.empty() ? options.name + ".pem" : options.out;
   if (std::filesystem::exists(std::filesystem::symlink_status(file))) expect_kit_of(own.cluster(), options.name, file);
   write_kit_of(
     own.issue(options.name, all.back().identity.role, all.back().hosts, calendar::now(), authority::days(options.days)), file,
     true);
   std::printf("A node that runs reads its kit again when the file changes.\n");
+  std::string until;  // the latest end of an earlier certificate that others still accept
+  bool was_revoked = false;
+  for (const auto& each : all) {
+    if (each.is_revoked) was_revoked = true;
+    if (!each.is_revoked && !each.has_expired) until = std::max(until, each.until());
+  }
+  if (!until.empty())
+    std::printf(
+      "The certificate before this one stays valid until %s. If its key was stolen: troupe certs revoke %s%s, and renew "
+      "again.\n",
+      until.c_str(), options.name.c_str(), authority_option(options).c_str());
+  else if (was_revoked)
+    std::printf("Node '%s' was revoked. With this kit the node is let in again.\n", options.name.c_str());
 }
 
 void revoke(const certs_options& options) {
@@ -135,8 +155,9 @@ void show(const certs_options& options) {
       for (const auto& each : authority(options.folder).all(calendar::now()))
         if (X509_cmp(each.certificate.get(), one.certificate.get()) == 0) one.is_revoked = each.is_revoked;
   } else {
-    throw std::runtime_error(path +
-                             " is not there: expected a kit, or the folder of an authority (`troupe certs init` makes one)");
+    const bool is_node = std::filesystem::exists(path + ".pem");
+    throw std::runtime_error(path + " is not there: expected " + (is_node ? "a kit, as " + path + ".pem" : "a kit") +
+                             ", or the folder of an authority (`troupe certs init` makes one)");
   }
   std::vector<std::vector<std::string>> rows{
     {"node", "cluster", "role", "state", "valid from", "valid until", "hosts", "fingerprint"}};

@@ -112,6 +112,11 @@ void serve_labels(const split_options& options) {
     here.functions().add(split::label_side::name, [&](call_arguments& arguments) { return mine.forward(arguments); });
   };
   node self(std::move(with));
+  if (!options.proof.certificates.empty() && options.proof.policy.empty())
+    std::fprintf(
+      stderr,
+      "warning: without --policy every node of the cluster may do with this node whatever it likes; `troupe split-learning "
+      "--help` shows a policy that lets the other party call one function\n");
   std::printf("%s\n", ready_line{options.name, options.host, self.port()}.text().c_str());
   std::fflush(stdout);
   stop.wait();
@@ -143,6 +148,16 @@ class end_at_signal {
   const last_exit end_;
 };
 
+/// Throws std::runtime_error if the other party's node is not in the cluster within the deadline.
+void expect_other_party(node& here, const split_options& options) {
+  try {
+    static_cast<void>(here.peer(options.labels_name, std::chrono::seconds(options.deadline)));
+  } catch (const error& missing) {
+    if (missing.code() != errc::unknown_peer) throw;
+    throw std::runtime_error(std::string(missing.what()) + "; --labels-node names the node of the other party");
+  }
+}
+
 void train_features(const split_options& options) {
   at::set_num_threads(1);
   const end_at_signal end;
@@ -150,6 +165,7 @@ void train_features(const split_options& options) {
   auto with = node_settings(options);
   with.join = {options.join};
   node self(std::move(with));
+  expect_other_party(self, options);
   if (options.try_to_read_weights) return try_to_read_weights(self, options.labels_name);
   split::feature_side party(self, options.labels_name, mine, options.course(),
                             {std::chrono::seconds(options.deadline), options.retry});

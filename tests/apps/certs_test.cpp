@@ -3,7 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -48,7 +50,7 @@ BOOST_AUTO_TEST_CASE(kits_are_made_shown_renewed_and_revoked) {
   BOOST_TEST(contains(certs({"init", "--cluster", "mine"}), "The authority of cluster 'mine' is in troupe-authority/"));
   const auto made = certs({"node", "a", "--role", "reader", "--host", "h1", "--host", "10.0.0.7"});
   BOOST_TEST(contains(made, "a.pem: node 'a' of cluster 'mine', role reader, valid until "), made);
-  BOOST_TEST(contains(made, "troupe node --name a --certificates a.pem"), made);
+  BOOST_TEST(contains(made, "troupe node --name a --host 0.0.0.0 --port 4001 --certificates a.pem"), made);
   BOOST_TEST(mode_of(file("a.pem")) == 0600U);
   certs({"node", "b", "--out", file("other.pem"), "--days", "2"});
   BOOST_TEST(std::filesystem::exists(file("other.pem")));
@@ -81,6 +83,26 @@ BOOST_AUTO_TEST_CASE(a_kit_is_shown_with_its_state) {
   BOOST_TEST(!contains(certs({"show", "a.pem", "--authority", "another"}), "revoked"));
 }
 
+BOOST_AUTO_TEST_CASE(renewing_says_what_becomes_of_the_earlier_certificates) {
+  certs({"init"});
+  certs({"node", "a", "--days", "9"});
+  const auto again = certs({"renew", "a"});
+  BOOST_TEST(contains(again, "The certificate before this one stays valid until "), again);
+  BOOST_TEST(contains(again, "If its key was stolen: troupe certs revoke a, and renew again."), again);
+  certs({"revoke", "a"});
+  const auto back = certs({"renew", "a"});
+  BOOST_TEST(contains(back, "Node 'a' was revoked. With this kit the node is let in again."), back);
+  BOOST_TEST(!contains(back, "stays valid"), back);
+}
+
+BOOST_AUTO_TEST_CASE(what_helps_names_the_folder_of_the_authority) {
+  BOOST_TEST(contains(certs({"init", "--authority", "mine"}), "Next: troupe certs node NAME --authority mine\n"));
+  BOOST_TEST(
+    contains(fails({"renew", "a", "--authority", "mine"}), "make the first one with `troupe certs node a --authority mine`"));
+  certs({"node", "a", "--authority", "mine"});
+  BOOST_TEST(contains(fails({"node", "a", "--authority", "mine"}), "replace it with `troupe certs renew a --authority mine`"));
+}
+
 BOOST_AUTO_TEST_CASE(renewing_replaces_nothing_but_a_kit_of_the_node) {
   certs({"init", "--cluster", "mine"});
   certs({"node", "a"});
@@ -108,7 +130,8 @@ BOOST_AUTO_TEST_CASE(mistakes_say_what_helps) {
   BOOST_TEST(contains(fails({"node", "a/b"}), "expected 1 to 64 letters"));
   BOOST_TEST(contains(fails({"node", "c", "--role", "a b"}), "--role: expected"));
   BOOST_TEST(contains(fails({"node", "c", "--host", "a,b"}), "--host: expected an address or a host name, got 'a,b'"));
-  BOOST_TEST(contains(fails({"show", "none.pem"}), "none.pem is not there"));
+  BOOST_TEST(contains(fails({"show", "none.pem"}), "none.pem is not there: expected a kit, or the folder"));
+  BOOST_TEST(contains(fails({"show", "a"}), "a is not there: expected a kit, as a.pem, or the folder"));
   BOOST_TEST(!std::filesystem::exists(file("c.pem")));
   BOOST_TEST(contains(certs({}, "exited with 2"), "init, node, renew, revoke or show"));
   BOOST_TEST(contains(
@@ -116,6 +139,43 @@ BOOST_AUTO_TEST_CASE(mistakes_say_what_helps) {
     "unknown subcommand 'nod'; expected init, node, renew, revoke or show; did you mean node? (see 'troupe certs --help')"));
   BOOST_TEST(contains(certs({"node"}, "exited with 2"), "NAME is required (see 'troupe certs node --help')"));
   BOOST_TEST(contains(certs({"node", "c", "--days", "0"}, "exited with 2"), "expected 1 to 36500"));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_says_which_file_it_misses) {
+  certs({"init"});
+  certs({"node", "a"});
+  const auto problem = [&](words arguments) {
+    arguments.insert(arguments.begin(), {"-C", folder.path().string(), program_under_test(), "node", "--name", "a"});
+    program node(arguments, "env");
+    BOOST_TEST(node.how_it_ends() == "exited with 1");
+    return node.text();
+  };
+  const auto kit = problem({"--certificates", "b.pem"});
+  BOOST_TEST(contains(kit, "--certificates b.pem: there is no such file; `troupe certs node NAME` makes a kit"), kit);
+  const auto list = problem({"--certificates", "a.pem", "--revoked", "r.pem"});
+  BOOST_TEST(contains(list, "--revoked r.pem: there is no such file; the list is revoked.pem"), list);
+  const auto keyless = problem({"--certificates", "troupe-authority/authority.pem"});
+  BOOST_TEST(contains(keyless, "authority.pem: no private key is in it"), keyless);
+  const auto naked = problem({"--host", "0.0.0.0"});
+  BOOST_TEST(contains(naked, "run `troupe certs node a`; copy a.pem to this host, and add --certificates a.pem."), naked);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_warns_of_a_policy_that_lets_others_save_where_there_is_no_folder) {
+  certs({"init"});
+  certs({"node", "a"});
+  std::ofstream(file("policy.json")) << R"({"roles": {"trainer": {"save": true}, "guest": {}}})";
+  const auto warns = [&](const words& more) {
+    words arguments{"node", "--name", "a", "--certificates", file("a.pem"), "--policy", file("policy.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    program node(arguments);
+    BOOST_TEST(!node.line_with("a listens on 127.0.0.1:").empty(), node.text());
+    node.signal(SIGTERM);
+    BOOST_TEST(node.how_it_ends() == "exited with 0", node.text());
+    BOOST_TEST(!contains(node.text(), "'guest'"), node.text());
+    return contains(node.text(), "the policy lets role 'trainer' save checkpoints, and this node has no folder for them");
+  };
+  BOOST_TEST(warns({}));
+  BOOST_TEST(!warns({"--data-dir", folder.path().string()}));
 }
 
 BOOST_AUTO_TEST_CASE(a_node_uses_a_kit_from_its_stdin_and_says_what_is_wrong_with_one) {

@@ -100,6 +100,22 @@ BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process_and_each_access_i
   BOOST_TEST(contains(seen, "refused a request: 'troupe.parameters' called by node 'features'"), seen);
 }
 
+BOOST_AUTO_TEST_CASE(a_wrong_name_of_the_other_party_is_no_reason_to_try_again) {
+  auto serving = labels();
+  address_of(serving);
+  auto training = all["h2"].troupe(features({"--labels-node", "label", "--deadline", "1"}));
+  BOOST_TEST(training.how_it_ends() == "exited with 1", training.text());
+  const auto text = training.text();
+  BOOST_TEST(contains(text, "no peer 'label' became known within 1000 ms; up are: labels"), text);
+  BOOST_TEST(contains(text, "--labels-node names the node of the other party"), text);
+}
+
+BOOST_AUTO_TEST_CASE(without_a_policy_the_label_side_warns) {
+  auto serving = all["h1"].troupe({"split-learning", "labels", "--labels", "labels.csv", "--certificates", "labels.pem"});
+  address_of(serving);
+  BOOST_TEST(contains(serving.text(), "warning: without --policy every node of the cluster may do"), serving.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_signal_ends_the_training) {
   auto serving = labels();
   address_of(serving);

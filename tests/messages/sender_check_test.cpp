@@ -9,6 +9,7 @@
 #include <troupe/messages/caf_error.hpp>
 
 #include "samples.hpp"
+#include "support/contains.hpp"
 
 using namespace troupe;
 
@@ -21,6 +22,7 @@ struct believes_one final : sender_check {
     return id == node_id{7} ? answer::yes : id == node_id{8} ? answer::no : answer::not_yet;
   }
   bool is_named(const std::string& name) const override { return name == "a"; }
+  std::string who() const override { return "node 'a' (role member)"; }
   bool may_end(const context_id& context) const override { return may_end_all || context.node == node_id{7}; }
 
   bool may_end_all = true;
@@ -61,7 +63,11 @@ errc code_of_reading(sender_check* by, const testing::bytes& wire) {
   T x{};
   const reading_from scope(by);
   const auto failed = testing::decode(wire, x);
-  return failed ? to_exception(failed).code() : errc::none;
+  if (!failed) return errc::none;
+  const auto problem = to_exception(failed);
+  const bool is_about_sender = problem.code() == errc::refused || problem.code() == errc::unknown_peer;
+  if (by != nullptr && is_about_sender) BOOST_TEST(test::contains(problem.what(), by->who()), problem.what());
+  return problem.code();
 }
 
 }  // namespace

@@ -119,6 +119,30 @@ BOOST_AUTO_TEST_CASE(a_certificate_says_why_it_is_refused) {
   BOOST_TEST(why(a, b, mine.revoked()) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_is_warned_of_its_own_certificate) {
+  const auto made_at = clock::now() - std::chrono::days(1);
+  const own_cluster mine("mine", made_at);
+  const auto warning = [&](const std::string& kit, clock::duration age, const revocations* list = nullptr) {
+    return warning_about(read_issued(kit, clock::now()).certificate.get(), list, made_at + age);
+  };
+  const auto year = mine.kit("a", made_at, own_cluster::days(365));
+  BOOST_TEST(warning(year, hours(0)) == "");
+  BOOST_TEST(warning(year, hours(24 * 334)) == "");
+  const auto month = warning(year, hours(24 * 336));
+  BOOST_TEST(contains(month, "this node's certificate expires in 29 days, at "), month);
+  BOOST_TEST(contains(month, "; ask whoever has the cluster's authority for a new kit: troupe certs renew a"), month);
+  BOOST_TEST(contains(warning(year, hours(24 * 364 + 4)), "expires in 20 hours, at"));
+  BOOST_TEST(contains(warning(year, hours(24 * 365) - std::chrono::minutes(5)), "expires in less than two hours, at"));
+  BOOST_TEST(contains(warning(year, hours(24 * 365 + 1)), "this node's certificate expired at "));
+  const auto day = mine.kit("a", made_at, own_cluster::days(1));
+  BOOST_TEST(warning(day, hours(20)) == "");
+  BOOST_TEST(contains(warning(day, hours(22)), "expires in 2 hours, at"));
+  mine.authority().revoke("a", made_at);
+  const revocations list(mine.revoked(), mine.authority().certificate());
+  BOOST_TEST(
+    contains(warning(year, hours(0), &list), "this node's certificate was revoked, and other nodes refuse it; ask whoever"));
+}
+
 BOOST_AUTO_TEST_CASE(an_authority_is_not_a_node_and_a_node_is_not_an_authority) {
   const own_cluster mine;
   const auto kit = read_kit(mine.kit("a"));

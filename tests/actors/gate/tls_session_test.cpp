@@ -321,6 +321,30 @@ BOOST_AUTO_TEST_CASE(a_renewed_kit_counts_for_new_connections) {  // CD-3
   BOOST_TEST(a->own().node == "a");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_learns_that_its_own_certificate_is_revoked_or_expires) {  // CD-6
+  const own_cluster mine;
+  const auto kit = mine.kit("a");
+  const auto a = of(kit, mine.revoked());
+  BOOST_TEST(a->reload().warning == "");
+  const auto soon = clock::now() + std::chrono::hours(23);
+  const auto expires = a->reload(soon).warning;
+  BOOST_TEST(contains(expires, kit + ": this node's certificate expires in"), expires);
+  BOOST_TEST(a->reload(soon).warning == "");  // it is told once
+  mine.authority().revoke("a", clock::now());
+  const auto news = a->reload();
+  BOOST_TEST(news.has_changed);
+  BOOST_TEST(contains(news.warning, "this node's certificate was revoked"), news.warning);
+  BOOST_TEST(a->reload().warning == "");
+  const auto is_told = [&](const troupe::error& x) {
+    return x.code() == troupe::errc::misuse && contains(x.what(), kit + ": this node's certificate was revoked") &&
+           contains(x.what(), mine.revoked());
+  };
+  BOOST_CHECK_EXCEPTION(of(kit, mine.revoked()), troupe::error, is_told);
+  troupe::certificates::write_kit(mine.authority().issue("a", "member", {}, clock::now()), kit, true);
+  BOOST_TEST(a->reload().warning == "");
+  BOOST_TEST((of(kit, mine.revoked()) != nullptr));
+}
+
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_TLS_end_the_handshake) {  // TL-1
   const own_cluster mine;
   const auto a = of(mine.kit("a"));

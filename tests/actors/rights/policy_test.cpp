@@ -4,6 +4,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -61,6 +62,7 @@ BOOST_AUTO_TEST_CASE(a_role_may_do_what_the_file_says_and_nothing_else) {  // PY
   BOOST_TEST(admin.call.has("anything"));
   BOOST_TEST(admin.may_call("Any", "method"));
   BOOST_TEST((read.of("reader").of_weights == role_rights::weights::read));
+  BOOST_TEST(read.roles_that_save() == std::vector<std::string>{"admin"}, boost::test_tools::per_element());
   const auto& unknown = read.of("stranger");
   BOOST_TEST(nothing(unknown));
   BOOST_TEST(!unknown.call.has("forward"));

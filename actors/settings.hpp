@@ -78,7 +78,7 @@ struct settings {
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
   /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send. With a
-  /// `policy`, that says who may.
+  /// `policy`, the policy says who may, and this must be false.
   bool allow_scripts = false;
 
   settings() = default;

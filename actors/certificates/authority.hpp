@@ -34,10 +34,10 @@ struct issued {
 ///   revoked.pem     list of revoked certificates, which nodes read (X.509 CRL)
 ///   issued/         a copy of each certificate that was made
 ///   CY-1  a file appears complete or not at all, and no kit is overwritten unless the caller says so.
-///   CY-2  a certificate is in issued/ before its kit is handed out: what can't be listed can't be revoked.
+///   CY-2  a kit is handed out only after a copy of its certificate is in issued/, where revoke() finds the certificates of a node.
 ///   CY-3  no revocation is lost, also when several processes revoke at the same time.
 ///   CY-4  no certificate of a node outlives the authority's.
-///   CY-5  a folder that is there already is not opened to others, and not closed to them: create() takes it as it is, or refuses.
+///   CY-5  create() never changes the mode of a folder that is there already. If others may use the folder, create() throws.
 class authority {
  public:
   using time = std::chrono::system_clock::time_point;

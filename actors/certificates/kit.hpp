@@ -11,8 +11,8 @@
 
 namespace troupe::certificates {
 
-/// What a node proves with who it is, and by what it knows others of its cluster. As a file: PEM, first the private key, then the
-/// node's certificate, then the authority's.
+/// A node's private key, its certificate, and the certificate of its cluster's authority. A kit's file has these three in this order, as
+/// PEM.
 struct kit {
   certificates::identity identity;
   owned<EVP_PKEY> key;

@@ -8,7 +8,7 @@
 
 namespace troupe::certificates {
 
-/// The certificates of a cluster that count no more: a list that the cluster's authority has signed (X.509 CRL, PEM).
+/// The certificates of a cluster that are no longer valid: a list that the cluster's authority has signed (X.509 CRL, PEM).
 /// Any thread may use it.
 class revocations {
  public:

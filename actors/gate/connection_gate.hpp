@@ -14,8 +14,8 @@ namespace troupe::gate {
 class credentials;
 
 /// Decides who may talk to a node. Every connection is asked about before a byte of it is read or written.
-///   KG-1  with the rule `same_user`, both ends of a connection are on loopback, and sockets of one user, by the kernel's word. If
-///         the kernel does not say whose the other end is, or if the other end has been closed, the connection is refused.
+///   KG-1  with the rule `same_user`, a connection is let in only if both ends are on loopback and the kernel says that both sockets
+///         belong to one user. If the kernel names no user of the other end, or if the other end has been closed, the connection is refused.
 ///   KG-2  the question is answered without waiting for the other end.
 class connection_gate {
  public:
@@ -24,7 +24,7 @@ class connection_gate {
 
   /// Pre: `how` is not `certificates`.
   explicit connection_gate(rule how) noexcept : rule_(how) {}
-  /// `policy`: what the roles of the cluster may do; null: nobody has said it.
+  /// `policy`: what the roles of the cluster may do. Null: the node has no policy, and every role may do everything.
   explicit connection_gate(std::shared_ptr<credentials> own, std::shared_ptr<const rights::policy> policy = nullptr) noexcept
       : rule_(rule::certificates), proof_(std::move(own)), policy_(std::move(policy)) {}
 

@@ -32,7 +32,8 @@ struct proving_end {
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
 };
 
-/// What a node proves who it is with, and what it takes as a proof of others: TLS 1.3 with certificates of one cluster at both ends.
+/// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove by TLS 1.3
+/// who they are.
 /// Any thread may use it.
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted; also
 ///         when a session is resumed.

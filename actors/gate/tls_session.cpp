@@ -191,10 +191,10 @@ ssize_t tls_session::read(const iovec& first, const iovec& second) {
     return -1;
   }
   std::size_t all = 0;
+  ERR_clear_error();
   for (const auto& each : {first, second})
     for (std::size_t filled = 0; filled < each.iov_len;) {
       std::size_t came = 0;
-      ERR_clear_error();
       const int result = SSL_read_ex(ssl_.get(), static_cast<char*>(each.iov_base) + filled, each.iov_len - filled, &came);
       if (result != 1) return all > 0 ? static_cast<ssize_t>(all) : failed_io(result);
       filled += came;

@@ -18,7 +18,7 @@ struct name_list {
   bool has(const std::string& name) const { return has_all || names.contains(name); }
 };
 
-/// What the nodes of a role may do with the node that has the policy. Each right that is not given is missing.
+/// What the nodes of a role may do with the node that has the policy. A right that the policy does not list is denied.
 struct role_rights {
   enum class weights : std::uint8_t { none, read, write };
 

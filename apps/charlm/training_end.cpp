@@ -40,9 +40,19 @@ bool training_run::finish() {
   return true;
 }
 
+/// The trace of all nodes. If a node does not give its part, the run is complete all the same, so the driver's part has to do.
+std::string training_run::collected_trace() {
+  try {
+    return driver_->collect_trace(nodes_->names());
+  } catch (const error& missing) {
+    progress_.message(std::string("trace.json has what the driver did, and nothing of the other nodes: ") + missing.what());
+    return driver_->collect_trace({});
+  }
+}
+
 void training_run::write_files(double validation_loss, const std::string& sample) {
   write_whole_file(folder_.chart(), loss_chart(*metrics_, data_->trigram));
-  if (options_.trace) write_whole_file(folder_.trace(), driver_->collect_trace(nodes_->names()));
+  if (options_.trace) write_whole_file(folder_.trace(), collected_trace());
   run_summary summary;
   summary.validation_loss = validation_loss;
   summary.trigram_loss = data_->trigram;

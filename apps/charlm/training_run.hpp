@@ -78,6 +78,7 @@ class training_run {
   void save();
   bool finish();
   std::optional<std::string> sample();
+  std::string collected_trace();
   void write_files(double validation_loss, const std::string& sample);
   /// The folder of this run below the data folder of each node; empty if the driver writes all parts of checkpoints. Stages that this
   /// program starts have --node-checkpoints as their data folder.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,12 +67,13 @@ struct training_hosts {
     stage.emplace(command, "ip");
     address_of(*stage);
   }
-  /// The kit of a node: the driver's host has the authority.
+  /// The kit of a node, with the role that a policy may give the node: the driver's host has the authority.
   std::string kit(const std::string& name) {
     const auto& home = all["driver"];
     const auto file = (home.folder() / (name + ".pem")).string();
     if (std::filesystem::exists(file)) return file;
-    for (const auto& command : {std::vector<std::string>{"certs", "init"}, {"certs", "node", name}}) {
+    const auto* role = name == "driver" ? "trainer" : "stage";
+    for (const auto& command : {std::vector<std::string>{"certs", "init"}, {"certs", "node", name, "--role", role}}) {
       auto made = home.troupe(command);
       made.how_it_ends();  // there is one authority: the second one is refused
     }
@@ -80,6 +82,20 @@ struct training_hosts {
   void start_stages(const std::string& prepare = "true") {
     start("h1", "stage1", stage1, prepare);
     start("h2", "stage2", stage2, prepare);
+  }
+  /// The first policy on the page about operations.
+  static std::string policy_of_handbook() {
+    const std::string page = content_of(TROUPE_OPERATIONS);
+    const std::string opening = "```json\n";
+    const auto begin = page.find(opening + "{\"roles\"") + opening.size();
+    return page.substr(begin, page.find("```", begin) - begin);
+  }
+  void start_stages_with(const std::string& policy) {
+    const auto file = (all["driver"].folder() / "policy.json").string();
+    std::ofstream(file) << policy;
+    kill_stages();
+    start("h1", "stage1", stage1, "true", {"--policy", file});
+    start("h2", "stage2", stage2, "true", {"--policy", file});
   }
   void kill_all_after_a_checkpoint(program&& training) {
     BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
@@ -155,6 +171,34 @@ BOOST_AUTO_TEST_CASE(each_host_can_keep_the_part_of_its_stage) {  // OM-6
   // Without the option the new checkpoint lies with the driver, and the old one is gone.
   BOOST_TEST(holds(run.file("checkpoint"), "stage1"));
   BOOST_TEST(!holds(part_folder("h1"), "stage1"));
+}
+
+BOOST_AUTO_TEST_CASE(the_policy_of_the_handbook_lets_a_training_through) {
+  start_stages_with(policy_of_handbook());
+  auto training = train({});
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  BOOST_TEST(!contains(training.text(), "refused"), training.text());
+  check_bits(run);
+  // A certificate of another role gets nothing.
+  auto guest = all["driver"].troupe({"certs", "node", "guest", "--role", "guest"});
+  BOOST_TEST(guest.how_it_ends() == "exited with 0", guest.text());
+  auto curious = all["driver"].troupe({"status", "h1:4001", "--certificates", "guest.pem"});
+  BOOST_TEST(curious.how_it_ends() == "exited with 1", curious.text());
+  BOOST_TEST(contains(curious.text(), "the policy does not let it"), curious.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_run_without_the_right_to_trace_loses_only_the_trace) {
+  auto policy = policy_of_handbook();
+  const std::string right = R"("trace": true, )";
+  policy.erase(policy.find(right), right.size());
+  start_stages_with(policy);
+  auto training = train({});
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  BOOST_TEST(contains(training.text(), "trace.json has what the driver did, and nothing of the other nodes: "),
+             training.text());
+  BOOST_TEST(contains(training.text(), "the policy does not let this role read or write its trace"), training.text());
+  BOOST_TEST(contains(content_of(run.file("trace.json")), "step 1"));
+  check_bits(run);
 }
 
 BOOST_AUTO_TEST_CASE(a_run_outlives_a_link_that_was_cut) {  // TN-7

@@ -109,11 +109,12 @@ std::string pem_of(int (*write)(BIO*, const T*), const T* what) {
   return {begin, static_cast<std::size_t>(bytes)};
 }
 
-void write_file(const std::filesystem::path& file, const std::string& text, mode_t mode = support::open_folder::usual_mode) {
+void write_file(const std::filesystem::path& file, const std::string& text, mode_t mode = support::open_folder::usual_mode,
+                bool replaces = true) {
   try {
     support::durable_file target(support::file_place(file.string()), mode);
     target.write(text.data(), text.size());
-    target.commit();
+    target.commit(replaces);
   } catch (const error& problem) {
     refuse(problem.what());
   }
@@ -372,7 +373,7 @@ void write_kit(const kit& what, const std::filesystem::path& file, bool replace)
   if (!replace && std::filesystem::exists(std::filesystem::symlink_status(file)))
     refuse(file.string() + " is there already; move it away, or name another file with --out");
   const secret_text secret(text_of(what));
-  write_file(file, secret.text, only_owner);
+  write_file(file, secret.text, only_owner, replace);
 }
 
 }  // namespace troupe::certificates

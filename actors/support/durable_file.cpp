@@ -64,11 +64,11 @@ void durable_file::write(const void* data, std::size_t size) noexcept {
   }
 }
 
-file_digest durable_file::commit() {
+file_digest durable_file::commit(bool replaces) {
   if (failure_ == 0 && ::fsync(descriptor_.get()) != 0) failure_ = errno;
   if (failure_ != 0) fail("write", failure_);
   descriptor_ = {};
-  if (!partial_.rename_to(place_)) fail("rename the finished file to", errno);
+  if (!partial_.rename_to(place_, replaces)) fail("rename the finished file to", errno);
   place_.sync_folder();  // the new name survives a loss of power only once the folder is on the disk
   return {bytes_, sum_.value()};
 }

@@ -30,6 +30,13 @@ constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   throw refused_request("'" + text + "' is a symbolic link, and links are not followed; name a path without links");
 }
 
+/// Not every file system can keep what is there. There, a file that came after its caller has looked is replaced.
+bool renamed(int folder, const std::string& from, const std::string& to, bool replaces) noexcept {
+  if (!replaces && ::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (!replaces && errno != EINVAL && errno != ENOSYS) return false;
+  return ::renameat(folder, from.c_str(), folder, to.c_str()) == 0;
+}
+
 bool fails_unless_plain(const std::string& name) noexcept {
   if (is_plain_name(name)) return false;
   errno = EINVAL;
@@ -110,9 +117,8 @@ owned_descriptor open_folder::create(const std::string& name, mode_t mode) const
   return owned_descriptor(::openat(descriptor(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
-bool open_folder::rename(const std::string& from, const std::string& to) const noexcept {
-  return !fails_unless_plain(from) && !fails_unless_plain(to) &&
-         ::renameat(descriptor(), from.c_str(), descriptor(), to.c_str()) == 0;
+bool open_folder::rename(const std::string& from, const std::string& to, bool replaces) const noexcept {
+  return !fails_unless_plain(from) && !fails_unless_plain(to) && renamed(descriptor(), from, to, replaces);
 }
 
 void open_folder::remove(const std::string& name) const noexcept {
@@ -152,8 +158,9 @@ owned_descriptor file_place::create(mode_t mode) const noexcept {
   return owned_descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
-bool file_place::rename_to(const file_place& other) const noexcept {
-  return folder_ ? folder_->rename(name_, other.name_) : std::rename(name_.c_str(), other.name_.c_str()) == 0;
+bool file_place::rename_to(const file_place& other, bool replaces) const noexcept {
+  if (folder_) return folder_->rename(name_, other.name_, replaces);
+  return renamed(AT_FDCWD, name_, other.name_, replaces);
 }
 
 void file_place::remove() const noexcept { folder_ ? folder_->remove(name_) : static_cast<void>(::unlink(name_.c_str())); }

@@ -42,8 +42,8 @@ class open_folder {
   /// Opens a regular file to read, or makes a file to write. Empty if that fails; errno then says why (ELOOP for a link).
   owned_descriptor read(const std::string& name) const noexcept;
   owned_descriptor create(const std::string& name, mode_t mode = usual_mode) const noexcept;
-  /// False if that fails; errno then says why.
-  bool rename(const std::string& from, const std::string& to) const noexcept;
+  /// `replaces`: also if there is a file with the name `to`. False if that fails; errno then says why.
+  bool rename(const std::string& from, const std::string& to, bool replaces = true) const noexcept;
   void remove(const std::string& name) const noexcept;
   /// Returns when the names of the files would survive a loss of power.
   void sync() const noexcept;
@@ -81,8 +81,9 @@ class file_place {
   /// Makes the file. `mode`: who may read and write it, as for open(2); with another one than the usual, nothing is written to what
   /// had its name before. Empty if that fails; errno then says why.
   owned_descriptor create(mode_t mode = open_folder::usual_mode) const noexcept;
-  /// Gives the file the name of `other`, a place in the same folder. False if that fails; errno then says why.
-  bool rename_to(const file_place& other) const noexcept;
+  /// Gives the file the name of `other`, a place in the same folder. `replaces`: also if there is a file of that name already. False if
+  /// that fails; errno then says why.
+  bool rename_to(const file_place& other, bool replaces = true) const noexcept;
   void remove() const noexcept;
   void sync_folder() const noexcept;
 

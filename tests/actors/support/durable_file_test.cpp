@@ -15,6 +15,8 @@
 #include <actors/temporary_folder.hpp>
 #include <troupe/messages/errors.hpp>
 
+#include "support/contains.hpp"
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -74,6 +76,20 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_committed_leaves_the_old_one) {  // DF-1
     file.write("after", 5);
   }
   BOOST_TEST(read_text(folder / "a") == "before");
+  BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_another_program_has_made_meanwhile_is_kept_on_request) {  // DF-1, DF-3
+  temporary_folder folder;
+  {
+    support::durable_file file(folder / "a");
+    file.write("after", 5);
+    write_text(folder / "a", "of another program");
+    BOOST_CHECK_EXCEPTION(file.commit(false), error, [&](const error& x) {
+      return test::contains(x.what(), folder / "a") && test::contains(x.what(), "exists");
+    });
+  }
+  BOOST_TEST(read_text(folder / "a") == "of another program");
   BOOST_TEST((folder.files() == std::set<std::string>{"a"}));
 }
 

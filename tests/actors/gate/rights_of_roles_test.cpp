@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_other
     std::string text = "done";
     self->request(gateway, liar::patience, release_context{pass.id()})
       .receive([](const context_released&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
-    BOOST_TEST(contains(text, "(role member), has not opened the context") == !may_end_all,
+    BOOST_TEST(contains(text, "(role visitor), has not opened the context") == !may_end_all,
                text);  // mallory reads no other answer
     if (!may_end_all) pass.backward({y.sum()}).get();
     BOOST_TEST(all.host.status().requests_refused == (may_end_all ? 0U : 1U));

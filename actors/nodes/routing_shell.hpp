@@ -60,6 +60,9 @@ struct routing_shell : gateway_shell<Self> {
     here.directory().received(message.from);
     const auto context = parts.contexts.find(message.context);
     if (!context.record) return say_unknown(message, {});
+    if (!may_take_part(message.from, message.context))
+      return note_refusal(here,
+                          without_part("a report of node '" + here.directory().name(message.from) + "'", message.context));
     if (auto task = context.record->task_of(message.pass)) self->send(task, std::move(message));
   }
 
@@ -87,7 +90,7 @@ struct routing_shell : gateway_shell<Self> {
     if (news.context.node != here.id()) {
       if (context.record) announce(news.context);
     } else if (is_up && context.record) {
-      context.record->joined({news.from});
+      context.record->announced(news.from);
     } else if (is_up) {
       caf::anon_send(here.directory().gateway(news.from), release_context{news.context});
     }
@@ -121,14 +124,23 @@ struct routing_shell : gateway_shell<Self> {
   }
 
  private:
-  /// Why the sender may not send gradients in the context: its role may end only its own contexts, and it has no part in this one.
+  /// Whether the node may send gradients and reports in the context. With a policy, a node whose role may end only its own contexts needs
+  /// a part in the context.
+  bool may_take_part(node_id who, const context_id& id) const {
+    if (here.policy() == nullptr || id.node == who || parts.rights.of(who).all_contexts) return true;
+    const auto context = parts.contexts.find(id);
+    return !context.record || context.record->has_part(who);
+  }
+
+  static std::string without_part(const std::string& what, const context_id& id) {
+    return what + ", which has no part in the context " + to_string(id);
+  }
+
+  /// Why the sender may not send gradients in the context; empty if it may.
   std::string why_not_from(const propagate_gradients& message) const {
-    if (here.policy() == nullptr) return {};
     const auto from = here.directory().find(message.from);
-    if (!from || parts.rights.of(*from).all_contexts || message.context.node == *from) return {};
-    const auto context = parts.contexts.find(message.context);
-    if (!context.record || context.record->has_part(*from)) return {};
-    return "gradients of node '" + message.from + "', which has no part in the context " + to_string(message.context);
+    if (!from || may_take_part(*from, message.context)) return {};
+    return without_part("gradients of node '" + message.from + "'", message.context);
   }
 
   template <class Message>

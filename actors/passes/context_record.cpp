@@ -12,7 +12,9 @@ bool context_record::add(engine::send_source send, node_id to, std::vector<engin
   if (released_) return false;
   if (send.function) sends_.push_back(std::move(send));
   std::move(recordings.begin(), recordings.end(), std::back_inserter(recordings_));
-  if (to != node_id{} && to != here_) peers_.insert(to);
+  if (to == node_id{} || to == here_) return true;
+  peers_.insert(to);
+  with_part_.insert(to);
   return true;
 }
 
@@ -26,12 +28,17 @@ void context_record::joined(const std::vector<node_id>& nodes) {
   std::lock_guard lock(mutex_);
   peers_.insert(nodes.begin(), nodes.end());
   peers_.erase(here_);
+  with_part_.insert(nodes.begin(), nodes.end());
+}
+
+void context_record::announced(node_id who) {
+  std::lock_guard lock(mutex_);
+  if (who != here_) peers_.insert(who);
 }
 
 void context_record::left(node_id who) {
   std::lock_guard lock(mutex_);
   peers_.erase(who);
-  callers_.erase(who);
 }
 
 std::vector<node_id> context_record::peers() const {
@@ -46,12 +53,12 @@ bool context_record::has_peer(node_id who) const {
 
 void context_record::called_by(node_id who) {
   std::lock_guard lock(mutex_);
-  if (who != here_) callers_.insert(who);
+  if (who != here_) with_part_.insert(who);
 }
 
 bool context_record::has_part(node_id who) const {
   std::lock_guard lock(mutex_);
-  return peers_.contains(who) || callers_.contains(who);
+  return with_part_.contains(who);
 }
 
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {

@@ -22,6 +22,7 @@ namespace troupe::passes {
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
+///   CR-4  no node gives itself a part in the context: has_part() counts calls and the answers to calls.
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
@@ -37,15 +38,17 @@ class context_record {
   bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
   /// Fills in the request's fields about the passes of the context.
   void brief(call_request& request) const;
-  /// Adds nodes that hold a part of the context. The answer to a call named these nodes, or a node announced itself
-  /// (context_joined).
+  /// Adds nodes that hold a part of the context. The answer to a call named these nodes.
   void joined(const std::vector<node_id>& nodes);
+  /// Adds a node that says itself that it holds a part (context_joined). Nobody else has said so: has_part() does not count it.
+  void announced(node_id who);
   void left(node_id who);
   std::vector<node_id> peers() const;
   bool has_peer(node_id who) const;
-  /// Notes that the node has called this node in the context.
+  /// Notes that the node has called this node in the context: the node has a part, and is no peer.
   void called_by(node_id who);
-  /// Whether the node has a part in the context, as far as this node knows: it is a peer, or has called this node.
+  /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call has named
+  /// it, or the node has called this one.
   bool has_part(node_id who) const;
 
   /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them.
@@ -107,7 +110,7 @@ class context_record {
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
   std::set<node_id> peers_;                    // other nodes known to have joined the context
-  std::set<node_id> callers_;                  // other nodes that have called this node in the context
+  std::set<node_id> with_part_;                // what has_part() says; also of nodes that have left, and may come back
   pass_number completed_;                      // the last pass known to be complete
   std::set<pass_number> failed_;               // passes known to have failed, here or on the node that began them
   pass_number current_;                        // the last pass that this node began or heard of

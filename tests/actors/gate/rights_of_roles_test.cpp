@@ -3,6 +3,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -11,11 +12,15 @@
 #include <ATen/ATen.h>
 #include <torch/script.h>
 
+#include <caf/actor_cast.hpp>
 #include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/script_module.hpp>
+#include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/registration.hpp>
 #include <troupe/troupe.hpp>
@@ -218,6 +223,45 @@ BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_other
     if (!may_end_all) pass.backward({y.sum()}).get();
     BOOST_TEST(all.host.status().requests_refused == (may_end_all ? 0U : 1U));
   }
+}
+
+BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_reports) {
+  std::promise<void> begun;
+  std::promise<void> goes_on;
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  all.guest.functions().add("slow", [&](call_arguments& arguments) {
+    auto y = arguments.tensor(0) * 2;
+    y.register_hook([&](const at::Tensor& gradient) {
+      begun.set_value();
+      goes_on.get_future().wait();
+      return gradient;
+    });
+    return call_reply{{y}};
+  });
+  node mallory(all.settings_of("mallory", "visitor", ""));
+  mallory.join("127.0.0.1", all.host.port());
+  context pass(all.host);
+  auto x = at::ones({2}).requires_grad_();
+  auto y = all.host.peer("guest").call("slow", {x}).get().tensor(0);
+  auto done = pass.backward({y.sum()});
+  begun.get_future().wait();
+  // Who may not even call this node in the context says that it holds a part of it.
+  const auto host = caf::actor_cast<caf::actor>(services_of(mallory).directory().gateway(all.host.id()));
+  caf::anon_send(host, context_joined{pass.id(), mallory.id()});
+  caf::anon_send(host, participant_quiet{pass.id(), {1}, mallory.id(), protocol::whole_purse()});
+  caf::anon_send(host,
+                 participant_failed{pass.id(), {1}, mallory.id(), static_cast<std::uint8_t>(errc::function_failed), "lie"});
+  propagate_gradients gradients;
+  gradients.context = pass.id();
+  gradients.pass = {1};
+  gradients.from = "mallory";
+  gradients.carried = protocol::whole_purse();
+  caf::anon_send(host, gradients);
+  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 3; }));
+  goes_on.set_value();
+  done.get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
 }
 
 BOOST_AUTO_TEST_CASE(a_policy_needs_certificates_and_says_itself_who_may_send_code) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -51,6 +52,27 @@ struct records {
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(context_record_states, records)
+
+// CR-4
+BOOST_AUTO_TEST_CASE(a_part_in_the_context_is_what_others_say_of_a_node) {
+  constexpr troupe::node_id called{3};
+  constexpr troupe::node_id named{4};
+  constexpr troupe::node_id caller{5};
+  constexpr troupe::node_id itself{6};
+  mine.add({}, called);
+  mine.joined({named, here});
+  mine.called_by(caller);
+  mine.announced(itself);
+  BOOST_TEST((mine.has_part(called) && mine.has_part(named) && mine.has_part(caller)));
+  BOOST_TEST(!mine.has_part(itself));
+  BOOST_TEST(!mine.has_part(other));
+  BOOST_TEST((mine.peers() == std::vector{called, named, itself}));
+  // A node that comes back announces itself. It had its part before.
+  mine.left(named);
+  BOOST_TEST(!mine.has_peer(named));
+  mine.announced(named);
+  BOOST_TEST((mine.has_peer(named) && mine.has_part(named)));
+}
 
 // CR-1
 BOOST_AUTO_TEST_CASE(a_pass_runs_from_its_begin_to_its_end_and_no_other_one_begins_meanwhile) {

@@ -2,10 +2,13 @@
 // Sends an input to a whole node, behind a gate that lets everybody in.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -40,6 +43,18 @@ node& victim() {
   return *one;
 }
 
+/// libFuzzer looks at the time of an input by a signal, which may interrupt connect(). The connection is then made all the same. On failure
+/// errno says why.
+bool connects(int socket, const sockaddr_in& to) {
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return true;
+  if (errno != EINTR) return false;
+  pollfd made{socket, POLLOUT, 0};
+  while (::poll(&made, 1, -1) < 0 && errno == EINTR) {
+  }
+  socklen_t size = sizeof errno;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &errno, &size) == 0 && errno == 0;
+}
+
 }  // namespace
 
 void read_input(std::string_view bytes) {
@@ -52,7 +67,10 @@ void read_input(std::string_view bytes) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   const linger at_once{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) std::abort();
+  if (!connects(socket.get(), to)) {
+    std::perror("expected that the node takes a connection, but connect() failed");
+    std::abort();
+  }
   const auto whole = test::hostile_client::handshake() + std::string(bytes);
   ::send(socket.get(), whole.data(), whole.size(), MSG_NOSIGNAL);
   ::shutdown(socket.get(), SHUT_WR);

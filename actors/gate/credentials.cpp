@@ -53,6 +53,14 @@ struct credentials::state {
   std::shared_ptr<const certificates::kit> kit;
   std::shared_ptr<const certificates::revocations> revoked;  // null: no certificate is revoked
   std::unique_ptr<SSL_CTX, free_context> context;
+  std::uint64_t number = 1;  // each state has a greater one than the state before it
+
+  refusal check(X509* certificate, int& code) const {
+    const auto reason = certificates::why_refused(certificate, {kit->identity.cluster, kit->authority.get(), revoked.get()},
+                                                  std::chrono::system_clock::now());
+    code = reason.code;
+    return {reason.text};
+  }
 };
 
 struct credentials::callbacks {
@@ -63,7 +71,7 @@ struct credentials::callbacks {
     auto* session = end_of(static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx())));
     int code = X509_V_ERR_UNSPECIFIED;
     try {
-      session->problem = session->own->check(X509_STORE_CTX_get0_cert(store), code);
+      session->problem = session->own->check(*session, X509_STORE_CTX_get0_cert(store), code);
     } catch (const std::exception&) {  // no memory
       X509_STORE_CTX_set_error(store, X509_V_ERR_OUT_OF_MEM);
       return 0;
@@ -81,7 +89,7 @@ struct credentials::callbacks {
                                                                            : SSL_TICKET_RETURN_ABORT;
     int code = 0;
     try {
-      if (!end_of(of)->own->check(SSL_SESSION_get0_peer(session), code).why.empty())
+      if (!end_of(of)->own->check(*end_of(of), SSL_SESSION_get0_peer(session), code).why.empty())
         return SSL_TICKET_RETURN_IGNORE_RENEW;  // then the certificate comes again, and is refused with a reason
     } catch (const std::exception&) {
       return SSL_TICKET_RETURN_ABORT;
@@ -139,6 +147,7 @@ std::shared_ptr<const credentials::state> credentials::current() const {
 std::shared_ptr<const credentials::state> credentials::make_state(const state* before, bool reads_kit,
                                                                   bool reads_revoked) const {
   auto made = std::make_shared<state>();
+  if (before != nullptr) made->number = before->number + 1;
   made->kit = reads_kit ? std::make_shared<const certificates::kit>(certificates::read_kit(kit_file_)) : before->kit;
   if (!own_.node.empty() && !(made->kit->identity == own_))
     throw error(errc::misuse, kit_file_.string() + " is the kit of another node, or of another role");
@@ -181,39 +190,40 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
   const bool reads_kit = kit != kit_version_;
   const bool reads_revoked = revoked != revoked_version_;
   std::shared_ptr<const state> after = before;
-  for (const bool is_kit : {true, false}) {
-    if (!(is_kit ? reads_kit : reads_revoked)) continue;
+  // A file that can't be used is read again the next time: perhaps no descriptor was left. Its problem is told once.
+  const auto read = [&](bool is_kit, std::string& problem) {
     try {
       after = make_state(after.get(), is_kit, !is_kit);
-      result.has_changed = true;
+      problem.clear();
+      return result.has_changed = true;
     } catch (const std::exception& refused) {
-      result.problems.push_back(refused.what());
+      if (problem != refused.what()) result.problems.push_back(problem = refused.what());
+      return false;
     }
-  }
+  };
+  const bool kit_counts = reads_kit && read(true, kit_problem_);
+  const bool revoked_counts = reads_revoked && read(false, revoked_problem_);
   auto warning = certificates::warning_about(after->kit->certificate.get(), after->revoked.get(), now);
   std::lock_guard lock(mutex_);
   if (warning != warning_ && !warning.empty()) result.warning = kit_file_.string() + ": " + warning;
   warning_ = std::move(warning);
-  kit_version_ = kit;
-  revoked_version_ = revoked;
+  if (kit_counts) kit_version_ = kit;
+  if (revoked_counts) revoked_version_ = revoked;
   if (!result.has_changed) return result;
   state_ = std::move(after);
   sessions_.clear();
-  if (!state_->revoked) return result;
   for (const auto* each : proven_)
-    if (state_->revoked->contains(each->certificate.get())) {
+    if (int code = 0; !state_->check(each->certificate.get(), code).why.empty()) {
       ::shutdown(each->socket, SHUT_RDWR);
       ++result.cut;
     }
   return result;
 }
 
-refusal credentials::check(x509_st* certificate, int& code) const {
+refusal credentials::check(proving_end& whose, x509_st* certificate, int& code) const {
   const auto now = current();
-  const auto reason = certificates::why_refused(
-    certificate, {now->kit->identity.cluster, now->kit->authority.get(), now->revoked.get()}, std::chrono::system_clock::now());
-  code = reason.code;
-  return {reason.text};
+  whose.checked_by = now->number;
+  return now->check(certificate, code);
 }
 
 ssl_st* credentials::new_ssl(proving_end& next) const {
@@ -233,7 +243,7 @@ ssl_st* credentials::new_ssl(proving_end& next) const {
     found.reset(at->second.get());
   }
   int code = 0;
-  if (check(SSL_SESSION_get0_peer(found.get()), code).why.empty()) SSL_set_session(made_here, found.get());
+  if (check(next, SSL_SESSION_get0_peer(found.get()), code).why.empty()) SSL_set_session(made_here, found.get());
   ERR_clear_error();
   return made_here;
 }
@@ -244,9 +254,13 @@ void credentials::keep(const std::string& whom, ssl_session_st* session) const {
   sessions_[whom].reset(session);
 }
 
-void credentials::add(const proving_end& proven) const {
+refusal credentials::add(const proving_end& proven) const {
   std::lock_guard lock(mutex_);
-  proven_.insert(&proven);
+  refusal why;
+  // The other end chooses when its handshake ends: files may have been read again since its certificate was checked.
+  if (int code = 0; proven.checked_by != state_->number) why = state_->check(proven.certificate.get(), code);
+  if (why.why.empty()) proven_.insert(&proven);
+  return why;
 }
 
 void credentials::remove(const proving_end& gone) const noexcept {

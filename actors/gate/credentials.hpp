@@ -30,16 +30,18 @@ struct proving_end {
   std::string whom;                        // where a calling end calls; sessions with the same text resume
   refusal problem{};                       // why the other end's certificate is refused
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
+  std::uint64_t checked_by = 0;            // which reading of the files the other end's certificate was last checked by
 };
 
 /// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove by TLS 1.3
 /// who they are.
 /// Any thread may use it.
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted; also
-///         when a session is resumed.
+///         when a session is resumed, and whenever the other end lets the handshake end.
 ///   CD-2  at most `most_sessions` sessions are kept for later connections.
-///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing.
-///   CD-4  reload() shuts down each connection whose other end is revoked from then on.
+///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is read
+///         again by each reload() until it can be used.
+///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on.
 ///   CD-5  a list that is older than the one that counts changes nothing: who was revoked stays so.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was revoked, has
 ///         expired, or is about to expire.
@@ -59,8 +61,8 @@ class credentials {
 
   struct reading {
     bool has_changed = false;           // another list of revoked certificates, or another kit, counts from now on
-    std::size_t cut = 0;                // connections of revoked nodes, which are over now
-    std::vector<std::string> problems;  // one line for each file that has changed and can't be used
+    std::size_t cut = 0;                // connections of nodes that are refused from now on; they are over
+    std::vector<std::string> problems;  // one line for each file that has changed and can't be used, each once
     std::string warning;  // about the node's own certificate, if it is another one than the last one; see warning_about()
   };
   /// Reads the files that have changed since they were last read. One thread at a time may call it.
@@ -68,8 +70,9 @@ class credentials {
 
   /// For tls_session. A new SSL; null if there is no memory. `next` lives longer than the SSL.
   ssl_st* new_ssl(proving_end& next) const;
-  /// For tls_session: `proven` has a certificate. Its socket stays open until remove().
-  void add(const proving_end& proven) const;
+  /// For tls_session: `proven` has a certificate. Its socket stays open until remove(). Returns why the certificate is refused by
+  /// now; then `proven` is not added.
+  refusal add(const proving_end& proven) const;
   void remove(const proving_end& gone) const noexcept;
 
  private:
@@ -92,7 +95,7 @@ class credentials {
   std::shared_ptr<const state> current() const;
   std::shared_ptr<const state> make_state(const state* before, bool reads_kit, bool reads_revoked) const;
   /// Empty `why`: the certificate proves who the other end is. `code`: of X509_verify_cert(3), which chooses the alert of TLS.
-  refusal check(x509_st* certificate, int& code) const;
+  refusal check(proving_end& whose, x509_st* certificate, int& code) const;
   void keep(const std::string& whom, ssl_session_st* session) const;
 
   const std::filesystem::path kit_file_;
@@ -104,6 +107,8 @@ class credentials {
   version revoked_version_;
   std::shared_ptr<const state> state_;
   std::string warning_;  // the last one
+  std::string kit_problem_;
+  std::string revoked_problem_;
   mutable std::map<std::string, kept_session> sessions_;
   mutable std::set<const proving_end*> proven_;
 };

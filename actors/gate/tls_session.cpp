@@ -151,7 +151,8 @@ tls_session::progress tls_session::shake_hands() {
   if (result == 1) {
     end_.certificate.reset(SSL_get1_peer_certificate(ssl_.get()), X509_free);
     other_ = certificates::identity_of(end_.certificate.get()).value();  // the certificate has been checked
-    end_.own->add(end_);
+    end_.problem = end_.own->add(end_);
+    if (!end_.problem.why.empty()) return fail(-1);
     is_proven_ = true;
     return sent ? progress::proven : progress::wants_to_write;
   }

@@ -156,7 +156,8 @@ void company::watch_certificates() {
     if (!news.warning.empty()) log.warn("nodes", [&] { return news.warning; });
     if (news.has_changed)
       log.info("nodes", [&] {
-        return "read changed certificates again; connections of revoked nodes that are over now: " + std::to_string(news.cut);
+        return "read changed certificates again; connections of nodes that are refused now, and are over: " +
+               std::to_string(news.cut);
       });
     watch_certificates();
   });

@@ -3,6 +3,10 @@
 #include <troupe/actors/gate/tls_session.hpp>
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -269,6 +273,164 @@ BOOST_AUTO_TEST_CASE(no_session_of_a_revoked_node_is_resumed) {  // CD-1, CD-3, 
   const auto [caller, called] = refusals(b, a);
   BOOST_TEST(contains(called, "was revoked"), called);
   BOOST_TEST(contains(caller, "revoked"), caller);
+}
+
+namespace {
+
+/// The bytes that come to a socket at once.
+std::string waiting_at(const troupe::support::owned_descriptor& socket) {
+  pollfd watched{socket.get(), POLLIN, 0};
+  BOOST_TEST_REQUIRE(::poll(&watched, 1, 10'000) == 1);
+  std::string result(100'000, '\0');
+  const auto came = ::recv(socket.get(), result.data(), result.size(), MSG_DONTWAIT);
+  result.resize(came > 0 ? static_cast<std::size_t>(came) : 0);
+  return result;
+}
+
+/// Where the last record of TLS begins.
+std::size_t begin_of_last_record(const std::string& records) {
+  std::size_t last = 0;
+  for (std::size_t at = 0; at + 5 <= records.size();) {
+    last = at;
+    at += 5 + (static_cast<unsigned char>(records[at + 3]) << 8U) + static_cast<unsigned char>(records[at + 4]);
+  }
+  return last;
+}
+
+/// Two sessions with a host between them that holds bytes back.
+struct held_pair {
+  held_pair(const proof& calling, const proof& called, const std::string& whom) {
+    for (const auto* each : {&left.caller, &right.called}) ::fcntl(each->get(), F_SETFL, O_NONBLOCK);
+    caller = std::make_unique<tls_session>(calling, left.caller.get(), end_of::calling, whom);
+    answering = std::make_unique<tls_session>(called, right.called.get(), end_of::called);
+  }
+
+  /// Passes on what the end that `from` belongs to has sent, but not its last record, which is returned.
+  static std::string pass_all_but_the_last(const troupe::support::owned_descriptor& from,
+                                           const troupe::support::owned_descriptor& to) {
+    const auto all = waiting_at(from);
+    const auto split = begin_of_last_record(all);
+    BOOST_TEST_REQUIRE(split > 0U);
+    send(to, all.substr(0, split));
+    return all.substr(split);
+  }
+
+  /// Sends to the other end of the connection, and waits until that end has the bytes.
+  static void send(const troupe::support::owned_descriptor& to, const std::string& bytes) {
+    BOOST_TEST_REQUIRE(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+    int unsent = 1;
+    while (unsent > 0) BOOST_TEST_REQUIRE(::ioctl(to.get(), SIOCOUTQ, &unsent) == 0);
+  }
+
+  troupe::test::loopback_connection left;   // the caller's
+  troupe::test::loopback_connection right;  // of the end that is called
+  std::unique_ptr<tls_session> caller;
+  std::unique_ptr<tls_session> answering;
+};
+
+}  // namespace
+
+// A node that held back the end of its handshake until the list had come kept its connection: reload() saw no proven connection,
+// and the certificate had been checked before.
+BOOST_AUTO_TEST_CASE(who_is_revoked_in_the_middle_of_a_handshake_proves_nothing) {  // CD-1, CD-4
+  for (const bool resumes : {false, true}) {
+    const own_cluster mine;
+    const auto a = of(mine.kit("a"), mine.revoked());
+    const auto b = of(mine.kit("b"));
+    if (resumes) {
+      pair first(b, a, "a");
+      first.shake_hands();
+      move(*first.answering, *first.caller, "x");
+    }
+    held_pair both(b, a, "a");
+    both.caller->shake_hands();
+    held_pair::send(both.right.caller, waiting_at(both.left.called));
+    both.answering->shake_hands();
+    held_pair::send(both.left.called, waiting_at(both.right.caller));
+    both.caller->shake_hands();
+    BOOST_TEST(both.caller->is_resumed() == resumes);
+    const auto last = held_pair::pass_all_but_the_last(both.left.called, both.right.caller);
+    BOOST_TEST((both.answering->shake_hands() == progress::wants_to_read));
+    mine.authority().revoke("b", clock::now());
+    BOOST_TEST(a->reload().has_changed);
+    held_pair::send(both.right.caller, last);
+    BOOST_TEST((both.answering->shake_hands() == progress::failed));
+    BOOST_TEST(contains(both.answering->problem().why, "node 'b' of cluster 'mine' was revoked"),
+               both.answering->problem().why);
+    char byte = 0;
+    BOOST_TEST(both.answering->read({&byte, 1}, {}) < 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(who_is_revoked_while_it_is_called_proves_nothing) {  // CD-1, CD-4
+  for (const bool resumes : {false, true}) {
+    const own_cluster mine;
+    const auto a = of(mine.kit("a"), mine.revoked());
+    const auto b = of(mine.kit("b"));
+    if (resumes) {
+      pair first(a, b, "b");
+      first.shake_hands();
+      move(*first.answering, *first.caller, "x");
+    }
+    held_pair both(a, b, "b");
+    both.caller->shake_hands();
+    held_pair::send(both.right.caller, waiting_at(both.left.called));
+    both.answering->shake_hands();
+    const auto last = held_pair::pass_all_but_the_last(both.right.caller, both.left.called);
+    BOOST_TEST((both.caller->shake_hands() == progress::wants_to_read));
+    mine.authority().revoke("b", clock::now());
+    BOOST_TEST(a->reload().has_changed);
+    held_pair::send(both.left.called, last);
+    BOOST_TEST((both.caller->shake_hands() == progress::failed));
+    BOOST_TEST(contains(both.caller->problem().why, "node 'b' of cluster 'mine' was revoked"), both.caller->problem().why);
+    BOOST_TEST((both.answering->shake_hands() != progress::proven));
+  }
+}
+
+// A file that could not be opened for a moment (no descriptor was left) was never read again.
+BOOST_AUTO_TEST_CASE(a_list_that_could_not_be_read_is_read_again) {  // CD-3
+  const own_cluster mine;
+  const auto b_kit = mine.kit("b");
+  const auto a = of(mine.kit("a"), mine.revoked());
+  const auto b = of(b_kit);
+  pair first(b, a);
+  first.shake_hands();
+  mine.authority().revoke("b", clock::now());
+  {
+    rlimit limit{};
+    BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const auto free = ::dup(0);
+    const rlimit none{static_cast<rlim_t>(free), limit.rlim_max};
+    ::close(free);
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const auto news = a->reload();
+    const auto again = a->reload();
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    BOOST_TEST(!news.has_changed);
+    BOOST_TEST_REQUIRE(news.problems.size() == 1U);
+    BOOST_TEST(contains(news.problems[0], mine.revoked()));
+    BOOST_TEST(again.problems.empty());  // it is told once
+  }
+  const auto news = a->reload();
+  BOOST_TEST(news.has_changed);
+  BOOST_TEST(news.cut == 1U);
+  BOOST_TEST(contains(refusals(b, a).second, "was revoked"));
+}
+
+BOOST_AUTO_TEST_CASE(a_kit_of_a_new_authority_cuts_connections_of_the_old_one) {  // CD-4
+  const own_cluster stolen;
+  const own_cluster next;
+  const auto kit = stolen.kit("a");
+  const auto a = of(kit);
+  const auto b = of(stolen.kit("b"));
+  pair first(b, a);
+  first.shake_hands();
+  BOOST_TEST(move(*first.answering, *first.caller, "x") == "x");
+  troupe::certificates::write_kit(next.authority().issue("a", "member", {}, clock::now()), kit, true);
+  const auto news = a->reload();
+  BOOST_TEST(news.has_changed);
+  BOOST_TEST(news.cut == 1U);
+  BOOST_TEST(!read_some(*first.answering, 10).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_list_changes_nothing) {  // CD-3

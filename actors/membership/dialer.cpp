@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/membership/dialer.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
@@ -29,6 +31,7 @@ using network::dial_thread;
 struct dialled {
   caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // of the dialer
   std::uint16_t port = 0;
+  dial_thread::clock::time_point deadline = {};
   dial_thread::outcome found = {};
 };
 using dialled_ptr = std::shared_ptr<dialled>;
@@ -42,6 +45,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::membership::dialled_ptr)
 namespace troupe::membership {
 
 namespace {
+
+/// How long the middleman has at least: the answer may be on its way when the deadline comes.
+constexpr dial_thread::clock::duration least_wait = std::chrono::milliseconds(1);
 
 using dialer_host = dialer_actor::extend<caf::reacts_to<dialled_ptr>>;
 
@@ -69,19 +75,31 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
         to->found = std::move(found);
         caf::anon_send(dialer, std::move(to));
       };
-      const auto deadline = dial_thread::clock::now() + std::chrono::nanoseconds(left_ns);
+      to->deadline = dial_thread::clock::now() + std::chrono::nanoseconds(left_ns);
       try {
-        thread->dial(me, gate, std::move(host), port, deadline, std::move(done));
+        thread->dial(me, gate, std::move(host), port, to->deadline, std::move(done));
       } catch (const std::exception& reason) {
         promise.deliver(why_not_begun(reason));
       }
       return promise;
     },
     [=](dialled_ptr& to) {
-      if (to->found.problem)
+      if (to->found.problem) {
         to->promise.deliver(std::move(to->found.problem));
-      else
-        to->promise.delegate(self->system().middleman().actor_handle(), caf::connect_atom::value, to->found.host, to->port);
+        return;
+      }
+      const auto left = std::max(to->deadline - dial_thread::clock::now(), least_wait);
+      self->request(self->system().middleman().actor_handle(), left, caf::connect_atom::value, to->found.host, to->port)
+        .then(
+          [to](caf::node_id& who, caf::strong_actor_ptr& gateway, std::set<std::string>& interface) {
+            to->promise.deliver(std::move(who), std::move(gateway), std::move(interface));
+          },
+          [to, self](caf::error& problem) {
+            // The middleman knows no deadline, and lets later calls of the address wait for the connection that it has begun.
+            auto* network = network::network_of(self->system());
+            if (problem == caf::sec::request_timeout && network != nullptr) network->give_up_calls_to(to->found.host, to->port);
+            to->promise.deliver(std::move(problem));
+          });
     },
   };
 }

@@ -22,6 +22,8 @@ namespace troupe::membership {
 ///         The middleman gets the address that answered: a host name may have addresses where nobody listens.
 ///   DI-3  many addresses are dialled at once, by one thread of the process (`network::dial_thread`). When the dialer exits, all its
 ///         attempts end, and no thread of theirs keeps the actor system from ending, not even one that looks a host name up.
+///   DI-4  a connection of the middleman on which nothing has come by the deadline ends, with troupe's network. The middleman would wait
+///         for ever, and let all later calls of the address wait with it.
 /// Errors of CAF: request_timeout, cannot_connect_to_node if no program listens, disconnect_during_handshake if the program that
 /// listens says nothing, unexpected_message for a program that is no CAF node. Errors of troupe: errc::misuse for a host name
 /// without an address, errc::unknown_peer if the name could not be looked up now or no way leads to the host,

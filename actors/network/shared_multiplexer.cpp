@@ -220,9 +220,27 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
     if (secured->shake_hands() == gate::tls_session::progress::failed)
       return make_error(errc::refused, "the program at " + there + ": " + secured->problem().why);
   }
-  auto made = make_scribe(socket.release(), gate::end::calling, std::move(secured));
+  const int number = socket.release();
+  auto made = make_scribe(number, gate::end::calling, std::move(secured));
   made->expect_channel();
+  auto silence = std::make_shared<const int>(number);
+  {
+    std::lock_guard lock(unanswered_mutex_);
+    std::erase_if(unanswered_, [](const auto& each) { return each.socket.expired(); });
+    unanswered_.push_back({host, port, silence});
+  }
+  made->expect_first(std::move(silence));
   return caf::io::scribe_ptr(std::move(made));
+}
+
+void shared_multiplexer::give_up_calls_to(const std::string& host, std::uint16_t port) {
+  // In the thread that leads a socket stays open for as long as its connection has a token.
+  post([this, host, port] {
+    std::lock_guard lock(unanswered_mutex_);
+    for (const auto& each : unanswered_)
+      if (const auto socket = each.socket.lock(); socket != nullptr && each.host == host && each.port == port)
+        ::shutdown(*socket, SHUT_RDWR);
+  });
 }
 
 /// Asks the gate about an accepted connection.

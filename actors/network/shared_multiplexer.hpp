@@ -76,6 +76,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Says that all actors that the system has now are its own ones or the node's.
   void guard_first() { own_->add_first(system().latest_actor_id()); }
 
+  /// Ends the connections that this node makes to the address and on which nothing has come yet: nobody waits for them any more. Any
+  /// thread may call it.
+  void give_up_calls_to(const std::string& host, std::uint16_t port);
+
   /// Whether the connection with this socket goes on in shared memory.
   bool has_channel(int socket) const;
 
@@ -154,6 +158,14 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   // Used by the leader thread only:
   silent_connections silent_;
+
+  struct unanswered_call {
+    std::string host;
+    std::uint16_t port;
+    std::weak_ptr<const int> socket;  // expired: something has come, or the connection is over
+  };
+  std::mutex unanswered_mutex_;  // guards the next one
+  std::vector<unanswered_call> unanswered_;
   std::vector<caf::resumable*> own_posted_;
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;

@@ -74,7 +74,7 @@ class tcp_scribe final : public caf::io::scribe {
   void catch_up();
 
   int socket() const noexcept { return stream_.fd(); }
-  /// For the called end: the connection is silent until the first part has come.
+  /// The connection is silent until the first part has come.
   void expect_first(silent_connections::token silence) { stream_.silence = std::move(silence); }
   /// For the calling end: from now on this end looks for the shared memory that the other end offers.
   void expect_channel() { stream_.expect_channel(); }

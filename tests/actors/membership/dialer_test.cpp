@@ -5,8 +5,10 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -19,6 +21,8 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_cast.hpp>
@@ -132,6 +136,79 @@ class full_server {
   troupe::support::owned_descriptor first_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 };
 
+/// A host on the way to a program at a port of 127.0.0.1. It passes connections on, except the second one, to which it never answers.
+class stalling_relay {
+ public:
+  explicit stalling_relay(std::uint16_t port) : to_(port) {
+    const auto address = on_loopback(0);
+    BOOST_REQUIRE(::bind(listening_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    BOOST_REQUIRE(::listen(listening_.get(), 16) == 0);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~stalling_relay() {
+    ::shutdown(listening_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  std::uint16_t port() const {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    BOOST_REQUIRE(::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    return ntohs(address.sin_port);
+  }
+  int accepted() const noexcept { return accepted_; }
+
+ private:
+  using owned = troupe::support::owned_descriptor;
+
+  static sockaddr_in on_loopback(std::uint16_t port) {
+    sockaddr_in result{};
+    result.sin_family = AF_INET;
+    result.sin_port = htons(port);
+    result.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return result;
+  }
+
+  void run() {
+    std::vector<owned> open;  // a connection that is passed on, and where to, follow each other
+    std::vector<owned> unanswered;
+    for (;;) {
+      std::vector<pollfd> watched{{listening_.get(), POLLIN, 0}};
+      for (const auto& each : open) watched.push_back({each.get(), POLLIN, 0});
+      if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+      for (std::size_t i = 0; i < open.size(); ++i)
+        if (watched[i + 1].revents != 0) pass_on(open[i], open[i ^ 1U]);
+      std::erase_if(open, [](const owned& each) { return !each; });
+      if (watched[0].revents == 0) continue;
+      owned from(::accept(listening_.get(), nullptr, nullptr));
+      if (!from) return;
+      if (++accepted_ == 2) {
+        unanswered.push_back(std::move(from));
+        continue;
+      }
+      owned onward(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const auto address = on_loopback(to_);
+      if (::connect(onward.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) continue;
+      open.push_back(std::move(from));
+      open.push_back(std::move(onward));
+    }
+  }
+
+  static void pass_on(owned& from, owned& to) {
+    if (!from || !to) return;
+    std::array<char, 4096> bytes{};
+    const auto came = ::recvfrom(from.get(), bytes.data(), bytes.size(), 0, nullptr, nullptr);
+    if (came > 0 && ::send(to.get(), bytes.data(), static_cast<std::size_t>(came), MSG_NOSIGNAL) == came) return;
+    from = {};
+    to = {};
+  }
+
+  const std::uint16_t to_;
+  std::atomic<int> accepted_{0};
+  owned listening_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::thread thread_;
+};
+
 std::ptrdiff_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return std::distance(begin(all), end(all));
@@ -158,6 +235,51 @@ BOOST_AUTO_TEST_CASE(a_mute_server_is_given_up_at_the_deadline_and_the_system_en
     caller here;
     BOOST_TEST((here.call(mute.port(), 20ms) == caf::sec::request_timeout));
   }
+}
+
+// DI-1, DI-4. A middleman whose connection nobody answered waited for ever, and each later call of the address waited with it.
+BOOST_AUTO_TEST_CASE(an_address_that_stalled_once_is_reached_again) {
+  caller here;
+  caller node;
+  const auto gateway = node.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler(caf::drop);
+    return {[](int) {}};
+  });
+  const auto port = node.system.middleman().publish(gateway, 0, "127.0.0.1");
+  BOOST_TEST_REQUIRE(port.engaged());
+  {
+    stalling_relay between(*port);
+    BOOST_TEST((here.call(between.port(), 500ms) == caf::sec::request_timeout));
+    BOOST_TEST(between.accepted() == 2);
+    // The connection that stalled may still be ending while the next call begins.
+    BOOST_TEST(troupe::test::becomes_true([&] { return !here.call(between.port(), 500ms); }));
+  }
+  node.system.middleman().unpublish(gateway, *port);
+  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
+}
+
+// DI-3, DI-4
+BOOST_AUTO_TEST_CASE(the_system_ends_while_its_connection_stalls) {
+  caller node;
+  const auto gateway = node.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler(caf::drop);
+    return {[](int) {}};
+  });
+  const auto port = node.system.middleman().publish(gateway, 0, "127.0.0.1");
+  BOOST_TEST_REQUIRE(port.engaged());
+  {
+    stalling_relay between(*port);
+    const auto begun = clock::now();
+    {
+      caller here;
+      caf::scoped_actor self{here.system};
+      here.dial(self, "127.0.0.1", between.port(), 60s);
+      BOOST_TEST(troupe::test::becomes_true([&] { return between.accepted() == 2; }));
+    }
+    BOOST_TEST((clock::now() - begun < 10s));
+  }
+  node.system.middleman().unpublish(gateway, *port);
+  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
 }
 
 // DI-1

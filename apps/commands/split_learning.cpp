@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -27,17 +28,12 @@
 #include "apps/signals.hpp"
 #include "apps/split/feature_side.hpp"
 #include "apps/split/label_side.hpp"
+#include "apps/split/normal_numbers.hpp"
 #include "apps/split/table.hpp"
 
 namespace troupe::apps {
 
 namespace {
-
-/// A number that nobody else knows.
-std::uint64_t drawn() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
 
 struct split_options {
   std::string name;
@@ -53,9 +49,9 @@ struct split_options {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
   double rate = 0.1;
-  std::uint64_t seed = drawn();
-  std::uint64_t noise_seed = drawn();
-  std::uint64_t other_noise_seed = drawn();  // of the label side, for `alone`
+  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> noise_seed;
+  std::optional<std::uint64_t> other_noise_seed;  // of the label side, for `alone`
   split::cut_options cut;
   split::cut_options other_cut;  // of the label side, for `alone`
   int deadline = 30;
@@ -64,7 +60,7 @@ struct split_options {
   proof_options proof;
   log_options log{severity::debug};
 
-  split::course course() const { return {epochs, batch, rate, seed, noise_seed, cut}; }
+  split::course course() const { return {epochs, batch, rate, seed, noise_seed, seed ? *seed : std::random_device()(), cut}; }
 };
 
 settings node_settings(const split_options& options) {
@@ -196,7 +192,8 @@ CLI::App* add_part(CLI::App& to, const char* name, const char* what) {
 
 void add_seed(CLI::App& to, split_options& options) {
   to.add_option("--seed", options.seed,
-                "Seed of this party's first weights; without it one is drawn. Who knows it knows the weights")
+                "Seed of this party's first weights, for tests: who knows it knows the weights. Without it nobody does")
+    ->check(between<std::int64_t>(0, split::normal_numbers::greatest_seed))
     ->default_str("");
 }
 
@@ -204,7 +201,7 @@ void add_rate(CLI::App& to, split_options& options) {
   to.add_option("--rate", options.rate, "Learning rate of this party's half")->check(within(0.0, 1e6, "0 or more"));
 }
 
-void add_cut(CLI::App& to, split::cut_options& cut, std::uint64_t& seed, const char* clip, const char* noise,
+void add_cut(CLI::App& to, split::cut_options& cut, std::optional<std::uint64_t>& seed, const char* clip, const char* noise,
              const char* what) {
   to.add_option(clip, cut.clip, std::string("Largest norm of a row of ") + what + "; 0: any")
     ->check(within(0.0, 1e9, "0 or more"));
@@ -212,7 +209,8 @@ void add_cut(CLI::App& to, split::cut_options& cut, std::uint64_t& seed, const c
                 std::string("Gaussian noise on ") + what + ": its deviation, in multiples of " + clip + " (of 1 without it)")
     ->check(within(0.0, 1e9, "0 or more"));
   to.add_option(std::string(noise) + "-seed", seed,
-                "Seed of this noise; without it one is drawn. Who knows it can take the noise away")
+                "Seed of this noise, for tests: who knows it can take the noise away. Without it nobody can")
+    ->check(between<std::int64_t>(0, split::normal_numbers::greatest_seed))
     ->default_str("");
 }
 
@@ -272,9 +270,9 @@ void add_split_learning_command(CLI::App& app) {
   example->add_option("FOLDER", data->out, "Folder to write to")->type_name("")->default_str("")->required();
   example->add_option("--rows", data->rows, "People in the example")->check(between(1, 10'000'000));
   data->seed = 1;
-  example->add_option("--seed", data->seed, "Seed of the example");
+  example->add_option("--seed", data->seed, "Seed of the example")->default_str("1");
   example->callback([data] {
-    split::write_example(data->out, data->rows, data->seed);
+    split::write_example(data->out, data->rows, *data->seed);
     std::printf("wrote %s/features.csv and %s/labels.csv\n", data->out.c_str(), data->out.c_str());
   });
 

@@ -2,13 +2,12 @@
 #include "apps/split/cut.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 namespace troupe::apps::split {
 
 namespace {
 
-at::Tensor shield(const at::Tensor& rows, const cut_options& how, const at::Generator& random) {
+at::Tensor shield(const at::Tensor& rows, const cut_options& how, const normal_numbers& random) {
   auto result = rows;
   if (how.clip > 0) {
     const auto norms = rows.detach().norm(2, 1, true);
@@ -16,21 +15,21 @@ at::Tensor shield(const at::Tensor& rows, const cut_options& how, const at::Gene
   }
   if (how.noise > 0) {
     const auto deviation = how.noise * (how.clip > 0 ? how.clip : 1.0);
-    result = result + deviation * at::randn(rows.sizes(), random, rows.options().requires_grad(false));
+    result = result + deviation * random.draw(rows.sizes()).to(rows.scalar_type());
   }
   return result;
 }
 
 }  // namespace
 
-cut::cut(cut_options how, std::uint64_t seed) : how_(how), random_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
+cut::cut(cut_options how, std::optional<std::uint64_t> seed) : how_(how), random_(seed) {}
 
 at::Tensor cut::shielded(const at::Tensor& rows) { return shield(rows, how_, random_); }
 
 at::Tensor cut::with_shielded_gradient(const at::Tensor& rows) {
   if (!rows.requires_grad() || (how_.clip <= 0 && how_.noise <= 0)) return rows;
   auto result = rows.view_as(rows);
-  // A generator is a handle: the hook and this object draw from one.
+  // The hook and this object draw from one.
   result.register_hook([how = how_, random = random_](const at::Tensor& gradient) { return shield(gradient, how, random); });
   return result;
 }

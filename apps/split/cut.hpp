@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+
+#include "apps/split/normal_numbers.hpp"
 
 namespace troupe::apps::split {
 
@@ -20,8 +22,8 @@ struct cut_options {
 
 class cut {
  public:
-  /// `seed`: of the noise. Two runs with one seed add the same noise.
-  cut(cut_options how, std::uint64_t seed);
+  /// `seed`: of the noise; see normal_numbers.
+  cut(cut_options how, std::optional<std::uint64_t> seed);
 
   /// The rows as they cross the cut. `rows`: [rows, columns]. Differentiable: the gradient is that of clipping; noise has none.
   at::Tensor shielded(const at::Tensor& rows);
@@ -30,7 +32,7 @@ class cut {
 
  private:
   const cut_options how_;
-  at::Generator random_;
+  normal_numbers random_;
 };
 
 }  // namespace troupe::apps::split

@@ -31,7 +31,7 @@ bool is_final(errc code) {
 }  // namespace
 
 std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const course& how) {
-  auto random = at::make_generator<at::CPUGeneratorImpl>(how.seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
+  auto random = at::make_generator<at::CPUGeneratorImpl>(how.batch_seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
   return at::randperm(rows, random, at::TensorOptions(at::kLong)).split(how.batch);
 }
 
@@ -98,7 +98,7 @@ void feature_side::try_batch(const at::Tensor& rows) {
 }
 
 std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
-                                const cut_options& of_labels, std::uint64_t noise_of_labels,
+                                const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch) {
   std::unordered_map<std::int64_t, std::int64_t> row_of;
   for (std::int64_t row = 0; row < labels.rows(); ++row) row_of[labels.people[static_cast<std::size_t>(row)]] = row;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,14 @@
 
 namespace troupe::apps::split {
 
-/// How both parties go through the data. Batches are drawn from a permutation of the rows, which `seed` and the epoch determine.
+/// How both parties go through the data. Batches are drawn from a permutation of the rows, which `batch_seed` and the epoch determine.
 struct course {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
   double rate = 0.1;
-  std::uint64_t seed = 1;        // of the first weights and of the batches
-  std::uint64_t noise_seed = 2;  // of the noise
+  std::optional<std::uint64_t> seed;        // of the first weights; see normal_numbers
+  std::optional<std::uint64_t> noise_seed;  // of the noise
+  std::uint64_t batch_seed = 1;             // of the batches. No secret: the other party sees them
   cut_options how = {};
 };
 
@@ -70,7 +72,7 @@ class feature_side {
 /// Both halves in this process, without a network: what the two parties together should get. `noise_of_labels`: the seed of the label
 /// side's noise. Returns the mean loss of each epoch.
 std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
-                                const cut_options& of_labels, std::uint64_t noise_of_labels,
+                                const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch);
 
 }  // namespace troupe::apps::split

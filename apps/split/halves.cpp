@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+
+#include "apps/split/normal_numbers.hpp"
 
 namespace troupe::apps::split {
 
@@ -16,11 +17,11 @@ constexpr std::int64_t hidden_of_labels = 32;
 
 }  // namespace
 
-half::half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::uint64_t seed) {
-  auto random = at::make_generator<at::CPUGeneratorImpl>(seed);
+half::half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::optional<std::uint64_t> seed) {
+  const normal_numbers random(seed);
   const auto layer = [&](std::int64_t from, std::int64_t to) {
     const auto scale = std::sqrt(2.0 / static_cast<double>(from));
-    parameters_.push_back((at::randn({to, from}, random) * scale).requires_grad_());
+    parameters_.push_back((random.draw({to, from}) * scale).requires_grad_());
     parameters_.push_back(at::zeros({to}).requires_grad_());
   };
   layer(in, hidden);
@@ -38,9 +39,14 @@ void half::step(double rate, at::TensorList gradients) {
     if (gradients[i].defined()) parameters_[i].sub_(gradients[i], rate);
 }
 
-half features_half(std::int64_t columns, std::uint64_t seed) { return {columns, hidden_of_features, width_of_cut, seed}; }
+half features_half(std::int64_t columns, std::optional<std::uint64_t> seed) {
+  return {columns, hidden_of_features, width_of_cut, seed};
+}
 
-half labels_half(std::uint64_t seed) { return {width_of_cut, hidden_of_labels, 1, seed + 1}; }
+half labels_half(std::optional<std::uint64_t> seed) {
+  if (seed) ++*seed;
+  return {width_of_cut, hidden_of_labels, 1, seed};
+}
 
 at::Tensor loss_of(const half& labels_side, const at::Tensor& activations, const at::Tensor& labels) {
   return at::binary_cross_entropy_with_logits(labels_side.forward(activations), labels);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +17,8 @@ inline constexpr std::int64_t width_of_cut = 8;
 /// half of the party with labels begins with them.
 class half {
  public:
-  half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::uint64_t seed);
+  /// `seed`: of the first weights; see normal_numbers.
+  half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::optional<std::uint64_t> seed);
 
   /// `rows`: [rows, in]. Returns [rows, out].
   at::Tensor forward(const at::Tensor& rows) const;
@@ -28,8 +30,8 @@ class half {
   std::vector<at::Tensor> parameters_;  // weight and bias of the first layer, then of the second
 };
 
-half features_half(std::int64_t columns, std::uint64_t seed);
-half labels_half(std::uint64_t seed);
+half features_half(std::int64_t columns, std::optional<std::uint64_t> seed);
+half labels_half(std::optional<std::uint64_t> seed);
 
 /// The mean loss of the rows. `activations`: [rows, width_of_cut]. `labels`: [rows, 1], 0 or 1.
 at::Tensor loss_of(const half& labels_side, const at::Tensor& activations, const at::Tensor& labels);

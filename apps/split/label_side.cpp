@@ -17,7 +17,8 @@ namespace {
 
 }  // namespace
 
-label_side::label_side(const table& labels, double rate, cut_options how, std::uint64_t seed, std::uint64_t noise_seed)
+label_side::label_side(const table& labels, double rate, cut_options how, std::optional<std::uint64_t> seed,
+                       std::optional<std::uint64_t> noise_seed)
     : rate_(rate), half_(labels_half(seed)), cut_(how, noise_seed) {
   for (std::int64_t row = 0; row < labels.rows(); ++row)
     labels_[labels.people[static_cast<std::size_t>(row)]] = labels.values[row][0].item<float>();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include <troupe/actors/function_table.hpp>
@@ -20,8 +21,10 @@ namespace troupe::apps::split {
 ///         again changes nothing, even if an earlier try arrives late.
 class label_side {
  public:
-  /// `seed`: of the first weights. `noise_seed`: of the noise. Who knows a seed knows the weights, or can take the noise away.
-  label_side(const table& labels, double rate, cut_options how, std::uint64_t seed, std::uint64_t noise_seed);
+  /// `seed`: of the first weights. `noise_seed`: of the noise. Who knows a seed knows the weights, or can take the noise away; without
+  /// a seed nobody does.
+  label_side(const table& labels, double rate, cut_options how, std::optional<std::uint64_t> seed,
+             std::optional<std::uint64_t> noise_seed);
 
   /// The function `forward`. The value "do" of the call says which part of a step it is; the value "step" numbers the steps from 1.
   ///   "loss"   tensors: activations [rows, width_of_cut] and people [rows]. Replies with the mean loss; if the step was learned already,

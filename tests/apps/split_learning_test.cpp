@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "actors/temporary_folder.hpp"
 #include "apps/split/feature_side.hpp"
 #include "apps/split/label_side.hpp"
+#include "apps/split/normal_numbers.hpp"
 #include "support/contains.hpp"
 
 using namespace troupe;
@@ -64,6 +66,8 @@ struct parties {
 course short_course() {
   course result;
   result.epochs = 3;
+  result.seed = 1;
+  result.noise_seed = 2;
   return result;
 }
 
@@ -99,6 +103,34 @@ BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process) {
     BOOST_TEST(losses == expected, boost::test_tools::per_element());
     if (!shields) BOOST_TEST(losses.back() < losses.front());
   }
+}
+
+BOOST_AUTO_TEST_CASE(numbers_without_a_seed_are_normal_and_new_each_time) {  // NN-1
+  constexpr std::int64_t many = 100'000;
+  const auto seeded = normal_numbers(5).draw({many});
+  const auto unseeded = normal_numbers(std::nullopt).draw({many});
+  BOOST_TEST(at::equal(seeded, normal_numbers(5).draw({many})));
+  BOOST_TEST(!at::equal(unseeded, normal_numbers(std::nullopt).draw({many})));
+  for (const auto& each : {seeded, unseeded}) {
+    BOOST_TEST(each.scalar_type() == at::kFloat);
+    // Each limit is about six standard deviations of what is measured.
+    BOOST_TEST(std::abs(each.mean().item<double>()) < 0.02);
+    BOOST_TEST(std::abs(each.pow(2).mean().item<double>() - 1) < 0.03);
+    BOOST_TEST(std::abs(each.pow(4).mean().item<double>() - 3) < 0.2);
+    BOOST_TEST(std::abs(each.lt(-1).to(at::kDouble).mean().item<double>() - 0.158655) < 0.007);
+    BOOST_TEST(std::abs((each.slice(0, 1) * each.slice(0, 0, many - 1)).mean().item<double>()) < 0.02);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(parties_without_seeds_learn) {
+  const data all;
+  auto how = short_course();
+  how.seed.reset();
+  how.noise_seed.reset();
+  how.how = {2.0, 0.1};
+  const auto losses = train_alone(all.features, all.labels, how, {}, std::nullopt, [](std::int64_t, double) {});
+  BOOST_TEST(losses.back() < losses.front());
+  BOOST_TEST(losses != train_alone(all.features, all.labels, how, {}, std::nullopt, [](std::int64_t, double) {}));
 }
 
 BOOST_AUTO_TEST_CASE(a_step_is_learned_once_however_often_it_is_asked_for) {  // LF-1

@@ -81,21 +81,6 @@ socket_report report_of(std::uint32_t user, std::uint64_t inode, int state) {
   return {socket_report::kind::held, static_cast<uid_t>(user), state == TCP_ESTABLISHED};
 }
 
-/// Inside a user namespace the kernel gives one number, the overflow user, for all users that the namespace does not know. That
-/// number then names nobody.
-bool names_somebody(uid_t user) {
-  long long overflow = 65534;
-  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
-  if (static_cast<long long>(user) != overflow) return true;
-  std::ifstream map("/proc/self/uid_map");
-  std::uint64_t inside = 0;
-  std::uint64_t outside = 0;
-  std::uint64_t count = 0;
-  std::uint64_t all = 0;
-  while (map >> inside >> outside >> count) all += count;
-  return all >= std::numeric_limits<std::uint32_t>::max();
-}
-
 template <class Number>
 bool read_number(std::string_view text, Number& to, int base) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), to, base);
@@ -173,6 +158,19 @@ bool finds_own_socket() {
 }
 
 }  // namespace
+
+bool names_somebody(uid_t user) {
+  long long overflow = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
+  if (static_cast<long long>(user) != overflow) return true;
+  std::ifstream map("/proc/self/uid_map");
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  std::uint64_t all = 0;
+  while (map >> inside >> outside >> count) all += count;
+  return all >= std::numeric_limits<std::uint32_t>::max();
+}
 
 socket_report detail::ask_sock_diag(const sockaddr_storage& here, const sockaddr_storage& there) {
   const support::owned_descriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));

@@ -26,6 +26,10 @@ struct socket_report {
 /// Only sockets of this network namespace are found.
 socket_report report_on_socket(const sockaddr_storage& here, const sockaddr_storage& there);
 
+/// Whether the number stands for one user. Inside a user namespace the kernel gives one number, the overflow user, for all users that
+/// the namespace does not know.
+bool names_somebody(uid_t user);
+
 namespace detail {
 
 /// The two ways to ask. For tests.

@@ -17,6 +17,8 @@
 #include <cstring>
 #include <new>
 
+#include <troupe/actors/gate/socket_user.hpp>
+
 namespace troupe::network {
 
 namespace {
@@ -64,7 +66,8 @@ bool has_room_for_more(int connection) {
 bool is_of_this_user(int socket) {
   ucred other{};
   socklen_t size = sizeof other;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid();
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid() &&
+         gate::names_somebody(other.uid);
 }
 
 /// A message that holds the greeting and one descriptor.

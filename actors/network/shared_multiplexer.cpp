@@ -2,8 +2,11 @@
 #include <troupe/actors/network/shared_multiplexer.hpp>
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
+#include <exception>
 #include <future>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -69,6 +72,15 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
   bool new_connection() override {
     support::owned_descriptor socket(std::exchange(acceptor_.accepted_socket(), caf::io::network::invalid_native_socket));
+    try {
+      return take(std::move(socket));
+    } catch (const std::exception& problem) {  // no memory, or no thread
+      network_.refuse({std::string("a connection ended at once: ") + problem.what()});
+      return false;
+    }
+  }
+
+  bool take(support::owned_descriptor socket) {
     if (detached() || !network_.lets_in(socket.get())) return false;
     if (network_.reception_) {
       set_non_blocking(socket.get());

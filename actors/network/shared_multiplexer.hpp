@@ -36,6 +36,7 @@ namespace troupe::network {
 ///   SM-2  bytes that a broker flushed leave before a thread waits for events.
 ///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven itself, and no byte of such a
 ///         connection reaches the code of CAF.
+///   SM-4  an accepted connection for which there is no memory, or no thread for its handshake, ends. The others go on.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
   using job = network_threads::job;

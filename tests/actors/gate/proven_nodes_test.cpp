@@ -37,6 +37,7 @@
 #include "actors/loopback_nodes.hpp"
 #include "actors/temporary_folder.hpp"
 #include "support/contains.hpp"
+#include "support/no_more_threads.hpp"
 #include "support/resident_memory.hpp"
 
 BOOST_AUTO_TEST_SUITE(proven_nodes)
@@ -284,6 +285,25 @@ BOOST_FIXTURE_TEST_CASE(a_connection_without_a_descriptor_for_it_ends_at_once, o
   other.stop();
   node->stop();
   BOOST_TEST(contains(log(), "this process has no descriptor for it (Too many open files)"), log());
+}
+
+// It ended the process.
+BOOST_FIXTURE_TEST_CASE(a_connection_without_a_thread_for_its_handshake_ends_at_once, two_nodes) {  // SM-4
+  const troupe::test::temporary_folder folder;
+  auto how = settings_of("here");
+  how.log_file = folder / "log";
+  auto here = std::make_unique<troupe::node>(std::move(how));
+  {
+    const troupe::test::no_more_threads none;
+    const auto caller = connected_to(here->port());
+    BOOST_TEST(is_closed(caller));
+  }
+  troupe::node other(settings_of("other"));
+  BOOST_TEST(other.join("127.0.0.1", here->port()) == "here");
+  other.stop();
+  here.reset();
+  const auto log = troupe::test::read_text(folder / "log");
+  BOOST_TEST(contains(log, "refused a connection: a connection ended at once: Resource temporarily unavailable"), log);
 }
 
 BOOST_AUTO_TEST_CASE(no_program_inherits_an_accepted_connection) {  // AW-2

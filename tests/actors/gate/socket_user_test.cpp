@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/gate/socket_user.hpp>
 
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/test/data/test_case.hpp>
@@ -135,6 +137,24 @@ BOOST_AUTO_TEST_CASE(ends_of_one_connection_that_see_two_forms_of_an_address_are
     BOOST_TEST((ask(address(::getpeername, called), address(::getsockname, called)).what == kind::held));
     BOOST_TEST((ask(address(::getpeername, caller), address(::getsockname, caller)).what == kind::held));
   }
+}
+
+// In a user namespace all users that it does not know have one number, which may be the process's own number too.
+BOOST_AUTO_TEST_CASE(the_number_of_all_unknown_users_names_nobody) {
+  BOOST_TEST(troupe::gate::names_somebody(0));
+  BOOST_TEST(troupe::gate::names_somebody(::geteuid()));
+  const auto child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(2);
+    ::_exit(::geteuid() != 0 && !troupe::gate::names_somebody(::geteuid()) ? 0 : 1);
+  }
+  int how = 0;
+  BOOST_TEST_REQUIRE(::waitpid(child, &how, 0) == child);
+  if (WIFEXITED(how) && WEXITSTATUS(how) == 2) {
+    BOOST_TEST_MESSAGE("no user namespace can be made here");
+    return;
+  }
+  BOOST_TEST(how == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

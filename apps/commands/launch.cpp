@@ -218,6 +218,13 @@ void run_launch(const launch_options& options) {
   stop_signal stop;
   if (options.slurm) how.slurm_hosts = hosts_of_allocation();
   const bool makes_certificates = !options.insecure && needs_certificates(file, options.slurm);
+  if (makes_certificates && options.slurm)
+    std::fprintf(
+      stderr,
+      "warning: srun sends the nodes their keys, and encrypts nothing unless your Slurm is set up to: who listens on the "
+      "network of "
+      "the allocation can act as a node; if strangers can, make kits with `troupe certs node` and name them in the file: "
+      "\"options\": [\"--certificates\", \"FILE\"]\n");
   if (makes_certificates) how.of_node.insert(how.of_node.end(), {"--certificates", "-"});
   cluster nodes(node_starter(std::move(file), std::move(how), options.file), stop);
   try {
@@ -243,8 +250,8 @@ password; it ends with this command, also if the connection is cut:
   {"nodes": [{"name": "stage1", "ssh": "h1", "port": 4001, "options": ["--data-dir", "/var/lib/troupe"]},
              {"name": "stage2", "ssh": "user@h2", "port": 4001, "program": "/opt/troupe/bin/troupe", "folder": "/tmp"}]}
 
-Nodes that other hosts reach get certificates, which are sent by ssh and exist as long as this command runs. A file whose
-nodes have "options": ["--certificates", FILE] brings its own.
+Nodes that other hosts reach get certificates, which are sent by ssh (with --slurm by srun, and a warning) and exist as
+long as this command runs. A file whose nodes have "options": ["--certificates", FILE] brings its own.
 
 Example:
   troupe launch cluster.json

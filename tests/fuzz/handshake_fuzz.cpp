@@ -4,12 +4,15 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 
 #include <openssl/x509.h>
 
-#include <troupe/actors/certificates/identity.hpp>
+#include <troupe/actors/certificates/kit.hpp>
+#include <troupe/actors/certificates/refusal_reason.hpp>
+#include <troupe/actors/certificates/revocations.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -24,7 +27,13 @@ void read_certificate(std::string_view bytes) {
   const auto* from = reinterpret_cast<const unsigned char*>(bytes.data());
   const std::unique_ptr<X509, void (*)(X509*)> certificate(d2i_X509(nullptr, &from, static_cast<long>(bytes.size())),
                                                            &X509_free);
-  if (certificate) certificates::identity_of(certificate.get());
+  if (!certificate) return;
+  static const test::own_cluster mine;
+  static const auto own = certificates::read_kit(mine.kit("node"));
+  static const certificates::revocations revoked(mine.revoked(), own.authority.get());
+  const auto reason = certificates::why_refused(certificate.get(), {own.identity.cluster, own.authority.get(), &revoked},
+                                                std::chrono::system_clock::now());
+  if (reason.text.empty()) std::abort();  // nobody has the key of this authority
 }
 
 void shake_hands(std::string_view bytes, gate::end which) {

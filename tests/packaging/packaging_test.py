@@ -123,12 +123,18 @@ class Packaging(unittest.TestCase):
         self.assertEqual(data["name"], pods["spec"]["volumeClaimTemplates"][0]["metadata"]["name"])
         name = pods["metadata"]["name"] + "-0"
         self.kit(name)
-        kits = container["volumeMounts"][1]
-        volume = pods["spec"]["template"]["spec"]["volumes"][0]
-        self.assertEqual(kits["name"], volume["name"])
+        mounts = {each["name"]: each for each in container["volumeMounts"]}
+        volumes = {each["name"]: each for each in pods["spec"]["template"]["spec"]["volumes"]}
+        kit = mounts["kits"]
+        volume = volumes["kits"]
         self.assertEqual(volume["secret"]["defaultMode"], "0440" if isinstance(volume["secret"]["defaultMode"], str) else 0o440)
         shutil.copy(pathlib.Path(self.folder) / "troupe-authority" / "revoked.pem", self.folder)
-        container["args"] = [each.replace(kits["mountPath"] + "/", self.folder + "/") for each in container["args"]]
+        # A pod sees its own kit, and no other one.
+        seen = pathlib.Path(self.folder) / kit["subPathExpr"].replace("$(POD_NAME)", name)
+        self.assertEqual([each["mountPath"] for each in container["volumeMounts"] if each["name"] == "kits"], [kit["mountPath"]])
+        self.assertIn("configMap", volumes["revoked"])
+        container["args"] = [each.replace(kit["mountPath"], str(seen)).replace(mounts["revoked"]["mountPath"] + "/", self.folder + "/")
+                             for each in container["args"]]
         node = Node(self, container["command"] + container["args"], data["mountPath"] + " ",
                     {**self.path, "POD_NAME": name})
         for name in ("startupProbe", "readinessProbe", "livenessProbe"):

@@ -133,7 +133,7 @@ BOOST_FIXTURE_TEST_CASE(go_on_while_names_are_looked_up, fixture) {  // DW-1, DW
 BOOST_FIXTURE_TEST_CASE(begin_when_the_name_was_looked_up, fixture) {
   auto slow = std::make_unique<slow_names>();
   auto greeted = dial("slow", greeter.port(), 20s);
-  BOOST_TEST(becomes_true([] { return slow_names::blocked() == 1; }));
+  BOOST_TEST(becomes_true([] { return slow_names::blocked() >= 1; }));  // look-ups that the test before gave up may block too
   slow = nullptr;
   BOOST_REQUIRE(is_ready(greeted));
   BOOST_TEST((greeted.get().problem == caf::sec::unexpected_message));

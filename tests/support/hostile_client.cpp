@@ -192,10 +192,12 @@ struct hostile_client::proven {
     ::poll(&watched, 1, static_cast<int>(std::chrono::milliseconds(patience).count()));
   }
 
-  /// Empty: the other end has closed.
+  /// Empty: the other end has closed, or sends nothing more.
   std::string read(std::size_t bytes) const {
+    const auto until = std::chrono::steady_clock::now() + patience;
     std::string result;
     while (result.size() < bytes) {
+      if (std::chrono::steady_clock::now() > until) return {};
       char byte = 0;
       const auto got = session->read({&byte, 1}, {});
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) return {};

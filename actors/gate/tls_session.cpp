@@ -217,6 +217,14 @@ ssize_t tls_session::peek(const iovec& into) {
 
 bool tls_session::has_unread() const { return SSL_has_pending(ssl_.get()) == 1; }
 
+/// Takes a new key if the next records could be too many for the key of now.
+bool tls_session::renew_key() {
+  if (records_ + most_taken / SSL3_RT_MAX_PLAIN_LENGTH <= most_records) return true;
+  records_ = 0;
+  ++key_updates_;
+  return SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1;
+}
+
 ssize_t tls_session::write(const char* from, std::size_t bytes) {
   if (!flush()) return -1;
   if (!is_proven_ || has_failed_) {
@@ -225,12 +233,13 @@ ssize_t tls_session::write(const char* from, std::size_t bytes) {
   }
   std::size_t taken = 0;
   ERR_clear_error();
-  const int result = SSL_write_ex(ssl_.get(), from, std::min(bytes, most_taken), &taken);
+  const int result = renew_key() ? SSL_write_ex(ssl_.get(), from, std::min(bytes, most_taken), &taken) : 0;
   if (result != 1) {
     fail(result);
     errno = EPROTO;
     return -1;
   }
+  records_ += (taken + SSL3_RT_MAX_PLAIN_LENGTH - 1) / SSL3_RT_MAX_PLAIN_LENGTH;
   flush();  // what does not leave now leaves later
   return static_cast<ssize_t>(taken);
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,10 +32,13 @@ namespace troupe::gate {
 ///   TL-1  no byte of the other end is returned before the state is `proven`, and none of this end's leaves.
 ///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here.
 ///   TL-3  what waits here leaves by flush(); write() and shake_hands() begin with it.
+///   TL-4  a key of this end encrypts at most `most_records` records; then this end takes a new key. AES-GCM with one key is secure for
+///         2^24.5 records (RFC 8446, 5.5), which a connection that trains reaches within hours.
 class tls_session {
  public:
   enum class progress { wants_to_read, wants_to_write, proven, failed };
   static constexpr std::size_t most_taken = std::size_t{64} << 10;
+  static constexpr std::size_t most_records = std::size_t{1} << 16;
 
   /// `whom`: where this end calls. Sessions with the same text resume. Throws std::bad_alloc.
   tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
@@ -51,6 +55,8 @@ class tls_session {
   const certificates::identity& other() const noexcept { return other_; }
   /// Whether both ends knew each other from an earlier session.
   bool is_resumed() const;
+  /// How often this end has taken a new key. For tests.
+  std::uint64_t key_updates() const noexcept { return key_updates_; }
 
   /// As readv(2) on a socket that does not block, except that it reads until both buffers are full or the socket has nothing more.
   /// `peek` leaves the bytes where they are, and reads into the first buffer only.
@@ -67,6 +73,7 @@ class tls_session {
  private:
   struct bio_functions;
 
+  bool renew_key();
   progress fail(int result);
   ssize_t failed_io(int result);
 
@@ -81,6 +88,8 @@ class tls_session {
   certificates::identity other_;
   std::vector<char> unsent_;  // records that wait for the socket
   std::size_t unsent_begin_ = 0;
+  std::size_t records_ = 0;  // that the key of this end has encrypted
+  std::uint64_t key_updates_ = 0;
 };
 
 /// Waits until the two ends have proven who they are. Returns why they have not; nothing if they have.

@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -11,6 +13,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -90,6 +94,13 @@ std::string move(tls_session& from, tls_session& to, const std::string& bytes) {
   return came;
 }
 
+std::uint64_t bytes_received(const troupe::support::owned_descriptor& socket) {
+  tcp_info facts{};
+  socklen_t size = sizeof facts;
+  BOOST_REQUIRE(::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &facts, &size) == 0);
+  return facts.tcpi_bytes_received;
+}
+
 proof of(const std::string& kit, const std::string& revoked = {}) { return std::make_shared<credentials>(kit, revoked); }
 
 /// What both ends say of a connection between two kits.
@@ -135,6 +146,31 @@ BOOST_AUTO_TEST_CASE(bytes_come_as_they_were_sent) {  // TL-2, TL-3
     BOOST_TEST((move(*both.caller, *both.answering, sent) == sent));
     BOOST_TEST((move(*both.answering, *both.caller, sent) == sent));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_key_encrypts_a_bounded_number_of_records) {  // TL-4
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  both.shake_hands();
+  BOOST_TEST((move(*both.caller, *both.answering, "first") == "first"));
+  const auto before = bytes_received(both.ends.called);
+  std::string came;
+  std::string sent;
+  for (std::size_t record = 0; record < 3 * tls_session::most_records; ++record) {
+    const char byte = static_cast<char>(record % 251);
+    BOOST_TEST_REQUIRE(both.caller->write(&byte, 1) == 1);
+    sent += byte;
+    if (record % 64 == 0) came += read_some(*both.answering, 100).value_or("");
+  }
+  BOOST_TEST(both.caller->key_updates() == 3U);
+  came += read_some(*both.answering, 100).value_or("");
+  BOOST_TEST((came == sent));
+  constexpr std::size_t around = 5 + 1 + 16;  // what a record adds to its contents: header, type, tag
+  constexpr std::size_t key_update = around + 5;
+  BOOST_TEST(bytes_received(both.ends.called) - before == sent.size() * (around + 1) + 3 * key_update);
+  BOOST_TEST((move(*both.caller, *both.answering, std::string(1'000'000, 'x')) == std::string(1'000'000, 'x')));
+  BOOST_TEST(both.answering->key_updates() == 0U);
+  BOOST_TEST((move(*both.answering, *both.caller, "answer") == "answer"));
 }
 
 BOOST_AUTO_TEST_CASE(at_most_64_KiB_wait_in_the_session) {  // TL-2

@@ -58,7 +58,8 @@ struct reception::state {
     support::owned_descriptor socket;
     std::uint64_t door;
     clock::time_point since;
-    std::string origin = {};                         // the network that it calls from
+    std::string address = {};                        // that it calls from; also known when it has left
+    std::string origin = {};                         // the network of the address
     std::unique_ptr<tls_session> session = nullptr;  // once a byte has come
     short wants = POLLIN;
 
@@ -172,9 +173,7 @@ struct reception::state {
                   " s: a node without certificates, or no node");
   }
 
-  void refuse(const guest& one, const std::string& why) {
-    to.refused({"the program at " + support::other_end_for_text(one.socket.get()) + ": " + why});
-  }
+  void refuse(const guest& one, const std::string& why) { to.refused({"the program at " + one.address + ": " + why}); }
 
   const std::shared_ptr<const credentials> own;
   const receivers to;
@@ -199,12 +198,13 @@ reception::~reception() {
 }
 
 void reception::admit(support::owned_descriptor socket, std::uint64_t door) {
+  auto address = support::other_end_for_text(socket.get());
   auto origin = support::network_of_other_end(socket.get());
   {
     std::lock_guard lock(state_->mutex);
     if (!state_->thread.joinable()) state_->thread = std::thread([all = state_.get()] { all->run(); });
     auto& arrived = state_->arrived;
-    arrived.push_back({std::move(socket), door, clock::now(), std::move(origin)});
+    arrived.push_back({std::move(socket), door, clock::now(), std::move(address), std::move(origin)});
     if (arrived.size() > most_at_once()) {
       arrived.erase(state::first_to_leave(arrived));
       ++state_->turned_away;

@@ -25,7 +25,7 @@ struct proven_connection {
 /// Runs the TLS handshakes of accepted connections on a thread of its own: a flood of strangers costs the network threads nothing but
 /// the accepting. The thread begins with the first connection and gives way to other threads of the process.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
-///         unless its caller has gone.
+///         unless its caller has gone. The reason names the address that the connection had when it came.
 ///   RN-2  at most `most` connections wait, and at most a quarter of the descriptors that the process may have: one more closes the
 ///         oldest of those from the network where most come from. So a flood from one host, whether silent or in the middle of
 ///         handshakes, costs no other host its place, and one host that floods can't keep out its own later connections.

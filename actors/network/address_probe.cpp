@@ -77,17 +77,19 @@ address_probe::verdict address_probe::connect_done() {
   int problem = 0;
   socklen_t size = sizeof problem;
   connected_ = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
-  if (connected_) return ask_gate();
-  failed(problem);
-  return try_next();
+  if (!connected_) {
+    failed(problem);
+    return try_next();
+  }
+  there_ = support::other_end_for_text(socket_.get());
+  return ask_gate();
 }
 
 /// An address at which this node talks to nobody may be followed by one at which it does.
 address_probe::verdict address_probe::ask_gate() {
   if (const auto refused = gate_.check(socket_.get(), gate::end::calling)) return refuse(*refused);
   if (!gate_.proof()) return verdict::undecided;
-  session_ =
-    std::make_unique<gate::tls_session>(gate_.proof(), socket_.get(), gate::end::calling, support::other_end_of(socket_.get()));
+  session_ = std::make_unique<gate::tls_session>(gate_.proof(), socket_.get(), gate::end::calling, there_);
   return shake_hands();
 }
 
@@ -96,7 +98,7 @@ address_probe::verdict address_probe::shake_hands() {
   const auto how = session_->shake_hands();
   if (how == progress::failed) {
     const auto& [why, has_ended] = session_->problem();
-    return refuse({"the program at " + support::other_end_for_text(socket_.get()) + ": " + why, has_ended});
+    return refuse({"the program at " + there_ + ": " + why, has_ended});
   }
   events_ = how == progress::wants_to_write ? POLLOUT : POLLIN;
   return verdict::undecided;
@@ -121,8 +123,7 @@ address_probe::verdict address_probe::hear() {
   if (size < 0 && session_ && !session_->problem().why.empty()) return shake_hands();
   if (size <= 0) failed(ECONNRESET);
   if (size <= 0) return verdict::nobody;
-  if (!session_ && first[0] == tls_alert)
-    return refuse({"the node at " + support::other_end_for_text(socket_.get()) + wants_certificate});
+  if (!session_ && first[0] == tls_alert) return refuse({"the node at " + there_ + wants_certificate});
   return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
 }
 

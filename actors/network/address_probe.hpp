@@ -51,6 +51,7 @@ class address_probe {
   support::host_lookup found_;
   addrinfo* next_ = nullptr;
   support::owned_descriptor socket_;
+  std::string there_;                           // the address and port of the program that accepted the connection
   std::unique_ptr<gate::tls_session> session_;  // with certificates, once connected
   short events_ = 0;
   bool connected_ = false;

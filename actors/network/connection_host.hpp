@@ -48,8 +48,8 @@ class connection_host {
   /// Says how many bytes wait to leave by the connection with this socket. Called for more than `least_noted` bytes and once after.
   virtual void note_waiting(int socket, std::size_t bytes) = 0;
   static constexpr std::size_t least_noted = std::size_t{64} << 10;
-  /// Says that the other end of the connection with this socket sent what it may not send, so that the connection is over.
-  virtual void note_wrong(int socket, const std::string& what) = 0;
+  /// Says that the program at this address sent what it may not send, so that its connection is over.
+  virtual void note_wrong(const std::string& address, const std::string& what) = 0;
 
  protected:
   ~connection_host() = default;

@@ -277,8 +277,8 @@ bool shared_multiplexer::has_channel(int socket) const {
   return channels_.contains(socket);
 }
 
-void shared_multiplexer::note_wrong(int socket, const std::string& what) {
-  refuse({"the program at " + support::other_end_for_text(socket) + " sent " + what});
+void shared_multiplexer::note_wrong(const std::string& address, const std::string& what) {
+  refuse({"the program at " + address + " sent " + what});
 }
 
 void shared_multiplexer::note_waiting(int socket, std::size_t bytes) {

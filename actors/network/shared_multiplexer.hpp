@@ -111,7 +111,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void catch_up_soon(tcp_scribe* connection) override;
   void note_channel(int socket, bool has_channel) override;
   void note_waiting(int socket, std::size_t bytes) override;
-  void note_wrong(int socket, const std::string& what) override;
+  void note_wrong(const std::string& address, const std::string& what) override;
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
   const std::shared_ptr<node_ids>& ids() const override { return ids_; }
   const rights::policy* policy() const noexcept override { return gate_.policy().get(); }

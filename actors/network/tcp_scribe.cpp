@@ -15,6 +15,7 @@
 #include <caf/io/network/native_socket.hpp>
 
 #include <troupe/actors/network/connection_host.hpp>
+#include <troupe/actors/support/machine_address.hpp>
 #include <troupe/messages/sender_check.hpp>
 
 namespace troupe::network {
@@ -106,6 +107,7 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
       which_(which),
+      there_(support::other_end_for_text(socket)),
       secured_(std::move(secured)),
       ahead_(ahead_bytes),
       channel_(scribe.host_.shares_memory()) {
@@ -214,7 +216,7 @@ bool tcp_scribe::stream::prove() {
       if (!leaving.empty() && !waits()) write_now();
       return true;
     case progress::failed:
-      if (!secured_->problem().has_ended) scribe_.host_.note_wrong(fd(), "what proves nothing: " + secured_->problem().why);
+      if (!secured_->problem().has_ended) scribe_.host_.note_wrong(there_, "what proves nothing: " + secured_->problem().why);
       fail(operation::read);
       return false;
     case progress::wants_to_write:
@@ -336,7 +338,7 @@ void tcp_scribe::stream::make_room() {
 
 void tcp_scribe::stream::end_wrong(const std::string& what) {
   is_wrong_ = true;
-  scribe_.host_.note_wrong(fd(), what);
+  scribe_.host_.note_wrong(there_, what);
   ::shutdown(fd(), SHUT_RDWR);  // the event loop then finds that the connection is over
 }
 

@@ -213,6 +213,7 @@ class tcp_scribe final : public caf::io::scribe {
 
     tcp_scribe& scribe_;
     const gate::end which_;
+    const std::string there_;                           // the other end's address; also known when it has left
     const std::unique_ptr<gate::tls_session> secured_;  // null without TLS
     std::optional<proven_sender> sender_;               // with TLS, once proven
     caf::intrusive_ptr<tcp_scribe> reader_;             // while the event loop has this stream for reading

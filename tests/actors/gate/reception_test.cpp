@@ -20,6 +20,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/actors/gate/credentials.hpp>
+#include <troupe/actors/support/machine_address.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
 #include "actors/loopback_nodes.hpp"
@@ -37,7 +38,9 @@ using troupe::gate::proven_connection;
 using troupe::gate::reception;
 using troupe::gate::refusal;
 using troupe::gate::tls_session;
+using troupe::support::address_with_port;
 using troupe::support::owned_descriptor;
+using troupe::test::becomes_true;
 using troupe::test::contains;
 using troupe::test::loopback_connection;
 using troupe::test::own_cluster;
@@ -52,6 +55,7 @@ struct hall {
   std::condition_variable said;
   std::vector<std::pair<proven_connection, std::uint64_t>> proven;
   std::vector<refusal> refused;
+  std::function<void(std::size_t)> at_refusal = [](std::size_t) {};  // with the number of the refusal, before it is kept
   reception at{own,
                {[this](proven_connection one, std::uint64_t door) {
                   std::lock_guard lock(mutex);
@@ -59,6 +63,7 @@ struct hall {
                   said.notify_all();
                 },
                 [this](const refusal& why) {
+                  at_refusal(refused.size() + 1);
                   std::lock_guard lock(mutex);
                   refused.push_back(why);
                   said.notify_all();
@@ -161,13 +166,34 @@ BOOST_FIXTURE_TEST_CASE(too_many_at_once_cost_the_oldest_its_place, hall) {  // 
   BOOST_TEST(comes([&] { return proven.size() == 1; }));
 }
 
+BOOST_FIXTURE_TEST_CASE(who_has_left_is_refused_with_its_address, hall) {  // RN-1
+  std::vector<owned_descriptor> callers;
+  for (std::size_t i = 0; i < reception::most; ++i) callers.push_back(enter(i));
+  BOOST_TEST_REQUIRE(becomes_true([&] { return at.waiting() == reception::most; }, 1s));
+  sockaddr_storage third{};
+  socklen_t size = sizeof third;
+  BOOST_REQUIRE(::getsockname(callers[2].get(), reinterpret_cast<sockaddr*>(&third), &size) == 0);
+  std::vector<owned_descriptor> late;
+  at_refusal = [&](std::size_t number) {
+    // One more caller made the first leave. Two more come at once: the second leaves, then the third, whose caller is gone by then.
+    if (number == 1)
+      for (std::uint64_t door : {2000U, 2001U}) late.push_back(enter(door));
+    const linger reset{1, 0};
+    if (number == 2) ::setsockopt(callers[2].get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    if (number == 2) callers[2] = {};
+  };
+  const auto one_more = enter(1000);
+  BOOST_TEST_REQUIRE(comes([&] { return refused.size() >= 3; }));
+  BOOST_TEST(contains(refused[2].why, "the program at " + address_with_port(third) + ": more than"), refused[2].why);
+}
+
 BOOST_FIXTURE_TEST_CASE(who_stops_in_the_middle_keeps_nobody_out, hall) {  // RN-2
   std::vector<owned_descriptor> callers;
   for (std::size_t i = 0; i < reception::most; ++i) {
     callers.push_back(enter(i));
     BOOST_TEST(::send(callers.back().get(), "\x16\x03\x01\x00\xff", 5, 0) == 5);
   }
-  BOOST_TEST(troupe::test::becomes_true([&] { return at.waiting() == reception::most; }, 1s));
+  BOOST_TEST(becomes_true([&] { return at.waiting() == reception::most; }, 1s));
   const auto caller = enter(1000);
   BOOST_TEST(comes([&] { return !refused.empty(); }));
   tls_session session(guest, caller.get(), end_of::calling);
@@ -195,7 +221,7 @@ BOOST_FIXTURE_TEST_CASE(who_says_nothing_costs_no_memory_of_TLS, hall) {  // RN-
   BOOST_TEST(comes([&] { return refused.size() == 20; }));
   const auto before = ::mallinfo2().uordblks;
   for (int i = 0; i < 200; ++i) callers.push_back(enter(1));
-  BOOST_TEST(troupe::test::becomes_true([&] { return at.waiting() == 200; }, 1s));
+  BOOST_TEST(becomes_true([&] { return at.waiting() == 200; }, 1s));
   BOOST_TEST(::mallinfo2().uordblks < before + 200 * std::size_t{1024});
 }
 

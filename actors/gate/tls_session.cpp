@@ -68,6 +68,7 @@ struct tls_session::bio_functions {
 
   static int read(BIO* of, char* to, std::size_t bytes, std::size_t* got) {
     BIO_clear_retry_flags(of);
+    if (session(of).is_flooded()) return 0;
     const auto came = ::recv(session(of).end_.socket, to, bytes, MSG_DONTWAIT);
     if (came > 0) {
       *got = static_cast<std::size_t>(came);
@@ -83,6 +84,7 @@ struct tls_session::bio_functions {
   static int write(BIO* of, const char* from, std::size_t bytes, std::size_t* put) {
     BIO_clear_retry_flags(of);
     auto& unsent = session(of).unsent_;
+    if (unsent.size() - session(of).unsent_begin_ + bytes > most_unsent) return 0;
     try {
       unsent.insert(unsent.end(), from, from + bytes);
     } catch (const std::bad_alloc&) {
@@ -90,6 +92,12 @@ struct tls_session::bio_functions {
     }
     *put = bytes;
     return 1;
+  }
+
+  /// OpenSSL calls it for each part of TLS that comes or leaves.
+  static void saw(int leaves, int, int kind, const void*, std::size_t, SSL*, void* session) {
+    auto& of = *static_cast<tls_session*>(session);
+    if (leaves == 0 && kind == SSL3_RT_HANDSHAKE && of.is_proven_) ++of.extra_messages_;
   }
 
   static long control(BIO* of, int what, long, void*) {
@@ -133,6 +141,8 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_msg_callback(ssl_.get(), bio_functions::saw);
+  SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
 /// A session that was not shut down in order would be taken out of those that can be resumed.
@@ -148,6 +158,8 @@ tls_session::progress tls_session::shake_hands() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   const bool sent = flush();
+  // An end that can't say its last word of the handshake has proven nothing, whatever the other end has sent ahead.
+  if (result == 1 && !sent && !may_work_later(errno)) return fail(-1);
   if (result == 1) {
     end_.certificate.reset(SSL_get1_peer_certificate(ssl_.get()), X509_free);
     other_ = certificates::identity_of(end_.certificate.get()).value();  // the certificate has been checked
@@ -160,11 +172,14 @@ tls_session::progress tls_session::shake_hands() {
   return sent ? progress::wants_to_read : progress::wants_to_write;
 }
 
+bool tls_session::is_flooded() const { return extra_messages_ > free_extra_messages + received_ / bytes_for_extra_message; }
+
 bool tls_session::is_resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
 
 tls_session::progress tls_session::fail(int result) {
   has_failed_ = true;
   const auto code = ERR_peek_last_error();
+  if (is_flooded()) end_.problem = {"it sent new keys or tickets of TLS without end"};
   if (end_.problem.why.empty())  // otherwise the check of the certificate has said why
     end_.problem = SSL_get_error(ssl_.get(), result) == SSL_ERROR_SSL && code != 0 && !has_ended_
                      ? refusal{reason_of(code)}
@@ -200,6 +215,7 @@ ssize_t tls_session::read(const iovec& first, const iovec& second) {
       if (result != 1) return all > 0 ? static_cast<ssize_t>(all) : failed_io(result);
       filled += came;
       all += came;
+      received_ += came;
     }
   return static_cast<ssize_t>(all);
 }

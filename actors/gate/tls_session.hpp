@@ -30,15 +30,23 @@ namespace troupe::gate {
 ///   failed     the connection is over                               none
 ///
 ///   TL-1  no byte of the other end is returned before the state is `proven`, and none of this end's leaves.
-///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here.
+///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at most
+///         `most_unsent` with all that TLS adds.
 ///   TL-3  what waits here leaves by flush(); write() and shake_hands() begin with it.
 ///   TL-4  a key of this end encrypts at most `most_records` records; then this end takes a new key. AES-GCM with one key is secure for
 ///         2^24.5 records (RFC 8446, 5.5), which a connection that trains reaches within hours.
+///   TL-5  after the proof the other end may send messages of TLS itself (new keys, tickets) only beside bytes: one for each
+///         `bytes_for_extra_message` bytes, and `free_extra_messages` more. OpenSSL would go on reading such messages for as long as they
+///         come. A connection with more of them is over.
 class tls_session {
  public:
   enum class progress { wants_to_read, wants_to_write, proven, failed };
   static constexpr std::size_t most_taken = std::size_t{64} << 10;
   static constexpr std::size_t most_records = std::size_t{1} << 16;
+  /// Beside them a short message of TLS may wait: an answer to a new key of the other end.
+  static constexpr std::size_t most_unsent = 2 * most_taken;
+  static constexpr std::size_t bytes_for_extra_message = 1024;
+  static constexpr std::uint64_t free_extra_messages = 8;
 
   /// `whom`: where this end calls. Sessions with the same text resume. Throws std::bad_alloc.
   tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
@@ -74,6 +82,7 @@ class tls_session {
   struct bio_functions;
 
   bool renew_key();
+  bool is_flooded() const;
   progress fail(int result);
   ssize_t failed_io(int result);
 
@@ -90,6 +99,8 @@ class tls_session {
   std::size_t unsent_begin_ = 0;
   std::size_t records_ = 0;  // that the key of this end has encrypted
   std::uint64_t key_updates_ = 0;
+  std::uint64_t received_ = 0;        // bytes that read() has returned
+  std::uint64_t extra_messages_ = 0;  // of TLS, after the proof
 };
 
 /// Waits until the two ends have proven who they are. Returns why they have not; nothing if they have.

@@ -7,7 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <new>
+#include <string>
 #include <utility>
 
 #include <caf/io/basp_broker.hpp>
@@ -140,7 +142,16 @@ void tcp_scribe::stream::stop() {
   reader_.reset();
 }
 
+/// Where memory is short, this connection ends, and the event loop goes on with the others.
 void tcp_scribe::stream::handle_event(operation op) {
+  try {
+    handle(op);
+  } catch (const std::exception& problem) {
+    end_wrong(std::string("what this node could not take: ") + problem.what());
+  }
+}
+
+void tcp_scribe::stream::handle(operation op) {
   switch (op) {
     case operation::read:
       return read();
@@ -234,7 +245,7 @@ void tcp_scribe::stream::read_rest() {
 
 /// Reads into `part` the bytes that the broker wants, and into `ahead_` the bytes that follow them.
 void tcp_scribe::stream::read() {
-  if (secured_ && !secured_->is_proven() && !prove()) return;
+  if (secured_ && !sender_ && !prove()) return;
   if (!consume()) return;
   if (is_wrong_) return fail(operation::read);
   for (int i = 0; i < most_reads; ++i) {
@@ -242,6 +253,8 @@ void tcp_scribe::stream::read() {
     const auto came = receive({part.data() + collected_, room}, {ahead_.data(), ahead_.size()});
     if (came <= 0) {
       if (came < 0 && may_work_later(errno)) return;
+      if (secured_ && !secured_->problem().why.empty() && !secured_->problem().has_ended)
+        scribe_.host_.note_wrong(there_, "what ends the connection: " + secured_->problem().why);
       consume_last();
       if (reading_ == reading::wanted) fail(operation::read);
       return;

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -198,8 +200,12 @@ std::vector<std::string> hosts_of(X509* certificate) {
   return result;
 }
 
+/// Makes the list younger than it was, also if a clock was set back: nodes take no older list (see credentials).
 void set_times(X509_CRL* of, authority::time now) {
-  expect(X509_CRL_set1_lastUpdate(of, time_of(now - authority::backdated).get()) == 1 &&
+  auto since = now - authority::backdated;
+  if (std::tm before{}; X509_CRL_get0_lastUpdate(of) != nullptr && ASN1_TIME_to_tm(X509_CRL_get0_lastUpdate(of), &before) == 1)
+    since = std::max(since, std::chrono::system_clock::from_time_t(::timegm(&before)) + std::chrono::seconds(1));
+  expect(X509_CRL_set1_lastUpdate(of, time_of(since).get()) == 1 &&
            X509_CRL_set1_nextUpdate(of, time_of(now + authority::own_life).get()) == 1,
          "the times of the list of revoked certificates");
 }

@@ -24,6 +24,8 @@ revocations::revocations(const std::filesystem::path& file, X509* authority) {
     take_problem();
     throw error(errc::misuse, file.string() + " is a list of revoked certificates of another authority, or was changed");
   }
+  X509_up_ref(authority);
+  authority_.reset(authority);
 }
 
 bool revocations::contains(X509* certificate) const {
@@ -32,7 +34,8 @@ bool revocations::contains(X509* certificate) const {
 }
 
 bool revocations::is_older_than(const revocations& other) const {
-  return ASN1_TIME_compare(X509_CRL_get0_lastUpdate(list_.get()), X509_CRL_get0_lastUpdate(other.list_.get())) < 0;
+  return X509_cmp(authority_.get(), other.authority_.get()) == 0 &&
+         ASN1_TIME_compare(X509_CRL_get0_lastUpdate(list_.get()), X509_CRL_get0_lastUpdate(other.list_.get())) < 0;
 }
 
 }  // namespace troupe::certificates

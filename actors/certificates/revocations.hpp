@@ -16,12 +16,13 @@ class revocations {
   revocations(const std::filesystem::path& file, X509* authority);
 
   bool contains(X509* certificate) const;
-  /// Whether the authority signed this list earlier than `other`. The time of a list is in whole seconds: of two lists that were signed
+  /// Whether this list and `other` are of one authority, which signed this one earlier. The time of a list is in whole seconds: of two lists that were signed
   /// within one second, neither is older.
   bool is_older_than(const revocations& other) const;
 
  private:
   owned<X509_CRL> list_;
+  owned<X509> authority_;
 };
 
 }  // namespace troupe::certificates

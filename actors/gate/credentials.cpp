@@ -55,9 +55,9 @@ struct credentials::state {
   std::unique_ptr<SSL_CTX, free_context> context;
   std::uint64_t number = 1;  // each state has a greater one than the state before it
 
-  refusal check(X509* certificate, int& code) const {
-    const auto reason = certificates::why_refused(certificate, {kit->identity.cluster, kit->authority.get(), revoked.get()},
-                                                  std::chrono::system_clock::now());
+  refusal check(X509* certificate, int& code, std::chrono::system_clock::time_point at) const {
+    const auto reason =
+      certificates::why_refused(certificate, {kit->identity.cluster, kit->authority.get(), revoked.get()}, at);
     code = reason.code;
     return {reason.text};
   }
@@ -213,7 +213,7 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
   state_ = std::move(after);
   sessions_.clear();
   for (const auto* each : proven_)
-    if (int code = 0; !state_->check(each->certificate.get(), code).why.empty()) {
+    if (int code = 0; !state_->check(each->certificate.get(), code, each->checked_at).why.empty()) {
       ::shutdown(each->socket, SHUT_RDWR);
       ++result.cut;
     }
@@ -223,7 +223,8 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
 refusal credentials::check(proving_end& whose, x509_st* certificate, int& code) const {
   const auto now = current();
   whose.checked_by = now->number;
-  return now->check(certificate, code);
+  whose.checked_at = std::chrono::system_clock::now();
+  return now->check(certificate, code, whose.checked_at);
 }
 
 ssl_st* credentials::new_ssl(proving_end& next) const {
@@ -258,7 +259,8 @@ refusal credentials::add(const proving_end& proven) const {
   std::lock_guard lock(mutex_);
   refusal why;
   // The other end chooses when its handshake ends: files may have been read again since its certificate was checked.
-  if (int code = 0; proven.checked_by != state_->number) why = state_->check(proven.certificate.get(), code);
+  if (int code = 0; proven.checked_by != state_->number)
+    why = state_->check(proven.certificate.get(), code, std::chrono::system_clock::now());
   if (why.why.empty()) proven_.insert(&proven);
   return why;
 }

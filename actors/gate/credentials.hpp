@@ -31,6 +31,7 @@ struct proving_end {
   refusal problem{};                       // why the other end's certificate is refused
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
   std::uint64_t checked_by = 0;            // which reading of the files the other end's certificate was last checked by
+  std::chrono::system_clock::time_point checked_at{};  // when
 };
 
 /// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove by TLS 1.3
@@ -41,8 +42,9 @@ struct proving_end {
 ///   CD-2  at most `most_sessions` sessions are kept for later connections.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is read
 ///         again by each reload() until it can be used.
-///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on.
-///   CD-5  a list that is older than the one that counts changes nothing: who was revoked stays so.
+///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. The time of the
+///         proof counts for a certificate that has expired since: such a node may have another one by now, and loses no connection.
+///   CD-5  a list that is older than the one that counts, of the same authority, changes nothing: who was revoked stays so.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was revoked, has
 ///         expired, or is about to expire.
 class credentials {

@@ -6,6 +6,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -171,6 +172,45 @@ BOOST_AUTO_TEST_CASE(a_key_encrypts_a_bounded_number_of_records) {  // TL-4
   BOOST_TEST((move(*both.caller, *both.answering, std::string(1'000'000, 'x')) == std::string(1'000'000, 'x')));
   BOOST_TEST(both.answering->key_updates() == 0U);
   BOOST_TEST((move(*both.answering, *both.caller, "answer") == "answer"));
+}
+
+/// Without it a node that is called could send messages in the handshake, end the connection, and be read as anybody.
+BOOST_AUTO_TEST_CASE(an_end_that_cannot_finish_the_handshake_has_proven_nothing) {  // TL-1
+  const own_cluster mine;
+  pair both(of(mine.kit("a")), of(mine.kit("b")));
+  BOOST_TEST((both.caller->shake_hands() == progress::wants_to_read));
+  BOOST_TEST((both.answering->shake_hands() == progress::wants_to_read));
+  BOOST_TEST(::shutdown(both.ends.caller.get(), SHUT_WR) == 0);  // what the other end has sent has come
+  BOOST_TEST((both.caller->shake_hands() == progress::failed));
+  BOOST_TEST(!both.caller->is_proven());
+  char byte = 0;
+  BOOST_TEST(both.caller->read({&byte, 1}, {}) < 0);
+}
+
+BOOST_AUTO_TEST_CASE(new_keys_without_end_end_the_connection) {  // TL-2, TL-5
+  const own_cluster mine;
+  const auto flooding = of(mine.kit("a"));
+  for (const int kind : {SSL_KEY_UPDATE_REQUESTED, SSL_KEY_UPDATE_NOT_REQUESTED}) {
+    pair both(of(mine.kit("unused")), of(mine.kit("b")));
+    both.caller.reset();  // OpenSSL alone has this end
+    troupe::gate::proving_end end{flooding, both.ends.caller.get(), end_of::calling, {}};
+    const std::unique_ptr<SSL, decltype(&SSL_free)> flood(flooding->new_ssl(end), &SSL_free);
+    BOOST_TEST_REQUIRE(SSL_set_fd(flood.get(), both.ends.caller.get()) == 1);
+    for (int i = 0; i < 20; ++i) {
+      SSL_do_handshake(flood.get());
+      both.answering->shake_hands();
+    }
+    BOOST_TEST_REQUIRE(both.answering->is_proven());
+    std::optional<std::string> came = "";
+    for (int i = 0; i < 1000 && came; ++i) {
+      SSL_key_update(flood.get(), kind);
+      if (SSL_do_handshake(flood.get()) != 1) break;
+      if (i % 100 == 0) came = read_some(*both.answering, 100);
+    }
+    if (came) came = read_some(*both.answering, 100);
+    BOOST_TEST(!came.has_value());
+    BOOST_TEST(both.answering->problem().why == "it sent new keys or tickets of TLS without end");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(at_most_64_KiB_wait_in_the_session) {  // TL-2
@@ -500,6 +540,34 @@ BOOST_AUTO_TEST_CASE(an_older_list_changes_nothing) {  // CD-5
   BOOST_TEST(!news.has_changed);
   BOOST_TEST_REQUIRE(news.problems.size() == 1U);
   BOOST_TEST(contains(news.problems[0], "is an older list of revoked certificates than the one that counts"));
+  BOOST_TEST(contains(refusals(of(b_kit), a).second, "was revoked"));
+}
+
+BOOST_AUTO_TEST_CASE(a_list_of_another_authority_is_not_older) {  // CD-5
+  const own_cluster before;
+  const own_cluster next("mine", clock::now() - std::chrono::hours(48));
+  const auto list = before.file("list.pem");
+  std::filesystem::copy_file(before.revoked(), list);
+  const auto other_kit = before.kit("b");
+  const auto b = of(other_kit, list);
+  const auto c_kit = next.kit("c");
+  next.authority().revoke("c", clock::now() - std::chrono::hours(47));
+  std::filesystem::rename(next.revoked(), list);
+  troupe::certificates::write_kit(next.authority().issue("b", "member", {}, clock::now()), other_kit, true);
+  const auto news = b->reload();
+  BOOST_TEST(news.has_changed);
+  BOOST_TEST(contains(refusals(of(c_kit), b).second, "was revoked"));
+}
+
+BOOST_AUTO_TEST_CASE(a_list_is_younger_than_the_list_before_it_although_a_clock_was_set_back) {  // CD-5
+  const own_cluster mine;
+  const auto b_kit = mine.kit("b");
+  const auto c_kit = mine.kit("c");
+  mine.authority().revoke("c", clock::now() + std::chrono::hours(24));
+  const auto a = of(mine.kit("a"), mine.revoked());
+  mine.authority().revoke("b", clock::now());
+  const auto news = a->reload();
+  BOOST_TEST(news.problems.empty());
   BOOST_TEST(contains(refusals(of(b_kit), a).second, "was revoked"));
 }
 

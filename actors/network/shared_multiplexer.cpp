@@ -206,7 +206,12 @@ void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t do
     if (const auto at = doors_.find(door); at != doors_.end()) found = at->second;
   }
   // Only this thread, which leads, closes a door.
-  if (found != nullptr) found->let_in(std::move(arrived.socket), std::move(arrived.session));
+  if (found == nullptr) return;
+  try {
+    found->let_in(std::move(arrived.socket), std::move(arrived.session));
+  } catch (const std::exception& problem) {  // no memory
+    refuse({std::string("a connection ended at once: ") + problem.what()});
+  }
 }
 
 void shared_multiplexer::refuse(const gate::refusal& why) const {
@@ -341,7 +346,8 @@ bool shared_multiplexer::handle_posts() {
   }
   due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
   own_posted_.clear();
-  if (due_.empty()) return false;
+  if (due_.empty() && behind_.empty()) return false;
+  catch_up();
   for (auto* each : due_) {
     resume_some(each);
     catch_up();
@@ -367,9 +373,11 @@ void shared_multiplexer::resume_some(caf::resumable* what) {
   }
 }
 
+/// A connection may always have more to read: TLS holds bytes that its socket does not announce. Such a connection goes on after the
+/// others.
 void shared_multiplexer::catch_up() {
-  if (behind_.empty()) return;
-  while (!behind_.empty()) {
+  for (int round = 0; !behind_.empty(); ++round) {
+    if (round == most_catch_ups) return threads_->note(*this);
     catching_up_.swap(behind_);
     for (const auto& each : catching_up_) each->catch_up();
     handle_internal_events();

@@ -43,6 +43,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// The most messages that a broker handles before other brokers have their turn.
   static constexpr std::size_t most_messages = 64;
+  /// How often connections write and consume before other brokers and sockets have their turn.
+  static constexpr int most_catch_ups = 4;
 
   explicit shared_multiplexer(caf::actor_system* system);
   ~shared_multiplexer() override;

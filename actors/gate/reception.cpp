@@ -43,7 +43,7 @@ constexpr unsigned char handshake_expected[] = {0x15, 0x03, 0x03, 0x00, 0x02, 0x
 std::size_t most_at_once() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return reception::most;
-  return std::max<std::size_t>(1, std::min<std::size_t>(reception::most, limit.rlim_cur / 4));
+  return std::max<std::size_t>(1, std::min<std::size_t>(reception::most, limit.rlim_cur / 8));
 }
 
 std::string too_many(std::size_t room) {
@@ -66,12 +66,12 @@ struct reception::state {
     clock::time_point until() const { return since + (session ? patience : patience_for_first_byte); }
   };
 
-  /// The oldest connection of the network that has the most connections in `line`, which begins with the oldest.
+  /// The oldest connection of the networks that have the most connections in `line`, which begins with the oldest.
   static std::deque<guest>::iterator first_to_leave(std::deque<guest>& line) {
     std::unordered_map<std::string_view, std::size_t> count;
     for (const auto& each : line) ++count[each.origin];
-    const auto most = std::max_element(count.begin(), count.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
-    return std::find_if(line.begin(), line.end(), [&](const guest& each) { return each.origin == most; });
+    return std::max_element(line.begin(), line.end(),
+                            [&](const guest& a, const guest& b) { return count[a.origin] < count[b.origin]; });
   }
 
   state(std::shared_ptr<const credentials> proof, receivers receiving)
@@ -87,10 +87,12 @@ struct reception::state {
   void run() {
     ::pthread_setname_np(::pthread_self(), "troupe.gate");
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), nice_level);
-    while (!over) {
-      take_in();
-      wait();
-    }
+    while (!over) try {
+        take_in();
+        wait();
+      } catch (const std::exception& problem) {  // no memory: connections that were on the way are closed
+        to.refused({std::string("connections at the gate were closed: ") + problem.what()});
+      }
   }
 
   void take_in() {
@@ -160,7 +162,7 @@ struct reception::state {
           if (!one.session->problem().has_ended) refuse(one, one.session->problem().why);
           return false;
       }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       refuse(one, "there was no memory for its handshake");
     }
     return false;

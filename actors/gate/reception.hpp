@@ -26,7 +26,8 @@ struct proven_connection {
 /// the accepting. The thread begins with the first connection and gives way to other threads of the process.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
 ///         unless its caller has gone. The reason names the address that the connection had when it came.
-///   RN-2  at most `most` connections wait, and at most a quarter of the descriptors that the process may have: one more closes the
+///   RN-2  at most `most` connections wait in the line, and at most an eighth of the descriptors that the process may have; as many again
+///         may have arrived and wait for a place in the line. One more closes the
 ///         oldest of those from the network where most come from. So a flood from one host, whether silent or in the middle of
 ///         handshakes, costs no other host its place, and one host that floods can't keep out its own later connections.
 ///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.

@@ -19,9 +19,9 @@ bool accepting::try_accept(socket& result, socket from) {
   result = caf::io::network::invalid_native_socket;
   if (problem != EMFILE && problem != ENFILE && problem != ENOBUFS && problem != ENOMEM) return false;
   spare_ = {};
-  { const support::owned_descriptor ended(::accept4(from, nullptr, nullptr, SOCK_CLOEXEC)); }
+  const bool has_ended = static_cast<bool>(support::owned_descriptor(::accept4(from, nullptr, nullptr, SOCK_CLOEXEC)));
   open_spare();
-  on_shortage_(problem);
+  if (has_ended) on_shortage_(problem);
   return false;
 }
 

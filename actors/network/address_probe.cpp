@@ -68,6 +68,7 @@ address_probe::verdict address_probe::try_next() {
 }
 
 void address_probe::failed(int problem) {
+  session_.reset();  // before its socket: another connection may get the same number
   socket_ = {};
   is_refused_ = is_refused_ && problem == ECONNREFUSED;
   last_problem_ = problem;

@@ -150,8 +150,15 @@ void company::start_threads() {
 /// Reads the files of certificates again when they change, for as long as the node runs.
 void company::watch_certificates() {
   services().deadlines().set(between_looks, [this] {
+    watch_certificates();  // whatever comes of this look
+    look_at_certificates();
+  });
+}
+
+void company::look_at_certificates() {
+  const auto& log = services().log();
+  try {
     const auto news = config_->gate().proof()->reload();
-    const auto& log = services().log();
     for (const auto& each : news.problems) log.warn("nodes", [&] { return each + "; what was read before stays in force"; });
     if (!news.warning.empty()) log.warn("nodes", [&] { return news.warning; });
     if (news.has_changed)
@@ -159,8 +166,9 @@ void company::watch_certificates() {
         return "read changed certificates again; connections of nodes that are refused now, and are over: " +
                std::to_string(news.cut);
       });
-    watch_certificates();
-  });
+  } catch (const std::exception& problem) {
+    log.warn("nodes", [&] { return std::string("can't look at the files of certificates now: ") + problem.what(); });
+  }
 }
 
 /// Starts the membership. It greets nobody and joins nobody before the node listens.

@@ -55,6 +55,7 @@ class company {
   contracts::membership_host start_membership(const std::string& loopback);
   void listen(const std::string& loopback);
   void watch_certificates();
+  void look_at_certificates();
   void tidy();
   void end_actors();
 

@@ -24,6 +24,10 @@ void fragment_reader::meet(std::shared_ptr<node_ids> all, certificates::identity
   if (rules_) rules_->meet(std::move(all), std::move(who), may_use_actors);
 }
 
+void fragment_reader::leaves(const message_head& next) {
+  if (rules_) rules_->leaves(next);
+}
+
 fragment_reader::outcome fragment_reader::wrong(std::string why) {
   problem_ = std::move(why);
   return outcome::wrong;

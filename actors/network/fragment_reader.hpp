@@ -42,6 +42,8 @@ class fragment_reader {
   outcome sort(std::vector<char>& part);
   /// As message_rules::meet(). No effect without rules.
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors);
+  /// As message_rules::leaves(). No effect without rules.
+  void leaves(const message_head& next);
   /// The head of the message whose parts come now; empty before the first one.
   const message_head& head() const noexcept { return head_; }
   /// What was wrong. Pre: sort() has returned `wrong`.

@@ -53,6 +53,11 @@ bool is_for_gateway(const message_outline& of) {
 
 }  // namespace
 
+void message_rules::leaves(const message_head& next) {
+  const auto id = caf::make_message_id(next.message);
+  if (own_id_ && id.is_request()) own_id_->add(next.source, id.request_id().integer_value());
+}
+
 std::string message_rules::why_not(const message_head& next) {
   const auto kind = static_cast<message_type>(next.operation);
   const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
@@ -83,6 +88,8 @@ std::string message_rules::why_not(const message_head& next) {
           (next.target != known_service || next.payload > most_of_service))
         return "a message to a service of CAF";
       if (next.payload == 0) return "an empty message";
+      if (is_answer && own_id_ && !own_id_->take(next.target, id.request_id().integer_value()))
+        return "an answer to a question that was not asked there, or that has been answered";
       if (id.is_stream_message() && (is_answer || to_)) return "a message of a stream to an actor that takes none";
       is_for_program_ = !is_answer && !to_ && (next.flags & caf::io::basp::header::named_receiver_flag) == 0;
       return {};

@@ -34,6 +34,7 @@ namespace troupe::network {
 ///         answers to any actor. CAF's own question after the handshake is answered by one message more.
 ///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
 ///         look. It is not for the actors of a node itself.
+///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -45,6 +46,8 @@ class message_rules {
 
   /// Says whose the connection is. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: no payload has come.
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors = true);
+  /// Says that a message with this header leaves by the connection.
+  void leaves(const message_head& next);
   /// Why the message with this header may not come next; empty if it may.
   std::string why_not(const message_head& next);
   /// Why this payload, of the message that came last, may not come; empty if it may.

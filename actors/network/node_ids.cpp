@@ -9,7 +9,7 @@ node_ids::hold node_ids::take(const std::string& id, const certificates::identit
   if (found.holds > 0 && found.who.node != who.node) return nullptr;
   found.who = who;
   ++found.holds;
-  return {&found, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
+  return {&found.questions, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
 }
 
 std::optional<certificates::identity> node_ids::find(const std::string& id) const {

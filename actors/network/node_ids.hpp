@@ -10,6 +10,7 @@
 #include <string>
 
 #include <troupe/actors/certificates/identity.hpp>
+#include <troupe/actors/network/open_questions.hpp>
 
 namespace troupe::network {
 
@@ -18,8 +19,8 @@ namespace troupe::network {
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
-  /// What holds an id, for as long as it lives.
-  using hold = std::shared_ptr<const void>;
+  /// What holds an id, for as long as it lives: the questions to the node with this id.
+  using hold = std::shared_ptr<open_questions>;
 
   /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
   hold take(const std::string& id, const certificates::identity& who);
@@ -30,6 +31,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   struct entry {
     certificates::identity who;
     std::size_t holds = 0;
+    open_questions questions{};
   };
 
   void give_back(const std::string& id);

@@ -53,6 +53,7 @@ void tcp_scribe::configure_read(receive_policy::config config) {
 
 void tcp_scribe::flush() {
   meet_broker();
+  stream_.note_questions();
   stream_.leaving.seal();
   stream_.note_waiting();
   if (!stream_.leaving.empty() && !stream_.waits()) catch_up_soon();
@@ -198,6 +199,11 @@ void tcp_scribe::stream::expect_messages() {
   if (fragments_.has_begun()) return;
   fragments_.begin(message_rules(which_, scribe_.host_.own()));
   if (sender_) tell_whose();
+}
+
+/// Remembers what is asked, because only the node that is asked may answer.
+void tcp_scribe::stream::note_questions() {
+  if (sender_ && fragments_.has_begun()) leaving.for_each_new([this](const message_head& next) { fragments_.leaves(next); });
 }
 
 void tcp_scribe::stream::meet_sender() {

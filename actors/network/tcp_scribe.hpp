@@ -148,6 +148,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool has_unread() const { return secured_ && secured_->has_unread(); }
     /// Reads bytes that TLS holds.
     void read_rest();
+    void note_questions();
     /// Tells the host how many bytes wait to leave.
     void note_waiting();
     /// Whether a later event or look() writes the waiting bytes.

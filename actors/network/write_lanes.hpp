@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,15 @@ class write_lanes {
 
   /// The block at the end, to add to.
   std::vector<char>& open() noexcept { return prompt_.open(); }
+  /// Calls `look` with the header of each message that was added since the last seal(). Pre: all bytes are BASP messages.
+  template <class Look>
+  void for_each_new(Look look) {
+    for (auto at = sorted_; open().size() - at >= message_head::bytes;) {
+      const auto head = message_head::read(open().data() + at);
+      look(head);
+      at += std::min(message_head::bytes + head.payload, open().size() - at);
+    }
+  }
   /// Says that the last message is complete.
   void seal();
 

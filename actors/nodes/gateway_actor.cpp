@@ -45,6 +45,13 @@ caf::result<Answer> pass_on(Self self, Ts&&... message) {
 }
 
 template <class Self>
+caf::error refuse_gateway(Self self, const hello& greeting) {
+  auto why = "the greeting of node '" + greeting.name + "' names as its gateway an actor of another node";
+  note_refusal(*self->state.here, why);
+  return make_error(errc::refused, std::move(why));
+}
+
+template <class Self>
 caf::result<caf::strong_actor_ptr> find_published(Self self, const std::string& name) {
   const gateway_shell sh(self);
   if (auto refused = sh.why_not_asked(&rights::role_rights::actors, "look for published actors")) return refused;
@@ -151,6 +158,10 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
   self->state.queued.emplace(calls_in_queue * std::max(send_limit, least_send_limit));
   return {
     [=](hello& greeting, caf::strong_actor_ptr& gateway) -> caf::result<welcome> {
+      // Otherwise the greeting node could make this node take the actors of a third one for its own, and end that node's connection.
+      if (const auto& sender = self->current_sender();
+          gateway != nullptr && (sender == nullptr || sender->node() != gateway->node()))
+        return refuse_gateway(self, greeting);
       return pass_on<welcome>(self, std::move(greeting), std::move(gateway));
     },
     [=](heartbeat& sign) -> caf::result<heartbeat_seen> { return pass_on<heartbeat_seen>(self, std::move(sign)); },

@@ -2,12 +2,19 @@
 // A node that has a certificate of the cluster, and says that it is another node.
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
+#include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/mailbox_element.hpp>
+#include <caf/message_id.hpp>
 #include <caf/scoped_actor.hpp>
+#include <caf/system_messages.hpp>
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/support/atoms.hpp>
@@ -91,6 +98,53 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends)
   BOOST_TEST(refusals() >= 104U);
   BOOST_TEST(a.peers() == std::vector<std::string>{"b"}, boost::test_tools::per_element());
   BOOST_TEST(a.peer("b").status().self.name == "b");
+}
+
+// Before, heartbeats and calls for the node that greets went to the third one in this node's name.
+BOOST_FIXTURE_TEST_CASE(nobody_greets_with_the_gateway_of_another_node, two_friends) {
+  liar mallory(mine.kit("mallory"));
+  caf::scoped_actor self{mallory.system};
+  const auto gateway = mallory.gateway_at(a.port());
+  const auto others = caf::actor_cast<caf::strong_actor_ptr>(mallory.gateway_at(b.port()));
+  for (const auto& each : {caf::actor_cast<caf::strong_actor_ptr>(gateway), others}) {
+    std::string text = "taken";
+    self->request(gateway, deadline, greeting_of("mallory", node_id{4711}), each)
+      .receive([](const caf::message&) {}, [&](const caf::error& problem) { text = troupe::to_exception(problem).what(); });
+    BOOST_TEST(contains(text, "names as its gateway an actor of another node"), text);
+  }
+  BOOST_TEST(a.peers() == std::vector<std::string>{"b"}, boost::test_tools::per_element());
+}
+
+// BR-9. CAF takes an answer from anybody who knows or guesses the number of the question.
+BOOST_FIXTURE_TEST_CASE(nobody_answers_for_another_node, two_friends) {
+  std::promise<void> begun;
+  std::promise<void> may_end;
+  b.functions().add("slow", [&](troupe::call_arguments&) -> troupe::call_reply {
+    begun.set_value();
+    may_end.get_future().wait();
+    return {{}, {{"answer", std::string("of b")}}};
+  });
+  auto answer = a.peer("b").call("slow");
+  begun.get_future().wait();
+  {
+    liar mallory(mine.kit("mallory"));
+    caf::scoped_actor self{mallory.system};
+    const auto gateway = mallory.gateway_at(a.port());
+    self->monitor(gateway);
+    troupe::call_result forged;
+    forged.values["answer"] = std::string("of mallory");
+    for (std::uint64_t number = 1; number < 10'000; ++number)
+      caf::actor_cast<caf::strong_actor_ptr>(gateway)->enqueue(
+        caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(self), caf::make_message_id(number).response_id(), {},
+                                  forged),
+        nullptr);
+    bool ended = false;
+    self->receive([&](const caf::down_msg&) { ended = true; },
+                  caf::after(deadline) >> [] { BOOST_TEST_MESSAGE("the connection goes on"); });
+    BOOST_TEST(ended);
+  }
+  may_end.set_value();
+  BOOST_TEST(troupe::get<std::string>(answer.get().values, "answer") == "of b");
 }
 
 // BR-6. CAF hands on whatever comes for the number of an actor, and a message can end an actor.

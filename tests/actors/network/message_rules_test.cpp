@@ -11,6 +11,7 @@
 #include <caf/atom.hpp>
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
+#include <caf/message_id.hpp>
 
 #include <troupe/actors/support/atoms.hpp>
 
@@ -66,6 +67,49 @@ BOOST_AUTO_TEST_CASE(each_end_waits_for_the_handshake_of_the_other) {  // BR-1
     BOOST_TEST(rules.why_not(head_of(right, 100)) == "");
     for (const auto late : {right, wrong}) BOOST_TEST(contains(rules.why_not(head_of(late, 100)), "second handshake"));
   }
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_comes_once_from_the_node_that_was_asked) {  // BR-9, OQ-1
+  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto meets = [&](char node, const std::string& name) {
+    message_rules rules(end::called);
+    rules.meet(ids, {"mine", name, "member"});
+    BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+    BOOST_TEST(rules.why_not(node_of(node)) == "");
+    return rules;
+  };
+  auto asked = meets('a', "a");
+  auto again = meets('a', "a");  // a second connection with the same node
+  auto other = meets('b', "b");
+  const auto question_of = [](std::uint64_t actor, std::uint64_t number) {
+    auto head = head_of(message_type::direct_message, 10);
+    head.source = actor;
+    head.message = number;
+    return head;
+  };
+  const auto answer_to = [](std::uint64_t actor, std::uint64_t number) {
+    auto head = head_of(message_type::direct_message, 10);
+    head.target = actor;
+    head.message = caf::make_message_id(number).response_id().integer_value();
+    return head;
+  };
+  for (const std::uint64_t number : {1U, 2U, 3U}) asked.leaves(question_of(7, number));
+  asked.leaves(question_of(8, 0));  // no question
+  BOOST_TEST(contains(other.why_not(answer_to(7, 1)), "an answer to a question that was not asked there"));
+  BOOST_TEST(asked.why_not(answer_to(7, 1)) == "");
+  BOOST_TEST(contains(asked.why_not(answer_to(7, 1)), "has been answered"));
+  BOOST_TEST(again.why_not(answer_to(7, 2)) == "");
+  BOOST_TEST(contains(asked.why_not(answer_to(9, 3)), "not asked there"));
+  BOOST_TEST(asked.why_not(answer_to(7, 3)) == "");
+}
+
+BOOST_AUTO_TEST_CASE(of_too_many_questions_the_oldest_are_forgotten) {  // OQ-2
+  using troupe::network::open_questions;
+  open_questions all;
+  for (std::uint64_t number = 1; number <= 2 * open_questions::most + 1; ++number) all.add(1, number);
+  BOOST_TEST(!all.take(1, 1));
+  BOOST_TEST(all.take(1, open_questions::most + 1));
+  BOOST_TEST(all.take(1, 2 * open_questions::most + 1));
 }
 
 BOOST_AUTO_TEST_CASE(a_caller_chooses_a_connection_once_and_stays_the_node_that_it_is) {  // BR-1
@@ -166,7 +210,11 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
       const std::string of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
       BOOST_TEST((why_not(of_service) == "") == (may || kind == message_type::direct_message));
       BOOST_TEST((why_not(of_service) == "") == may);
-      head.message = std::uint64_t{1} << 63;  // an answer
+      auto question = head_of(message_type::direct_message, 100);
+      question.source = head.target;
+      question.message = 1;
+      rules.leaves(question);
+      head.message = caf::make_message_id(1).response_id().integer_value();
       BOOST_TEST(why_not("@<>+@str") == "");
     }
     auto to_service = head_of(message_type::direct_message, 100, caf::io::basp::header::named_receiver_flag);

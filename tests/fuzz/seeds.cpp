@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the first inputs of the fuzz targets: what nodes really send, and what people really write.
+// Writes the first inputs of the fuzz targets: what two nodes send each other, messages with random contents, and what people write.
 //   seeds FOLDER
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,12 +17,16 @@
 
 #include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
+#include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/troupe.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
+#include "actors/linear_cluster.hpp"
 #include "messages/samples.hpp"
 #include "support/hostile_client.hpp"
+#include "support/recording_relay.hpp"
 
 namespace {
 
@@ -53,10 +58,67 @@ void write_frames(const fs::path& folder) {
     std::string bytes;
     for (auto messages = 1 + random() % 4; messages > 0; --messages)
       bytes += test::hostile_client::random_message(random, 5, node_id{3});
-    write(folder, "node", number, bytes);
+    write(folder, "node", number, std::string(1, static_cast<char>(number % 2)) + bytes);
     write(folder, "frames", number,
           std::string(1, static_cast<char>(random() % 8)) + test::hostile_client::handshake() + bytes);
   }
+}
+
+/// Bytes of a connection between two nodes: from a program that makes an object, calls it, runs a pass, steps and saves.
+std::string recorded_traffic() {
+  const test::temporary_folder place;
+  const auto with = [](const std::string& name) {
+    settings result;
+    result.name = name;
+    result.insecure = true;
+    result.shared_memory = false;  // all bytes go by TCP
+    result.log_level = severity::off;
+    return result;
+  };
+  auto of_stage = with("stage");
+  of_stage.data_dir = place / "";
+  of_stage.prepare = [](node& here) {
+    add_module_type(here, "linear", [](const attributes& values) { return std::make_shared<test::linear>(values); });
+  };
+  node stage(of_stage);
+  test::recording_relay relay(stage.port());
+  {
+    node driver(with("driver"));
+    driver.join("127.0.0.1", relay.port());
+    auto layer = driver.peer("stage").create("linear", test::layer(3, 2, 1));
+    optimizer steps(driver, {"adamw", {{"lr", 0.1}}}, {layer}, {});
+    for (int step = 0; step < 3; ++step) {
+      context one(driver);
+      const auto x = at::ones({4, 3}).requires_grad_();
+      one.backward({layer.call("forward", {x}).get().tensor(0).sum()}).get();
+      steps.step(one);
+    }
+    steps.save(place / "driver", {}, "saved");
+    driver.peer("stage").status();
+  }
+  return relay.sent();
+}
+
+/// Real messages, some at a time, without the caller's handshake.
+void write_traffic(const fs::path& folder) {
+  constexpr std::size_t most = 1000;  // except where one message has more
+  const auto all = recorded_traffic();
+  std::string group;
+  int number = 1000;
+  const auto write_group = [&] {
+    write(folder, "node", number, std::string(1, static_cast<char>(number % 2)) + group);
+    write(folder, "frames", number++, '\0' + test::hostile_client::handshake() + std::exchange(group, {}));
+  };
+  for (std::size_t at = 0; all.size() - at >= network::message_head::bytes;) {
+    const auto size = network::message_head::bytes + network::message_head::read(all.data() + at).payload;
+    if (at > 0) {
+      if (!group.empty() && group.size() + size > most) write_group();
+      group += all.substr(at, size);
+    }
+    at += std::min(size, all.size() - at);
+  }
+  if (!group.empty()) write_group();
+  if (number < 1002) throw std::runtime_error("expected more traffic than " + std::to_string(all.size()) + " bytes");
 }
 
 void write_texts(const fs::path& folder) {
@@ -76,6 +138,15 @@ void write_texts(const fs::path& folder) {
   write(folder, "texts", 3, '\3' + std::string(std::istreambuf_iterator<char>(in), {}));
   write(folder, "texts", 4, "\4[::1]:4000");
   write(folder, "texts", 5, "\5 9090");
+  write(folder, "texts", 6, "\6runs/first/checkpoint");
+  const test::own_cluster mine;
+  const auto text_of = [](const std::string& file) {
+    std::ifstream from(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(from), {});
+  };
+  write(folder, "texts", 7, '\7' + text_of(mine.kit("node")));
+  mine.authority().revoke("node", std::chrono::system_clock::now());
+  write(folder, "texts", 8, '\10' + text_of(mine.revoked()));
 }
 
 void write_parts(const fs::path& folder) {
@@ -123,6 +194,7 @@ int main(int argc, char** argv) {
   const fs::path folder = argv[1];
   write_messages(folder, std::make_index_sequence<std::tuple_size_v<testing::message_types>>());
   write_frames(folder);
+  write_traffic(folder);
   write_texts(folder);
   write_parts(folder);
   write_handshakes(folder);

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads an input as a text that troupe reads: a cluster file, a policy, spans of a trace, a manifest, addresses.
+// Reads an input as a text that troupe reads: a cluster file, a policy, spans of a trace, a manifest, addresses, a path of another node, a
+// kit, a list of revoked certificates.
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include <troupe/actors/certificates/kit.hpp>
+#include <troupe/actors/certificates/revocations.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/data_folder.hpp>
 #include <troupe/actors/tracing/trace_span.hpp>
 
+#include "actors/certificates/own_cluster.hpp"
 #include "actors/temporary_folder.hpp"
 #include "apps/cluster_file.hpp"
 #include "fuzzer.hpp"
@@ -26,10 +31,22 @@ void read_manifest_of(const std::string& text) {
   objects::read_manifest(place);
 }
 
+void read_certificates(const std::string& text, bool is_kit) {
+  static const test::own_cluster mine;
+  static const auto own = certificates::read_kit(mine.kit("node"));
+  const std::filesystem::path file(mine.file("input"));
+  std::ofstream(file, std::ios::binary) << text;
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  if (is_kit)
+    certificates::read_kit(file);
+  else
+    certificates::revocations(file, own.authority.get()).contains(own.certificate.get());
+}
+
 }  // namespace
 
 void read_input(std::string_view bytes) {
-  const auto kind = take_choice(bytes, 6);
+  const auto kind = take_choice(bytes, 9);
   const std::string text(bytes);
   try {
     switch (kind) {
@@ -48,8 +65,14 @@ void read_input(std::string_view bytes) {
       case 4:
         parse_address(text);
         break;
-      default:
+      case 5:
         parse_page_address(text);
+        break;
+      case 6:
+        support::names_in_path(text);
+        break;
+      default:
+        read_certificates(text, kind == 7);
     }
   } catch (const std::exception& refused) {
     static_cast<void>(refused);

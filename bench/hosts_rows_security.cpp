@@ -134,7 +134,8 @@ hosts_row tls_bulk() {
       plain_and_tls("bulk", {{"in_flight", "2"}, {"seconds", effort.quick ? "0.5" : "5"}}, "mbit", effort.quick ? 1 : 3);
     // Where plain TCP takes the whole core of the sender, the same core has to encrypt as well.
     std::array<char, 128> note{};
-    std::snprintf(note.data(), note.size(), "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f",
+    std::snprintf(note.data(), note.size(),
+                  "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f",
                   cipher / (cipher + plain));
     return hosts_figures{{plain, tls, cipher}, tls / std::min(plain, cipher), note.data()};
   };

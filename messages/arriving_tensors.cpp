@@ -2,6 +2,7 @@
 #include <troupe/messages/arriving_tensors.hpp>
 
 #include <cstring>
+#include <utility>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -28,9 +29,10 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
   return nullptr;
 }
 
-void arriving_tensors::limit_sender(std::uint64_t bytes) {
+void arriving_tensors::limit_sender(std::uint64_t bytes, std::size_t transfers) {
   std::lock_guard lock(mutex_);
   most_of_sender_ = bytes;
+  most_transfers_ = transfers;
 }
 
 std::optional<error> arriving_tensors::read(const tensor_offer& offer, const memory_mark& given) {
@@ -65,17 +67,28 @@ const char* arriving_tensors::refuse(const key& which, const char* why) {
 
 void arriving_tensors::came(const key& which, arrival& what, std::uint64_t bytes) {
   what.came += bytes;
-  waiting_[which.first] += bytes;
+  waiting_.at(which.first).came += bytes;
 }
 
 arriving_tensors::found_arrival arriving_tensors::end(found_arrival which) {
   const auto sender = waiting_.find(which->first.first);
-  if (sender != waiting_.end() && (sender->second -= which->second.came) == 0) waiting_.erase(sender);
+  sender->second.came -= which->second.came;
+  sender->second.announced -= which->second.total;
+  if (--sender->second.transfers == 0) waiting_.erase(sender);
   return arrivals_.erase(which);
 }
 
 void arriving_tensors::end(const key& which) {
   if (const auto found = arrivals_.find(which); found != arrivals_.end()) end(found);
+}
+
+/// Whether a piece of this sender may come: the first one of another transfer, or one that goes on with a transfer.
+bool arriving_tensors::has_room(const account& sender, const extent& piece) const {
+  if (sender.came > most_of_sender_ || piece.bytes > most_of_sender_ - sender.came) return false;
+  if (piece.offset > 0) return true;
+  const auto most_announced = announced_factor * most_of_sender_;
+  return sender.transfers < most_transfers_ && sender.announced <= most_announced &&
+         piece.total <= most_announced - sender.announced;
 }
 
 const char* arriving_tensors::find_target(const key& which, const extent& piece, arrival*& target) {
@@ -86,12 +99,15 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
   if (piece.bytes < least_bytes && piece.bytes != piece.total - piece.offset)
     return refuse(which, "a piece is smaller than a page, and not the last one");
   if (piece.offset == 0) end(which);
-  const auto waiting = waiting_.find(which.first);
-  if (const auto before = waiting == waiting_.end() ? 0 : waiting->second;
-      before > most_of_sender_ || piece.bytes > most_of_sender_ - before)
+  const auto sender = waiting_.find(which.first);
+  if (!has_room(sender == waiting_.end() ? account{} : sender->second, piece))
     return refuse(which, "more elements of its sender wait for their messages than this node keeps of one sender");
   if (piece.offset == 0) {
-    arrivals_[which] = {memory_.make(piece.total), piece.total, 0};
+    auto elements = memory_.make(piece.total);  // before anything is noted, because it may throw
+    auto& of = waiting_[which.first];
+    arrivals_[which] = {std::move(elements), piece.total, 0};
+    of.announced += piece.total;
+    ++of.transfers;
   }
   const auto found = arrivals_.find(which);
   if (found == arrivals_.end() || found->second.total != piece.total || found->second.came != piece.offset)

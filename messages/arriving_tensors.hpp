@@ -28,15 +28,21 @@ struct tensor_piece;
 ///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
 ///   AT-2  only elements that came without a gap, from the first byte to the last, are handed out.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
-///   AT-4  of one sender at most limit_sender() bytes wait. A piece beyond that ends its transfer.
+///   AT-4  of one sender at most limit_sender() bytes and transfers wait, and its transfers announce at most `announced_factor` times
+///         as many bytes. A piece beyond that ends its transfer.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. Each takes at least one page of
   /// memory, so smaller ones are refused.
   static constexpr std::uint64_t least_bytes = 4096;
 
-  /// How many bytes of one sender may wait: 8 GiB unless this function was called.
-  void limit_sender(std::uint64_t bytes);
+  /// A node sends tensors from 64 KiB on in pieces, so the transfers of the largest message are fewer.
+  static constexpr std::size_t most_transfers = 65'536;
+  /// A transfer takes address space for what it announces. The transfers of a node come one after another, or a few at once.
+  static constexpr std::uint64_t announced_factor = 4;
+
+  /// How many bytes and transfers of one sender may wait: 8 GiB and most_transfers unless this function was called.
+  void limit_sender(std::uint64_t bytes, std::size_t transfers = most_transfers);
 
   /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops
   /// its transfer. Returns null, or what is wrong with the piece.
@@ -65,6 +71,12 @@ class arriving_tensors {
     std::uint64_t total = 0;
     std::uint64_t came = 0;
   };
+  /// What the transfers of one sender that were not taken come to.
+  struct account {
+    std::uint64_t came = 0;
+    std::uint64_t announced = 0;
+    std::size_t transfers = 0;
+  };
   using key = std::pair<std::uint64_t, std::uint64_t>;  // sender and number of the transfer
   struct extent {
     std::uint64_t total;
@@ -76,6 +88,7 @@ class arriving_tensors {
   // the transfer is kept.
   const char* find_target(const key& which, const extent& piece, arrival*& target);
   const char* refuse(const key& which, const char* why);
+  bool has_room(const account& sender, const extent& piece) const;
 
   using found_arrival = std::map<key, arrival>::iterator;
   void came(const key& which, arrival& what, std::uint64_t bytes);
@@ -85,8 +98,9 @@ class arriving_tensors {
   mutable std::mutex mutex_;  // guards what follows
   tensor_memory memory_;
   std::map<key, arrival> arrivals_;
-  std::map<std::uint64_t, std::uint64_t> waiting_;  // bytes of each sender that have come and were not taken
+  std::map<std::uint64_t, account> waiting_;  // by sender, of those that have transfers
   std::uint64_t most_of_sender_ = std::uint64_t{8} << 30;
+  std::size_t most_transfers_ = most_transfers;
 };
 
 /// Base class for the configuration of an actor system that takes tensors in pieces.

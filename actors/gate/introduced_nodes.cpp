@@ -4,11 +4,16 @@
 namespace troupe::gate {
 
 bool introduced_nodes::introduce(const certificates::identity& who, node_id id) {
-  std::lock_guard lock(mutex_);
-  if (const auto known = all_.find(id); known != all_.end() && known->second.node != who.node) return false;
-  if (const auto before = ids_.find(who.node); before != ids_.end() && before->second != id) all_.erase(before->second);
-  ids_[who.node] = id;
-  all_[id] = who;
+  std::optional<node_id> before;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto known = all_.find(id); known != all_.end() && known->second.node != who.node) return false;
+    if (const auto found = ids_.find(who.node); found != ids_.end() && found->second != id) before = found->second;
+    if (before) all_.erase(*before);
+    ids_[who.node] = id;
+    all_[id] = who;
+  }
+  if (before && give_up_) give_up_(*before);
   return true;
 }
 

@@ -22,6 +22,7 @@
 #include <troupe/actors/network/tcp_scribe.hpp>
 #include <troupe/actors/support/machine_address.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::network {
@@ -48,6 +49,13 @@ std::string bytes_of(const caf::node_id& who) {
 gate::connection_gate gate_of(const caf::actor_system_config& config) {
   const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
   return own != nullptr ? own->gate() : gate::connection_gate(gate::connection_gate::rule::same_user);
+}
+
+/// An id that a node no longer has takes its tensors with it: a node that draws one id after another has the limits of one sender.
+std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system_config& config) {
+  const auto* receiver = dynamic_cast<const tensor_receiver*>(&config);
+  if (receiver == nullptr) return std::make_shared<gate::introduced_nodes>();
+  return std::make_shared<gate::introduced_nodes>([receiver](node_id who) { receiver->arriving().drop(who); });
 }
 
 void set_non_blocking(int socket) { ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK); }
@@ -133,6 +141,7 @@ shared_multiplexer::shared_multiplexer(caf::actor_system* system)
     : default_multiplexer(system),
       shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)),
       gate_(gate_of(system->config())),
+      introduced_(introductions_of(system->config())),
       threads_(network_threads::of_process()) {
   if (gate_.proof())
     reception_.emplace(

@@ -137,7 +137,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   const bool shares_memory_;
   const gate::connection_gate gate_;
-  const std::shared_ptr<gate::introduced_nodes> introduced_ = std::make_shared<gate::introduced_nodes>();
+  const std::shared_ptr<gate::introduced_nodes> introduced_;
   const std::shared_ptr<node_ids> ids_ = std::make_shared<node_ids>();
   node_ids::hold own_id_;  // with certificates
   const std::shared_ptr<own_actors> own_ = std::make_shared<own_actors>();

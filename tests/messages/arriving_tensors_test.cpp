@@ -157,6 +157,43 @@ BOOST_AUTO_TEST_CASE(each_sender_has_a_limit_of_its_own) {  // AT-4
   BOOST_TEST(add(all, a, 5, 4 * page, 0, 4 * page) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_sender_has_a_limit_for_what_it_announces) {  // AT-4
+  const std::string why = "more elements of its sender wait";
+  arriving_tensors all;
+  all.limit_sender(4 * page);
+  BOOST_TEST(add(all, a, 1, 10 * page, 0, page) == "");
+  BOOST_TEST(add(all, a, 2, 6 * page, 0, page) == "");
+  BOOST_TEST(add(all, a, 3, page, 0, page).find(why) != std::string::npos);
+  BOOST_TEST(add(all, a, 2, 6 * page, page, page) == "");  // goes on
+  BOOST_TEST(add(all, b, 1, 16 * page, 0, page) == "");
+  BOOST_TEST(add(all, a, 2, 0, 0, 0) == "");  // called off
+  BOOST_TEST(add(all, a, 3, 6 * page, 0, page) == "");
+  BOOST_TEST(add(all, a, 3, 6 * page, 0, page) == "");  // begun anew
+  BOOST_TEST(add(all, a, 4, page, 0, page).find(why) != std::string::npos);
+  BOOST_TEST(all.bytes() == 3 * page);
+}
+
+BOOST_AUTO_TEST_CASE(a_sender_has_a_limit_for_its_transfers) {  // AT-4
+  arriving_tensors all;
+  all.limit_sender(100 * page, 2);
+  BOOST_TEST(add(all, a, 1, page, 0, page) == "");
+  BOOST_TEST(add(all, a, 2, 2 * page, 0, page) == "");
+  BOOST_TEST(add(all, a, 3, page, 0, page).find("more elements of its sender wait") != std::string::npos);
+  BOOST_TEST(add(all, a, 2, 2 * page, page, page) == "");
+  BOOST_TEST(add(all, b, 3, page, 0, page) == "");
+  BOOST_TEST(counts_up(all.take(a, 1, page), page));
+  BOOST_TEST(add(all, a, 3, page, 0, page) == "");
+}
+
+// AT-4. The largest message of tensors that leave in pieces, and what else may be on its way.
+BOOST_AUTO_TEST_CASE(the_largest_message_is_within_the_limits_of_its_sender) {
+  arriving_tensors all;
+  const auto small_tensor = std::uint64_t{64} << 10;
+  const auto a_message = max_payload_bytes / small_tensor;
+  BOOST_TEST(a_message + (std::uint64_t{256} << 20) / small_tensor <= arriving_tensors::most_transfers);
+  for (std::uint64_t number = 1; number <= 6; ++number) BOOST_TEST(add(all, a, number, max_payload_bytes, 0, page) == "");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_announced_takes_no_memory_before_it_comes) {  // AT-1
   arriving_tensors all;
   const auto before = test::resident_kib();

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
+#include <ATen/ATen.h>
+#include <caf/actor_system_config.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/message_id.hpp>
@@ -18,6 +21,7 @@
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/support/atoms.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/registration.hpp>
 #include <troupe/troupe.hpp>
@@ -171,8 +175,39 @@ BOOST_FIXTURE_TEST_CASE(nobody_ends_the_actors_of_another_node, two_friends) {
   BOOST_TEST(a.status().connections_refused == own + 4);
 }
 
-BOOST_AUTO_TEST_CASE(an_id_belongs_to_one_name_and_a_name_has_its_last_id) {  // IO-1
-  introduced_nodes all;
+// IO-2. Before, a node that drew one id after another left as many bytes as it liked: each id had the limit of a sender.
+BOOST_AUTO_TEST_CASE(a_node_that_says_another_id_leaves_no_tensors_of_the_first_one) {
+  const own_cluster mine;
+  troupe::arriving_tensors* arriving = nullptr;
+  auto options = mine.settings_of("a");
+  options.configure = [&](caf::actor_system_config& config) {
+    arriving = &dynamic_cast<troupe::tensor_receiver&>(config).arriving();
+  };
+  const troupe::node a(options);
+  liar mallory(mine.kit("mallory"));
+  caf::scoped_actor self{mallory.system};
+  const auto gateway = mallory.gateway_at(a.port());
+  const auto answer = [&](auto&&... message) {
+    std::string text = "taken";
+    self->request(gateway, deadline, std::forward<decltype(message)>(message)...)
+      .receive([] {}, [&](const caf::error& problem) { text = troupe::to_exception(problem).what(); });
+    return text;
+  };
+  const auto page = troupe::arriving_tensors::least_bytes;
+  for (const auto id : {node_id{1001}, node_id{1002}}) {
+    auto greeting = greeting_of("mallory", id);
+    ++greeting.protocol;  // the node refuses it
+    BOOST_TEST(contains(answer(greeting, caf::actor_cast<caf::strong_actor_ptr>(gateway)), "version"));
+    BOOST_TEST(arriving->bytes() == 0U);
+    const auto elements = at::zeros({static_cast<std::int64_t>(page)}, at::kByte);
+    BOOST_TEST(answer(troupe::tensor_piece{id, 1, 2 * page, 0, elements}) == "taken");
+    BOOST_TEST(arriving->bytes() == page);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_id_belongs_to_one_name_and_a_name_has_its_last_id) {  // IO-1, IO-2
+  std::vector<node_id> given_up;
+  introduced_nodes all([&](node_id id) { given_up.push_back(id); });
   const troupe::certificates::identity a{"mine", "a", "member"};
   const troupe::certificates::identity b{"mine", "b", "reader"};
   BOOST_TEST(all.introduce(a, node_id{1}));
@@ -184,6 +219,8 @@ BOOST_AUTO_TEST_CASE(an_id_belongs_to_one_name_and_a_name_has_its_last_id) {  //
   BOOST_TEST(all.find(node_id{3})->node == "a");
   BOOST_TEST(!all.find(node_id{1}).has_value());
   BOOST_TEST(all.introduce(b, node_id{1}));
+  BOOST_TEST(all.introduce(b, node_id{1}));
+  BOOST_TEST((given_up == std::vector{node_id{1}, node_id{2}}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

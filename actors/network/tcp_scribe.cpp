@@ -330,11 +330,7 @@ void tcp_scribe::stream::consume_last() {
 
 /// Prepares `part` for the next bytes that the broker wants.
 void tcp_scribe::stream::want_next() {
-  if (fragments_.has_wish()) {
-    collected_ = fragments_.prepare(part);
-    threshold_ = part.size();
-    return;
-  }
+  if (fragments_.has_wish()) return want_fragment();
   const auto [flag, bytes] = wanted;
   const auto least = std::max<std::size_t>(1, bytes);
   const auto most = flag == receive_policy_flag::at_least ? least + std::max<std::size_t>(100, least / 10) : least;
@@ -342,6 +338,16 @@ void tcp_scribe::stream::want_next() {
   wished_ = most;
   threshold_ = flag == receive_policy_flag::at_most ? 1 : least;
   make_room();
+}
+
+/// Prepares `part` for the next bytes of a message that comes in fragments.
+void tcp_scribe::stream::want_fragment() {
+  try {
+    collected_ = fragments_.prepare(part);
+    threshold_ = part.size();
+  } catch (const std::bad_alloc&) {
+    end_wrong("a message in fragments, for which there is no memory");
+  }
 }
 
 /// Makes `part` larger, up to what the broker wants. Memory that is reserved takes no room until bytes come.

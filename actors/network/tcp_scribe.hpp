@@ -52,6 +52,9 @@ class connection_host;
 ///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come.
 ///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read. No byte is
 ///         read before it is known whose the connection is.
+///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come. A connection
+///         for whose message there is no memory ends; others go on.
+///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`. `which`: the end
@@ -194,6 +197,7 @@ class tcp_scribe final : public caf::io::scribe {
     void write();
     bool hand_on_part();
     void want_next();
+    void want_fragment();
     sent send();
     sent send_some();
     void wait_for_socket();

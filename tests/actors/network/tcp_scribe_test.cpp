@@ -10,13 +10,17 @@
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <future>
+#include <new>
 #include <string>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/write_lanes.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
 #include <troupe/troupe.hpp>
 
@@ -24,7 +28,8 @@
 
 namespace {
 
-std::atomic<int> unreadable{-1};  // readv() of this descriptor fails with ENOMEM
+std::atomic<int> unreadable{-1};                 // readv() of this descriptor fails with ENOMEM
+std::atomic<std::size_t> most_memory{SIZE_MAX};  // there is no memory for more bytes at once
 
 }  // namespace
 
@@ -34,6 +39,15 @@ extern "C" ssize_t readv(int descriptor, const iovec* to, int count) {
   errno = ENOMEM;
   return -1;
 }
+
+// These replace the functions of the C++ library in the whole test program.
+void* operator new(std::size_t bytes) {
+  auto* const result = bytes <= most_memory ? std::malloc(bytes) : nullptr;
+  if (result == nullptr) throw std::bad_alloc{};
+  return result;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 BOOST_AUTO_TEST_SUITE(tcp_scribe)
 
@@ -266,6 +280,23 @@ BOOST_AUTO_TEST_CASE(a_connection_with_a_wrong_fragment_is_over) {
   ssize_t bytes = 1;
   while (bytes > 0) bytes = ::recv(socket, came.data(), came.size(), 0);  // the handshake, then the end
   BOOST_TEST(bytes == 0);
+  ::close(socket);
+}
+
+// TS-11
+BOOST_AUTO_TEST_CASE(a_connection_ends_for_whose_fragments_there_is_no_memory) {
+  constexpr std::size_t fragment_bytes = troupe::network::write_lanes::fragment_bytes;
+  troupe::node here(loopback_settings("here"));
+  const int socket = called_on_loopback(here.port());
+  std::string fragment(troupe::network::message_head::bytes + fragment_bytes, '\0');
+  troupe::network::message_head{troupe::network::message_head::fragment, 0, fragment_bytes, 0, 0}.write(fragment.data());
+  const auto before = here.status().connections_refused;
+  most_memory = std::size_t{4} << 20;
+  for (int i = 0; i < 64 && ::send(socket, fragment.data(), fragment.size(), MSG_NOSIGNAL) > 0; ++i) {
+  }
+  const bool refused = becomes_true([&] { return here.status().connections_refused == before + 1; }, long_enough);
+  most_memory = SIZE_MAX;
+  BOOST_TEST(refused);
   ::close(socket);
 }
 

@@ -2,15 +2,27 @@
 #include <troupe/engine/protocol/purse.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
 #include <utility>
 
 namespace troupe::protocol {
 
 namespace {
 
+// Most messages bring so few names and parts that a search is faster than what a long list takes.
+constexpr std::size_t few = 8;
+
 void add_names(std::vector<node_id>& into, const std::vector<node_id>& names) {
+  if (names.size() <= few) {
+    for (auto name : names)
+      if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
+    return;
+  }
+  std::set<node_id> known(into.begin(), into.end());  // not by a hash: whoever sends names could make them collide
   for (auto name : names)
-    if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
+    if (known.insert(name).second) into.push_back(name);
 }
 
 // Keeps the exponents ascending and without repetition: two equal parts become one part of twice the weight.
@@ -26,6 +38,26 @@ void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
   }
 }
 
+// As add_part for each of `more`, which ascends, in linear time: adds the parts up from the smallest on, as the digits of a number.
+void add_parts(std::vector<std::uint32_t>& weight, const std::vector<std::uint32_t>& more) {
+  std::vector<std::uint32_t> all;
+  all.reserve(weight.size() + more.size());
+  std::merge(weight.begin(), weight.end(), more.begin(), more.end(), std::back_inserter(all));
+  weight.clear();
+  std::uint32_t exponent = 0;
+  std::size_t carried = 0;  // parts of `exponent` that came of smaller ones
+  for (auto at = all.rbegin(); at != all.rend() || carried > 0;) {
+    if (carried == 0) exponent = *at;
+    auto count = carried;
+    for (; at != all.rend() && *at == exponent; ++at) ++count;
+    const auto kept = exponent == 0 ? count : count % 2;
+    weight.insert(weight.end(), kept, exponent);
+    carried = (count - kept) / 2;
+    if (carried > 0) --exponent;
+  }
+  std::reverse(weight.begin(), weight.end());
+}
+
 }  // namespace
 
 purse whole_purse() { return {.weight = {0}, .begun = {}, .settled = {}}; }
@@ -33,13 +65,17 @@ purse whole_purse() { return {.weight = {0}, .begun = {}, .settled = {}}; }
 bool is_whole(const purse& from) noexcept { return from.weight.size() == 1 && from.weight.front() == 0; }
 
 bool all_settled(const purse& from) {
-  return std::all_of(from.begun.begin(), from.begun.end(), [&](node_id who) {
-    return std::find(from.settled.begin(), from.settled.end(), who) != from.settled.end();
-  });
+  auto settled = from.settled;
+  std::sort(settled.begin(), settled.end());
+  return std::all_of(from.begun.begin(), from.begun.end(),
+                     [&](node_id who) { return std::binary_search(settled.begin(), settled.end(), who); });
 }
 
 void merge(purse& into, purse other) {
-  for (auto exponent : other.weight) add_part(into.weight, exponent);
+  if (other.weight.size() > few)
+    add_parts(into.weight, other.weight);
+  else
+    for (auto exponent : other.weight) add_part(into.weight, exponent);
   add_names(into.begun, other.begun);
   add_names(into.settled, other.settled);
 }

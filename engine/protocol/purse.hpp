@@ -7,6 +7,7 @@
 /// carries a part of the weight. When the initiator has the whole weight again, no message and no burst of the pass is left.
 ///   PU-1  split and merge keep the sum: the part that is given away and the part that stays add up to the former weight.
 ///   PU-2  a purse without weight names no nodes. Names travel with weight, so a whole purse has all names.
+///   PU-3  the time of each function grows with the length of the lists, and hardly faster: another node may send long ones.
 namespace troupe::protocol {
 
 /// The purse that a pass starts with: weight 1.

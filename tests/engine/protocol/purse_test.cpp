@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <random>
+#include <vector>
 
 #include <troupe/engine/protocol/purse.hpp>
 
@@ -32,6 +35,51 @@ BOOST_AUTO_TEST_CASE(a_long_chain_of_splits_needs_no_more_than_a_number_a_part) 
   BOOST_TEST(rest.weight.size() == 1u);
   for (auto part = given.rbegin(); part != given.rend(); ++part) protocol::merge(rest, *part);
   BOOST_TEST(protocol::is_whole(rest));
+}
+
+// PU-1. Many parts at once are added in another way than a few.
+BOOST_AUTO_TEST_CASE(many_parts_at_once_make_what_they_make_one_by_one) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<purse> parts{protocol::whole_purse()};
+    for (int i = 0; i < 300; ++i) parts.push_back(protocol::split(parts[random() % parts.size()]));
+    std::shuffle(parts.begin(), parts.end(), random);
+    parts.resize(random() % parts.size() + 1);
+    purse one_by_one;
+    purse first, second;
+    for (const auto& part : parts) {
+      protocol::merge(one_by_one, part);
+      protocol::merge(random() % 2 == 0 ? first : second, part);
+    }
+    protocol::merge(first, second);
+    BOOST_REQUIRE((first == one_by_one));
+  }
+  // Another node may send more than the whole weight.
+  purse all{.weight = {0, 0, 1, 2, 3, 4, 5, 6, 7, 8}, .begun = {}, .settled = {}};
+  protocol::merge(all, {.weight = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, .begun = {}, .settled = {}});
+  BOOST_TEST((all.weight == std::vector<std::uint32_t>{0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 9}));
+}
+
+// PU-3: with a search for each name or part, this would take hours.
+BOOST_AUTO_TEST_CASE(a_purse_of_millions_of_names_and_parts_is_merged_at_once) {
+  constexpr std::uint32_t many = 2'000'000;
+  purse all = protocol::whole_purse();
+  purse other;
+  for (std::uint32_t i = 0; i < many; ++i) {
+    all.weight.push_back(many + i);
+    other.weight.push_back(i + 1);
+    all.begun.push_back(node_id{std::uint64_t{2} * i + 1});
+    other.begun.push_back(node_id{std::uint64_t{3} * i + 1});
+  }
+  const auto before = all.begun;
+  protocol::merge(all, other);
+  BOOST_TEST(std::is_sorted(all.weight.begin(), all.weight.end()));
+  BOOST_TEST(std::equal(before.begin(), before.end(), all.begun.begin()));
+  BOOST_TEST(all.begun.size() == 2 * many - 666'667);  // those that both have
+  BOOST_TEST((all.begun[many] == node_id{4}));         // in the order of the other list
+  BOOST_TEST(!protocol::all_settled(all));
+  protocol::merge(all, {.weight = {}, .begun = {}, .settled = {all.begun.rbegin(), all.begun.rend()}});
+  BOOST_TEST(protocol::all_settled(all));
 }
 
 // PU-2

@@ -273,7 +273,9 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto& here = here_->company_->services();
   auto context = support::call_scope::context();
   auto label = calls::label_of(function, values);
-  auto packed = here.pack(context, std::move(tensors), "the call of '" + label + "' on node '" + name_ + "'");
+  const auto what = "the call of '" + label + "' on node '" + name_ + "'";
+  check_can_travel(values, what);
+  auto packed = here.pack(context, std::move(tensors), what);
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);

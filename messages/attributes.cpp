@@ -2,6 +2,7 @@
 #include <troupe/messages/attributes.hpp>
 
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/message_size.hpp>
 
 namespace troupe {
 
@@ -38,6 +39,26 @@ T value_of(const attribute& x, const std::string& name) {
 }
 
 }  // namespace
+
+void check_can_travel(const attributes& values, std::string_view what) {
+  const auto refuse = [&](const std::string& why) {
+    throw error(errc::misuse,
+                std::string(what) + ": " + why + " travel in one message; send large values as tensors, or in several");
+  };
+  if (values.size() > max_attributes)
+    refuse("it has " + std::to_string(values.size()) + " values, at most " + std::to_string(max_attributes));
+  std::size_t bytes = 0;
+  for (const auto& [name, x] : values) {
+    constexpr std::size_t of_value = 32;  // more than its numbers take
+    const auto* text = std::get_if<std::string>(&x.value);
+    if (name.size() > max_attribute_name_bytes)
+      throw error(errc::misuse, std::string(what) + ": the name of a value has " + std::to_string(name.size()) +
+                                  " bytes, expected at most " + std::to_string(max_attribute_name_bytes));
+    bytes += of_value + name.size() + (text == nullptr ? 0 : text->size());
+  }
+  if (bytes > max_attribute_bytes)
+    refuse("its values have " + std::to_string(bytes) + " bytes together, at most " + std::to_string(max_attribute_bytes));
+}
 
 template <class T>
 T get(const attributes& from, const std::string& name) {

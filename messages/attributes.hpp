@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 
 namespace troupe {
@@ -25,6 +26,10 @@ struct attribute {
 
 /// Named values, as `{{"width", 128}, {"causal", true}}`.
 using attributes = std::map<std::string, attribute>;
+
+/// Throws troupe::error (misuse) if there are more values than a message may have, or longer ones (message_size.hpp). The text begins
+/// with `what`.
+void check_can_travel(const attributes& values, std::string_view what);
 
 /// The value of that name. Throws troupe::error (misuse) if the name is missing or its value is not of type T (bool,
 /// std::int64_t, double, std::string). An integer is accepted where a double is asked for.

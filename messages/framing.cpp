@@ -2,6 +2,12 @@
 #include <troupe/messages/framing.hpp>
 
 #include <cstdint>
+#include <map>
+#include <optional>
+
+#include <google/protobuf/descriptor.h>
+
+#include <troupe/messages/message_size.hpp>
 
 namespace troupe {
 
@@ -18,36 +24,85 @@ bool take_varint(const caf::byte*& at, const caf::byte* end, std::uint64_t& valu
   return false;
 }
 
+struct field {
+  std::uint64_t number = 0;
+  bool is_counted = false;  // whether the value follows a length: texts, messages and packed lists do
+  caf::span<const caf::byte> value;
+};
+
+// Moves `at` past the next field. Returns none if the field does not end within the message.
+std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noexcept {
+  std::uint64_t tag = 0;
+  if (!take_varint(at, end, tag)) return std::nullopt;
+  const auto kind = tag & 7;
+  std::uint64_t bytes = 0;  // bytes of the field's value
+  switch (kind) {
+    case 0:
+      if (!take_varint(at, end, bytes)) return std::nullopt;
+      bytes = 0;
+      break;
+    case 1:
+      bytes = 8;
+      break;
+    case 2:
+      if (!take_varint(at, end, bytes)) return std::nullopt;
+      break;
+    case 5:
+      bytes = 4;
+      break;
+    default:
+      return std::nullopt;  // groups: no version of troupe sends any
+  }
+  if (bytes > static_cast<std::uint64_t>(end - at)) return std::nullopt;
+  const field found{tag >> 3, kind == 2, {at, static_cast<std::size_t>(bytes)}};
+  at += bytes;
+  return found;
+}
+
+// Counts entries of lists, by field, numbers of all lists, and fields that the type does not know.
+class entry_count {
+ public:
+  bool is_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
+    const caf::byte* at = message.data();
+    const caf::byte* end = at + message.size();
+    while (at != end) {
+      const auto next = take_field(at, end);
+      if (!next) return true;  // libprotobuf stops here too, and refuses the message
+      const auto* known = next->number > INT32_MAX ? nullptr : type.FindFieldByNumber(static_cast<int>(next->number));
+      if (known == nullptr) {
+        if (++unknown_ > max_entries) return false;
+        continue;
+      }
+      if (known->is_repeated() && known->type() == google::protobuf::FieldDescriptor::TYPE_UINT64) {
+        numbers_ += next->is_counted ? next->value.size() : 1;
+        if (numbers_ > max_numbers) return false;
+        continue;
+      }
+      if (!next->is_counted) continue;
+      if (known->is_repeated() && ++entries_[known] > max_entries) return false;
+      if (known->message_type() != nullptr && !is_few(next->value, *known->message_type())) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::map<const google::protobuf::FieldDescriptor*, std::size_t> entries_;
+  std::size_t numbers_ = 0;  // of a byte or more that take eight bytes here
+  std::size_t unknown_ = 0;
+};
+
 }  // namespace
 
 bool fields_are_within(caf::span<const caf::byte> message) noexcept {
   const caf::byte* at = message.data();
   const caf::byte* end = at + message.size();
-  while (at != end) {
-    std::uint64_t tag = 0;
-    if (!take_varint(at, end, tag)) return false;
-    std::uint64_t bytes = 0;  // bytes of the field's value
-    switch (tag & 7) {
-      case 0:
-        if (!take_varint(at, end, bytes)) return false;
-        bytes = 0;
-        break;
-      case 1:
-        bytes = 8;
-        break;
-      case 2:
-        if (!take_varint(at, end, bytes)) return false;
-        break;
-      case 5:
-        bytes = 4;
-        break;
-      default:
-        return false;  // groups: no version of troupe sends any
-    }
-    if (bytes > static_cast<std::uint64_t>(end - at)) return false;
-    at += bytes;
-  }
+  while (at != end)
+    if (!take_field(at, end)) return false;
   return true;
+}
+
+bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
+  return entry_count().is_few(message, type);
 }
 
 }  // namespace troupe

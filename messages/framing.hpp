@@ -4,11 +4,22 @@
 #include <caf/byte.hpp>
 #include <caf/span.hpp>
 
+namespace google::protobuf {
+
+class Descriptor;
+
+}  // namespace google::protobuf
+
 namespace troupe {
 
 /// True if the outermost fields of a protobuf message end within the message. libprotobuf does not check this first.
 /// libprotobuf reserves memory for a string by the length that a nested message claims (up to 50 MB), and only later finds that
 /// the message is shorter.
 bool fields_are_within(caf::span<const caf::byte> message) noexcept;
+
+/// True if a protobuf message of this type, with its inner messages, has at most max_entries entries in each list of texts or of
+/// messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. For such an entry of two
+/// bytes libprotobuf takes a hundred bytes of memory. Pre: fields_are_within().
+bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type);
 
 }  // namespace troupe

@@ -23,10 +23,10 @@ namespace troupe {
 
 namespace {
 
-constexpr std::size_t prefix_bytes = 12;  // length of the header (uint32) and of the payload (uint64)
-constexpr std::size_t max_header_bytes = std::size_t{1} << 30;
-constexpr std::size_t stack_bytes = 512;              // most headers are smaller
-constexpr std::size_t kept_header_bytes = 16 * 1024;  // kept by each header object of a thread for the next message
+constexpr std::size_t prefix_bytes = 12;               // length of the header (uint32) and of the payload (uint64)
+constexpr std::size_t stack_bytes = 512;               // most headers are smaller
+constexpr std::size_t kept_header_bytes = 16 * 1024;   // kept by each header object of a thread for the next message
+constexpr std::size_t small_header_bytes = 64 * 1024;  // however many entries the header has, it takes little memory
 
 template <class T>
 auto& ahead_of(T& x) {
@@ -205,6 +205,9 @@ caf::error read(caf::deserializer& any_source, T& x) {
   }
   if (!fields_are_within({bytes + prefix_bytes, header_bytes}))
     return malformed<T>("the header is not a protobuf message of this type");
+  if (header_bytes > small_header_bytes &&
+      !entries_are_few({bytes + prefix_bytes, header_bytes}, *header_t<T>::default_instance().GetDescriptor()))
+    return malformed<T>("the header has more entries than that of any message that a node sends");
   scratch<header_t<T>> header;
   header.was(header_bytes);
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes)))

@@ -2,9 +2,10 @@
 // Tests: tests/messages/inspect_test.cpp, tests/messages/hostile_test.cpp
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-/// The largest sizes of messages. CAF gives the length of a message 32 bits.
+/// The largest sizes of messages. Who sends a larger one gets an error (see check_can_travel), and who gets one refuses it. CAF gives the length of a message 32 bits.
 namespace troupe {
 
 /// The largest size of the tensors of one struct, in bytes. The header takes the rest of the message.
@@ -12,6 +13,20 @@ inline constexpr std::uint64_t max_payload_bytes = 0xf0000000;
 /// The largest size of all structs of one CAF message, in bytes. A message of a user's own actor may hold several structs.
 /// The bytes that follow the structs take the rest of what 32 bits allow.
 inline constexpr std::uint64_t max_message_bytes = 0xff000000;
+
+/// The largest header of a struct. The news of 65,536 members with the longest names of hosts take 23 MiB.
+inline constexpr std::size_t max_header_bytes = std::size_t{32} << 20;
+/// The most entries of a list of nodes, of passes, of texts or of structs in a header. A node knows half as many members.
+inline constexpr std::size_t max_entries = 131'072;
+/// The most bytes of numbers in lists whose numbers are short on the wire, such as those of objects.
+inline constexpr std::size_t max_numbers = std::size_t{4} << 20;
+/// The most tensors of a message, and what their shapes may take of the header.
+inline constexpr std::size_t max_tensors = 65'536;
+inline constexpr std::size_t max_shape_bytes = std::size_t{8} << 20;
+/// The most attributes of a message, the longest name of one, and what all their names and texts may take of the header.
+inline constexpr std::size_t max_attributes = 65'536;
+inline constexpr std::size_t max_attribute_name_bytes = 1024;
+inline constexpr std::size_t max_attribute_bytes = std::size_t{16} << 20;
 
 /// The current limit: max_message_bytes, or what a test has set.
 std::uint64_t longest_message() noexcept;

@@ -349,6 +349,9 @@ at::Tensor bytes_of(const at::Tensor& form, std::uint64_t offset, std::uint64_t 
 
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed) {
   claimed = 0;
+  if (static_cast<std::size_t>(header.kinds_size()) > max_tensors)
+    return "the message has " + std::to_string(header.kinds_size()) + " tensors, at most " + std::to_string(max_tensors) +
+           " travel";
   int parts = 0;
   for (int i = 0; i < header.kinds_size(); ++i) {
     if (header.kinds(i) > kind_sparse) {

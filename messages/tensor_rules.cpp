@@ -194,11 +194,29 @@ void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view 
   }
 }
 
+void check_count_travels(const std::vector<at::Tensor>& tensors, std::string_view what) {
+  if (tensors.size() > max_tensors)
+    throw error(errc::unsupported_tensor, std::string(what) + ": it has " + std::to_string(tensors.size()) +
+                                            " tensors, at most " + std::to_string(max_tensors) +
+                                            " travel in one message; send them in several");
+  std::size_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) {
+    constexpr std::size_t of_tensor = 80;     // more than the rest of two parts takes
+    constexpr std::size_t of_dimension = 24;  // the size, the stride, and the whole size of a gradient
+    if (tensor.defined()) bytes += of_tensor + of_dimension * static_cast<std::size_t>(tensor.dim());
+  }
+  if (bytes > max_shape_bytes)
+    throw error(errc::unsupported_tensor, std::string(what) + ": the shapes of its tensors take " + std::to_string(bytes) +
+                                            " bytes, at most " + std::to_string(max_shape_bytes) +
+                                            " travel in one message; send them in several");
+}
+
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::string why = why_it_cannot_travel(tensors[i]);
     if (!why.empty()) throw error(errc::unsupported_tensor, std::string(what) + '[' + std::to_string(i) + "]: " + why);
   }
+  check_count_travels(tensors, what);
   check_sum_travels(tensors, what);
 }
 

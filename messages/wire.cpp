@@ -126,7 +126,7 @@ complaint from_wire(const wire::CallRequest& from, call_request& x) {
   x.deadline_ns = from.deadline_ns();
   x.span = from.span();
   x.completed.value = from.completed();
-  parse(from.failed(), x.failed);
+  if (complaint bad = parse(from.failed(), x.failed)) return bad;
   x.calls = from.calls();
   x.depth = from.depth();
   x.from_itself = false;
@@ -142,7 +142,7 @@ void to_wire(const call_result& x, wire::CallResult& to) {
 }
 
 complaint from_wire(const wire::CallResult& from, call_result& x) {
-  parse(from.participants(), x.participants);
+  if (complaint bad = parse(from.participants(), x.participants)) return bad;
   x.spans = from.spans();
   if (complaint bad = parse_values(from, x.values)) return bad;
   return parse_joint(from, x.payload);
@@ -264,8 +264,7 @@ void to_wire(const pass_aborted& x, wire::PassAborted& to) {
 complaint from_wire(const wire::PassAborted& from, pass_aborted& x) {
   parse_pass(from, x);
   x.from.value = from.from();
-  parse(from.sent_to(), x.sent_to);
-  return nullptr;
+  return parse(from.sent_to(), x.sent_to);
 }
 
 void to_wire(const context_joined& x, wire::ContextJoined& to) {

@@ -8,6 +8,7 @@
 
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/complaint.hpp>
+#include <troupe/messages/message_size.hpp>
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
@@ -59,9 +60,12 @@ requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void put(fi
 }
 
 template <class Id>
-requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) void parse(const fixed64_list& from, std::vector<Id>& xs) {
+requires(std::same_as<Id, node_id> || std::same_as<Id, pass_number>) complaint
+  parse(const fixed64_list& from, std::vector<Id>& xs) {
+  if (static_cast<std::size_t>(from.size()) > max_entries) return "a list of nodes or passes is longer than any node sends";
   xs.resize(static_cast<std::size_t>(from.size()));
   for (int i = 0; i < from.size(); ++i) xs[static_cast<std::size_t>(i)].value = from[i];
+  return nullptr;
 }
 
 inline void put(fixed64_list& nodes, fixed64_list& numbers, const std::vector<message_id>& xs) {
@@ -93,9 +97,8 @@ inline complaint parse(const wire::Purse& from, purse& x) {
     if (from.weight(i) > deepest || (i > 0 && from.weight(i) <= from.weight(i - 1)))
       return "the weight of a purse is not in ascending order, or too small";
   x.weight.assign(from.weight().begin(), from.weight().end());
-  parse(from.begun(), x.begun);
-  parse(from.settled(), x.settled);
-  return nullptr;
+  if (complaint bad = parse(from.begun(), x.begun)) return bad;
+  return parse(from.settled(), x.settled);
 }
 
 template <class Header>
@@ -117,7 +120,9 @@ void put_values(Header& to, const attributes& xs) {
 template <class Header>
 complaint parse_values(const Header& from, attributes& xs) {
   xs.clear();
+  if (static_cast<std::size_t>(from.values_size()) > max_attributes) return "a message has more attributes than any node sends";
   for (const wire::Attribute& entry : from.values()) {
+    if (entry.name().size() > max_attribute_name_bytes) return "an attribute has a longer name than any node sends";
     attribute x;
     switch (entry.value_case()) {
       case wire::Attribute::kTruth:

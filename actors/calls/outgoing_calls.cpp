@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include <troupe/actors/support/duration_text.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/messages/message_size.hpp>
 
 namespace troupe::calls {
 
@@ -45,6 +47,10 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     job->record = contexts_.find(id).record;
     if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail(*job, contexts_.unknown(id));
     job->record->brief(job->request);
+    if (const auto failed = job->request.failed.size(); failed > max_entries)
+      return fail(*job, error(errc::misuse, std::to_string(failed) + " passes of the context " + to_string(id) +
+                                              " have failed, and a message names at most " + std::to_string(max_entries) +
+                                              "; open another context"));
   }
   here_.directory().sent(job->to, job->request.payload.tensors);
   if (arriving.events.empty()) return caf::anon_send(here_.gateway(), std::move(job));

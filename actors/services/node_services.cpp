@@ -85,6 +85,7 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   auto& payload = result.payload;
   payload.context = context;
   payload.message = {next_number(), id()};
+  check_count_travels(tensors, what);
   auto staged = transfers_->stage.to_host(tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);

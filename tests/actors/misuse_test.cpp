@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <troupe/actors/objects/object_store.hpp>
+#include <troupe/messages/message_size.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -261,6 +262,26 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_did_not_come_is_told_with_how_many_did) {
   BOOST_TEST(text_of([&] { reply.tensor(1); }) == "expected a reply of at least 2 tensors, got 1");
   b.functions().add("silent", [](troupe::call_arguments&) { return troupe::call_reply{}; });
   BOOST_TEST(text_of([&] { a.peer("b").call("silent").get().tensor(0); }) == "expected a reply of at least 1 tensor, got none");
+}
+
+// What is too large for a message is refused where it is made: at once in a call, and with the error of the call in an answer.
+BOOST_AUTO_TEST_CASE(more_than_a_message_may_have_is_refused_before_it_is_sent) {
+  troupe::attributes values;
+  for (std::size_t i = 0; i <= troupe::max_attributes; ++i) values[std::to_string(i)] = true;
+  const std::vector<at::Tensor> tensors(troupe::max_tensors + 1, x);
+  b.functions().add("values", [&](troupe::call_arguments&) { return troupe::call_reply{{}, values}; });
+  b.functions().add("tensors", [&](troupe::call_arguments&) { return troupe::call_reply{tensors}; });
+  const auto to = a.peer("b");
+  BOOST_CHECK_EXCEPTION(to.call("twice", {x}, values), troupe::error,
+                        says("the call of 'twice' on node 'b'", "it has 65537 values, at most 65536"));
+  BOOST_CHECK_EXCEPTION(to.call("twice", tensors), troupe::error,
+                        says("the call of 'twice' on node 'b'", "it has 65537 tensors, at most 65536"));
+  BOOST_CHECK_EXCEPTION(to.call("values").get(hang), troupe::error,
+                        says("the result of 'values' on node 'b'", "it has 65537 values, at most 65536"));
+  BOOST_CHECK_EXCEPTION(to.call("tensors").get(hang), troupe::error,
+                        says("the result of 'tensors' on node 'b'", "it has 65537 tensors, at most 65536"));
+  values.erase("0");
+  BOOST_TEST((to.call("values").get(hang).values == values));
 }
 
 BOOST_AUTO_TEST_CASE(a_function_of_the_node_itself_says_which_value_its_call_lacks) {

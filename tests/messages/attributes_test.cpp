@@ -5,6 +5,7 @@
 
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/message_size.hpp>
 
 using namespace troupe;
 
@@ -47,4 +48,23 @@ BOOST_AUTO_TEST_CASE(a_default_stands_in_for_a_missing_name_only) {
   BOOST_TEST(get_or<std::string>(sample, "kind", "none") == "none");
   BOOST_TEST(get_or<double>(sample, "width", 1.0) == 128.0);
   BOOST_CHECK_THROW(get_or<bool>(sample, "width", true), error);
+}
+
+BOOST_AUTO_TEST_CASE(values_that_no_message_may_have_are_refused_before_they_are_sent) {
+  attributes values;
+  for (std::size_t i = 0; i < max_attributes; ++i) values[std::to_string(i)] = true;
+  check_can_travel(values, "the call");
+  values["one more"] = true;
+  BOOST_CHECK_EXCEPTION(
+    check_can_travel(values, "the call"), error,
+    says("the call: it has 65537 values, at most 65536 travel in one message; send large values as tensors, or "
+         "in several"));
+  check_can_travel({{std::string(max_attribute_name_bytes, 'x'), 1}}, "the call");
+  BOOST_CHECK_EXCEPTION(check_can_travel({{std::string(max_attribute_name_bytes + 1, 'x'), 1}}, "the call"), error,
+                        says("the call: the name of a value has 1025 bytes, expected at most 1024"));
+  check_can_travel({{"text", std::string(max_attribute_bytes - 100, 'x')}}, "the call");
+  BOOST_CHECK_EXCEPTION(
+    check_can_travel({{"text", std::string(max_attribute_bytes, 'x')}}, "the call"), error,
+    says("the call: its values have 16777252 bytes together, at most 16777216 travel in one message; send large "
+         "values as tensors, or in several"));
 }

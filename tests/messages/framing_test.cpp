@@ -5,7 +5,9 @@
 
 #include <caf/span.hpp>
 
+#include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/framing.hpp>
+#include <troupe/messages/message_size.hpp>
 
 using troupe::fields_are_within;
 
@@ -51,6 +53,40 @@ BOOST_AUTO_TEST_CASE(a_number_of_more_than_ten_bytes_is_refused) {
 
 BOOST_AUTO_TEST_CASE(a_length_of_64_bits_does_not_wrap) {
   BOOST_TEST(!fits(counted + std::string(9, '\xff') + "\x01" + "abc"));
+}
+
+// Each kind of entry that takes more memory than its bytes, as many as there may be, and one more.
+BOOST_AUTO_TEST_CASE(entries_are_counted_by_list_and_unknown_fields_together) {
+  using troupe::max_entries;
+  const auto few = [](const std::string& message, const google::protobuf::Descriptor& type) {
+    return troupe::entries_are_few(caf::as_bytes(caf::make_span(message)), type);
+  };
+  const auto times = [](std::size_t count, const std::string& entry) {
+    std::string result;
+    for (std::size_t i = 0; i < count; ++i) result += entry;
+    return result;
+  };
+  const auto& call = *troupe::wire::CallRequest::descriptor();
+  const std::string value("\x22\x00", 2);
+  const std::string name("\x0a\x00", 2);  // of the function, which is no list: the last one counts
+  const std::string unknown("\x7a\x00", 2);
+  const std::string inner("\x2a\x02\x7a\x00", 4);  // an unknown field of the payload
+  BOOST_TEST(few(times(max_entries, value) + times(max_entries + 1, name) + times(max_entries, unknown), call));
+  BOOST_TEST(!few(times(max_entries + 1, value), call));
+  BOOST_TEST(!few(times(max_entries, unknown) + inner, call));
+  BOOST_TEST(!few(times(max_entries, inner) + unknown, call));
+  BOOST_TEST(few(times(max_entries, inner), call));
+  const auto& status = *troupe::wire::NodeStatus::descriptor();
+  const std::string peer("\x8a\x01\x00\xfa\x01\x00", 6);  // name and reason, which are two lists
+  BOOST_TEST(few(times(max_entries, peer), status));
+  BOOST_TEST(!few(times(max_entries + 1, peer), status));
+  const auto& held = *troupe::wire::HeldObjects::descriptor();
+  const std::string packed("\x12\x80\x80\x80\x02", 5);  // 4 MiB of numbers
+  BOOST_TEST(few(packed + std::string(troupe::max_numbers, '\x01'), held));
+  BOOST_TEST(!few(packed + std::string(troupe::max_numbers, '\x01') + std::string("\x10\x01", 2), held));
+  const std::string far("\xf8\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", 11);  // a field with a number of 61 bits
+  BOOST_TEST(few(times(max_entries, far), call));
+  BOOST_TEST(!few(times(max_entries + 1, far), call));
 }
 
 BOOST_AUTO_TEST_CASE(groups_are_refused) { BOOST_TEST(!fits(group + "\x0c")); }

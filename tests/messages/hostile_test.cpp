@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include <ATen/ATen.h>
 
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/message_size.hpp>
+#include <troupe/messages/tensor_rules.hpp>
 
 #include "samples.hpp"
 #include "support/allocation_count.hpp"
@@ -40,7 +43,8 @@ caf::error read(const bytes& wire) {
     used = count.bytes();
   }
   std::size_t header = std::min(wire.size(), wire.size() < 4 ? 0 : header_size(wire));
-  BOOST_TEST(used <= 48 * header + wire.size() + 16 * 1024,
+  const auto allowed = std::min(48 * header, std::size_t{256} << 20);
+  BOOST_TEST(used <= allowed + wire.size() + 16 * 1024,
              used << " bytes for a message of " << wire.size() << " with a header of " << header);
   if (failed) {
     BOOST_TEST(static_cast<int>(to_exception(failed).code()) == static_cast<int>(errc::malformed_message));
@@ -183,7 +187,7 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   read<farewell>(many("\x12\x01x"));
   read<node_status>(many(std::string("\x8a\x01\x00", 3)));  // empty names of peers
   std::string distinct;
-  for (int i = 0; i < 100000; ++i) {  // attributes with different names, which are kept
+  for (int i = 0; i < 60000; ++i) {  // attributes with different names, which are kept
     std::string name{static_cast<char>(i), static_cast<char>(i >> 8), static_cast<char>(i >> 16)};
     distinct += std::string("\x22\x07\x0a\x03", 4) + name + std::string("\x10\x01", 2);
   }
@@ -198,8 +202,100 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   }
   BOOST_TEST(!read<autograd_message>(framed(header.SerializeAsString())));
   header.Clear();
-  for (int i = 0; i < 500000; ++i) header.mutable_tensors()->add_kinds(0);
+  for (std::size_t i = 0; i < max_tensors; ++i) header.mutable_tensors()->add_kinds(0);
   BOOST_TEST(!read<autograd_message>(framed(header.SerializeAsString())));
+  header.mutable_tensors()->add_kinds(0);
+  check_refused(header.tensors(), "has 65537 tensors, at most 65536 travel");
+}
+
+// The largest header that is read at all. What it holds takes memory for each byte, not for each entry (WI-2).
+BOOST_AUTO_TEST_CASE(the_largest_headers_take_little_memory) {
+  const auto largest = [](const std::string& entry) {
+    std::string header;
+    header.reserve(max_header_bytes);
+    while (header.size() + entry.size() <= max_header_bytes) header += entry;
+    return framed(header);
+  };
+  const auto too_many = [](const caf::error& failed) {
+    return caf::to_string(failed).find("more entries than") != std::string::npos;
+  };
+  BOOST_TEST(too_many(read<call_request>(largest(std::string("\x22\x00", 2)))));          // empty attributes
+  BOOST_TEST(too_many(read<call_request>(largest(std::string("\x22\x02\x0a\x00", 4)))));  // with empty names
+  BOOST_TEST(too_many(read<call_result>(largest(std::string("\x0a\x00", 2)))));
+  BOOST_TEST(too_many(read<gossip>(largest(std::string("\x12\x00", 2)))));
+  BOOST_TEST(too_many(read<node_status>(largest(std::string("\x8a\x01\x00", 3)))));      // empty names of peers
+  BOOST_TEST(too_many(read<propagate_gradients>(largest(std::string("\x7a\x00", 2)))));  // empty shapes
+  BOOST_TEST(too_many(read<heartbeat>(largest(std::string("\x7a\x00", 2)))));            // a field of a later version
+  BOOST_TEST(too_many(read<heartbeat>(largest(std::string("\x78\x00", 2)))));
+  BOOST_TEST(too_many(read<call_request>(largest(std::string("\x2a\x02\x7a\x00", 4)))));  // such a field of an inner message
+  read<discover>(largest(std::string("\x21") + std::string(8, 'x')));
+  BOOST_TEST(too_many(read<held_objects>(largest(std::string("\x10\x01", 2)))));
+  read<autograd_message>(largest(std::string("\x0a\x02\x28\x01", 4)));  // requires_grad
+  read<farewell>(largest("\x12\x01x"));
+  farewell last;
+  last.reason = std::string(max_header_bytes - 100, 'x');
+  BOOST_TEST(!read<farewell>(testing::encoded(last)));
+  last.reason += std::string(100, 'x');
+  bytes unwritten;
+  BOOST_TEST(caf::to_string(testing::encode(unwritten, last)).find("is too large") != std::string::npos);
+  BOOST_TEST(caf::to_string(read<farewell>(framed(std::string(max_header_bytes + 1, '\0')))).find("claims") !=
+             std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(lists_that_no_node_sends_are_refused) {
+  const auto longer = static_cast<int>(max_entries + 1);
+  const auto is_refused = [](const caf::error& failed) {
+    return caf::to_string(failed).find("than any node sends") != std::string::npos;
+  };
+  const auto fill = [&](auto& list) { list.Resize(longer, 1); };
+  wire::CallRequest call;
+  fill(*call.mutable_failed());
+  BOOST_TEST(is_refused(read<call_request>(framed(call.SerializeAsString()))));
+  call.mutable_failed()->RemoveLast();
+  BOOST_TEST(!read<call_request>(framed(call.SerializeAsString())));
+  wire::CallResult result;
+  fill(*result.mutable_participants());
+  BOOST_TEST(is_refused(read<call_result>(framed(result.SerializeAsString()))));
+  wire::PassAborted aborted;
+  fill(*aborted.mutable_sent_to());
+  BOOST_TEST(is_refused(read<pass_aborted>(framed(aborted.SerializeAsString()))));
+  for (const bool settled : {false, true}) {
+    wire::ParticipantQuiet quiet;
+    quiet.mutable_carried()->add_weight(0);
+    fill(settled ? *quiet.mutable_carried()->mutable_settled() : *quiet.mutable_carried()->mutable_begun());
+    BOOST_TEST(is_refused(read<participant_quiet>(framed(quiet.SerializeAsString()))));
+  }
+  call.Clear();
+  for (std::size_t i = 0; i <= max_attributes; ++i) {
+    auto& entry = *call.add_values();
+    entry.set_name(std::to_string(i));
+    entry.set_truth(true);
+  }
+  BOOST_TEST(is_refused(read<call_request>(framed(call.SerializeAsString()))));
+  call.mutable_values()->RemoveLast();
+  call.mutable_values(0)->set_name(std::string(max_attribute_name_bytes, 'n'));
+  BOOST_TEST(!read<call_request>(framed(call.SerializeAsString())));
+  call.mutable_values(0)->set_name(std::string(max_attribute_name_bytes + 1, 'n'));
+  BOOST_TEST(is_refused(read<call_request>(framed(call.SerializeAsString()))));
+}
+
+// What nodes may send is within the limits, whatever it is: the news of all members, and a call with as much of everything as a call
+// may have.
+BOOST_AUTO_TEST_CASE(the_largest_messages_that_nodes_send_are_read) {
+  welcome all;
+  for (std::uint64_t i = 1; i <= 65'536 + 1024 + 1; ++i)
+    all.news.push_back({{std::string(64, 'n'), {i}, std::string(253, 'h'), 65535}, ~std::uint32_t{0}, member_state::left});
+  BOOST_TEST(!read<welcome>(testing::encoded(all)));
+  call_request call;
+  const std::string name(max_attribute_name_bytes - 5, 'n');
+  for (std::size_t i = 0; i < 10'000; ++i) call.values[name + std::to_string(i)] = std::string(600, 'v');
+  check_can_travel(call.values, "these");
+  const auto tensor = at::empty({0, 1, 1}, at::kFloat);
+  call.payload.tensors.assign(max_tensors * 4 / 5, tensor);
+  call.payload.requires_grad.assign(call.payload.tensors.size(), true);
+  check_count_travels(call.payload.tensors, "these");
+  call.failed.assign(max_entries, pass_number{1});
+  BOOST_TEST(!read<call_request>(testing::encoded(call)));
 }
 
 BOOST_AUTO_TEST_CASE(shapes_no_tensor_has_are_refused) {

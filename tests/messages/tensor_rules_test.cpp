@@ -126,3 +126,21 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_many_tensors_count_together) {
   check_can_travel(std::vector<at::Tensor>{large}, "x");
   BOOST_CHECK_THROW(check_can_travel(std::vector<at::Tensor>{large, large}, "x"), error);
 }
+
+BOOST_AUTO_TEST_CASE(more_tensors_than_a_message_may_have_are_refused) {
+  const auto says = [](const std::string& words) {
+    return [words](const error& refused) {
+      BOOST_CHECK(refused.code() == errc::unsupported_tensor);
+      return std::string(refused.what()).find(words) != std::string::npos;
+    };
+  };
+  std::vector<at::Tensor> tensors(max_tensors);
+  check_can_travel(tensors, "x");
+  tensors.emplace_back();
+  BOOST_CHECK_EXCEPTION(check_can_travel(tensors, "x"), error,
+                        says("it has 65537 tensors, at most 65536 travel in one message"));
+  const auto shaped = at::empty(std::vector<std::int64_t>(max_tensor_dimensions, 1));
+  check_count_travels(std::vector<at::Tensor>(300, shaped), "x");
+  BOOST_CHECK_EXCEPTION(check_count_travels(std::vector<at::Tensor>(400, shaped), "x"), error,
+                        says("the shapes of its tensors take"));
+}

@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include <caf/actor_cast.hpp>
 #include <caf/after.hpp>
 
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
+#include <troupe/messages/message_size.hpp>
 
 #include "actors/lone_services.hpp"
 
@@ -20,8 +24,9 @@ BOOST_AUTO_TEST_SUITE(calls_that_a_node_makes)
 namespace {
 
 struct fixture : test::lone_services {
-  contracts::outgoing_call_ptr made() {
+  contracts::outgoing_call_ptr made(context_id context = {}) {
     auto job = std::make_shared<contracts::outgoing_call>();
+    job->request.payload.context = context;
     job->to = node_id{2};
     job->label = "f";
     job->answer = std::make_shared<autograd_message>();
@@ -73,6 +78,25 @@ BOOST_FIXTURE_TEST_CASE(that_failed_keep_their_first_failure, fixture) {  // OG-
   });
   BOOST_TEST(services.counts().calls_waiting == 0u);
   BOOST_TEST(services.counts().calls_failed == 1u);
+}
+
+// A message names no more failed passes than its receiver takes.
+BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) {
+  services.directory().add({"there", node_id{2}, "127.0.0.1", 1}, caf::actor_cast<caf::strong_actor_ptr>(gateway));
+  const auto context = contexts.open();
+  std::vector<pass_number> failed;
+  for (std::uint64_t i = 1; i <= max_entries; ++i) failed.push_back({i});
+  context.record->learn({}, failed);
+  const auto taken = made(context.record->id());
+  BOOST_TEST(taken->request.failed.size() == max_entries);
+  BOOST_TEST(!taken->ended);
+  taken->ended = true;
+  context.record->learn({}, {{max_entries + 1}});
+  BOOST_CHECK_EXCEPTION(made(context.record->id())->reply.get(), error, [](const error& refused) {
+    return refused.code() == errc::misuse && std::string(refused.what()).find("131073 passes") != std::string::npos;
+  });
+  contexts.stop();
+  end(context.actor);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

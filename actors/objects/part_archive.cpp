@@ -74,12 +74,14 @@ std::uint64_t number_in(std::string_view bytes, std::size_t at, std::size_t size
 
 constexpr std::uint64_t in_64_bits = 0xFFFFFFFF;  // a field of 32 bits with this value has its value elsewhere
 
-/// Where the list of the archive's records lies: position and bytes.
+/// Where the list of the archive's records lies: position and bytes. An archive of more than 4 GiB has a second end with numbers of 64
+/// bits (ZIP64), and a locator before its first end says where. libtorch goes by the second end whenever there is one.
 std::pair<std::uint64_t, std::uint64_t> list_of_records(const zip_bytes& archive) {
   constexpr std::size_t end_bytes = 22;
   constexpr std::size_t locator_bytes = 20;
+  constexpr std::size_t large_end_bytes = 56;
   constexpr std::size_t most_of_comment = 0xFFFF;
-  const auto tail_bytes = std::min(archive.size(), end_bytes + locator_bytes + most_of_comment);
+  const auto tail_bytes = std::min(archive.size(), end_bytes + most_of_comment);
   const auto tail = archive.at(archive.size() - tail_bytes, tail_bytes);
   auto end = tail.rfind("PK\5\6");
   while (end != std::string::npos && tail.size() - end < end_bytes)
@@ -87,11 +89,19 @@ std::pair<std::uint64_t, std::uint64_t> list_of_records(const zip_bytes& archive
   TORCH_CHECK(end != std::string::npos && tail.size() - end >= end_bytes, "it is no archive");
   const auto bytes = number_in(tail, end + 12, 4);
   const auto position = number_in(tail, end + 16, 4);
-  if (bytes != in_64_bits && position != in_64_bits) return {position, bytes};
-  TORCH_CHECK(end >= locator_bytes && tail.compare(end - locator_bytes, 4, "PK\6\7") == 0, "it is no whole archive");
-  const auto large = archive.at(number_in(tail, end - locator_bytes + 8, 8), 56);
+  const auto before = archive.size() - tail_bytes + end;  // bytes before the end
+  const auto locator = before < locator_bytes ? std::string() : archive.at(before - locator_bytes, locator_bytes);
+  if (!locator.starts_with("PK\6\7")) {
+    TORCH_CHECK(bytes != in_64_bits && position != in_64_bits, "it is no whole archive");
+    return {position, bytes};
+  }
+  const auto large = archive.at(number_in(locator, 8, 8), large_end_bytes);
   TORCH_CHECK(large.starts_with("PK\6\6"), "it is no whole archive");
-  return {number_in(large, 48, 8), number_in(large, 40, 8)};
+  const auto large_bytes = number_in(large, 40, 8);
+  const auto large_position = number_in(large, 48, 8);
+  TORCH_CHECK((bytes == in_64_bits || bytes == large_bytes) && (position == in_64_bits || position == large_position),
+              "it has two lists of its records");
+  return {large_position, large_bytes};
 }
 
 /// The size of a record in memory, in bytes. `entry`: the record's entry in the archive's list, without the name. `extra`: the entry's

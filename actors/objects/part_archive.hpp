@@ -17,7 +17,8 @@ namespace troupe::objects {
 ///   PV-1  no code of the archive is read. An archive is one object of plain values: another class, or an object in an object, is
 ///         refused.
 ///   PV-2  a tensor that says that it has more elements than its record has bytes for is refused.
-///   PV-3  an archive whose records are together much larger than the archive is refused before any of them is read.
+///   PV-3  an archive whose records are together much larger than the archive is refused before any of them is read. So is an archive
+///         with two lists of its records.
 ///   PV-4  a record of elements is read once, however many tensors name it; a pickle that asks for it again is refused.
 ///   PV-5  the pickle of the values is looked through before libtorch reads it (check_plain_pickle).
 class part_archive {

@@ -24,6 +24,7 @@
 
 #include "actors/certificates/own_cluster.hpp"
 #include "actors/linear_cluster.hpp"
+#include "actors/objects/archive_of_two_lists.hpp"
 #include "messages/samples.hpp"
 #include "support/hostile_client.hpp"
 #include "support/recording_relay.hpp"
@@ -158,6 +159,7 @@ void write_parts(const fs::path& folder) {
   part.buffers.emplace_back("0/norm.steps", at::tensor(7));
   const auto bytes = objects::part_bytes(part);
   write(folder, "parts", 0, {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
+  write(folder, "parts", 1, test::archive_of_two_lists(10'000));
 }
 
 void write_handshakes(const fs::path& folder) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -14,6 +15,7 @@
 #include <torch/script.h>
 #include <torch/serialize/output-archive.h>
 
+#include <actors/objects/archive_of_two_lists.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/messages/errors.hpp>
@@ -137,6 +139,19 @@ BOOST_AUTO_TEST_CASE(an_archive_that_unpacks_to_much_more_than_it_has_is_refused
   BOOST_TEST(archive_of(honest).value<std::int64_t>("number") == 7);
   for (std::size_t size = 0; size < honest.size(); size += 7)
     BOOST_CHECK_THROW(archive_of(honest.substr(0, size)), std::exception);
+}
+
+// The list that is looked through has to be the one that libtorch goes by.
+BOOST_AUTO_TEST_CASE(an_archive_with_two_lists_of_records_is_refused) {  // PV-3
+  constexpr std::size_t zeros = std::size_t{64} << 20;
+  const auto two_faced = archive_of_two_lists(zeros);
+  std::istringstream in(two_faced);
+  caffe2::serialize::PyTorchStreamReader records(&in);
+  const auto size = std::get<1>(records.getRecord("data/0"));
+  BOOST_TEST(size == zeros);  // libtorch unpacks it: the test can fail
+  BOOST_TEST(two_faced.size() < std::size_t{1} << 20);
+  const auto why = text_of<std::exception>([&] { archive_of(two_faced); });
+  BOOST_TEST(contains(why, "it has two lists of its records"), why);
 }
 
 // Each reading takes the memory of the record again.

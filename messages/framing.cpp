@@ -102,7 +102,8 @@ bool fields_are_within(caf::span<const caf::byte> message) noexcept {
 }
 
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
-  return entry_count().is_few(message, type);
+  static_assert(max_entries <= max_numbers);
+  return message.size() <= max_entries || entry_count().is_few(message, type);  // an entry takes a byte or more
 }
 
 }  // namespace troupe

@@ -49,12 +49,10 @@ class connection_host;
 ///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them: what waits can still be
 ///         overtaken. Bytes in shared memory are not encrypted.
 ///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the message.
-///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come.
-///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read. No byte is
-///         read before it is known whose the connection is.
 ///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come. A connection
 ///         for whose message there is no memory ends; others go on.
-///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read.
+///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read. No byte is
+///         read before it is known whose the connection is.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`. `which`: the end

@@ -11,6 +11,7 @@
 
 #include <troupe/actors/support/durable_file.hpp>
 #include <troupe/messages/attributes.hpp>
+#include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::calls {
@@ -33,15 +34,26 @@ inline std::string label_of(const std::string& function, const attributes& value
   return method != nullptr ? *method : function;
 }
 
-/// An estimate of the bytes of a call, or of an answer.
+/// An estimate of the bytes that the tensors and values of a call, or of an answer, take.
 inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attributes& values) {
-  constexpr std::uint64_t header = 256;
-  auto result = header + payload_bytes(tensors);
+  constexpr std::uint64_t of_call = 256;
+  constexpr std::uint64_t of_tensor = 256;  // without its elements
+  constexpr std::uint64_t of_value = 64;
+  auto result = of_call + payload_bytes(tensors);
+  for (const auto& each : tensors) result += each.defined() ? of_tensor : sizeof each;
   for (const auto& [name, each] : values) {
     const auto* text = std::get_if<std::string>(&each.value);
-    result += name.size() + (text == nullptr ? sizeof each : text->size());
+    result += of_value + name.size() + (text == nullptr ? sizeof each : text->size());
   }
   return result;
+}
+
+/// An estimate of the bytes that a call takes while it waits.
+inline std::uint64_t bytes_of(const call_request& call) {
+  const auto& payload = call.payload;
+  return bytes_of(payload.tensors, call.values) + call.function.size() + call.calls.size() +
+         call.failed.size() * sizeof call.failed[0] + payload.place.size() * sizeof payload.place[0] +
+         payload.requires_grad.size() + payload.devices.size() * sizeof payload.devices[0];
 }
 
 /// Turns a number of 64 bits into an attribute, and back.

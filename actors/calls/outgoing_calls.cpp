@@ -67,7 +67,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
 /// drop needs none, because it frees memory.
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
   if (job.to == here_.id() || job.request.function == "troupe.drop") return std::nullopt;
-  const auto bytes = bytes_of(job.request.payload.tensors, job.request.values);
+  const auto bytes = bytes_of(job.request);
   using network::send_credits;
   const send_credits::account account{job.to, job.request.depth};
   const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(job.begin_ns)) + job.deadline;

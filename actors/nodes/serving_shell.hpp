@@ -107,7 +107,7 @@ struct serving_shell : gateway_shell<Self> {
     const auto& request = job.request;
     const auto caller = request.payload.message.node;
     if (auto why = parts.rights.why_not(request); !why.empty() || !here.networked() || caller == here.id()) return why;
-    job.queued = state.queued->add(caller, calls::bytes_of(request.payload.tensors, request.values));
+    job.queued = state.queued->add(caller, calls::bytes_of(request));
     if (job.queued) return {};
     return "calls of " + std::to_string(state.queued->waiting(caller)) + " bytes of the caller wait here, and no more than " +
            std::to_string(state.queued->limit()) + " may";

@@ -205,7 +205,7 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
     auto who = peer(each);
-    auto spans = tracing::unpack(get<std::string>(who.call("troupe.trace").get().values, "spans")).spans;
+    auto spans = tracing::unpack(get<std::string>(who.call("troupe.trace").get().values, "spans"), tracing::most_of_node).spans;
     std::int64_t offset = 0;
     self->request(company_->services().membership(), collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },

@@ -101,6 +101,18 @@ bool fields_are_within(caf::span<const caf::byte> message) noexcept {
   return true;
 }
 
+std::size_t fields_numbered(std::uint64_t number, caf::span<const caf::byte> message) noexcept {
+  const caf::byte* at = message.data();
+  const caf::byte* end = at + message.size();
+  std::size_t result = 0;
+  while (at != end) {
+    const auto next = take_field(at, end);
+    if (!next) break;
+    if (next->number == number) ++result;
+  }
+  return result;
+}
+
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
   static_assert(max_entries <= max_numbers);
   return message.size() <= max_entries || entry_count().is_few(message, type);  // an entry takes a byte or more

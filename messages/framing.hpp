@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include <caf/byte.hpp>
 #include <caf/span.hpp>
 
@@ -16,6 +19,9 @@ namespace troupe {
 /// libprotobuf reserves memory for a string by the length that a nested message claims (up to 50 MB), and only later finds that
 /// the message is shorter.
 bool fields_are_within(caf::span<const caf::byte> message) noexcept;
+
+/// How many of the outermost fields of a protobuf message have this number; of a message that is cut off, those before its end.
+std::size_t fields_numbered(std::uint64_t number, caf::span<const caf::byte> message) noexcept;
 
 /// True if a protobuf message of this type, with its inner messages, has at most max_entries entries in each list of texts or of
 /// messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. For such an entry of two

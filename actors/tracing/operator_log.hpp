@@ -15,7 +15,7 @@ namespace troupe::tracing {
 /// own calls add spans too. Any thread may use a span_collector.
 class span_collector {
  public:
-  static constexpr std::size_t most = 20'000;  // later spans are dropped
+  static constexpr std::size_t most = most_of_call - 2;  // later spans are dropped
 
   void add(trace_span span);
   std::vector<trace_span> take();

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/tracing/trace_span.hpp>
 
-#include <limits>
+#include <algorithm>
+#include <initializer_list>
+#include <span>
 #include <unordered_map>
+#include <unordered_set>
+
+#include <caf/span.hpp>
 
 #include <troupe/actors/tracing/generated/trace.pb.h>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/framing.hpp>
 
 namespace troupe::tracing {
 
 namespace {
 
 constexpr std::size_t longest_text = 256;
+constexpr std::size_t most_text_bytes = std::size_t{8} << 20;  // a message has at most 16 MiB of values
 
 constexpr std::int64_t time_plus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -21,7 +28,8 @@ constexpr std::int64_t time_plus(std::int64_t a, std::int64_t b) noexcept {
   throw error(errc::malformed_message, "trace: expected what pack() wrote, got " + what);
 }
 
-void check(const trace_wire::Log& log) {
+void check(const trace_wire::Log& log, std::size_t most) {
+  if (log.spans() > most) refuse(std::to_string(log.spans()) + " spans, of which at most " + std::to_string(most) + " come");
   for (const auto& text : log.texts())
     if (text.size() > longest_text) refuse("a text of " + std::to_string(text.size()) + " bytes");
   const auto entries = [&](std::size_t count, const char* what) {
@@ -36,12 +44,33 @@ void check(const trace_wire::Log& log) {
   entries(static_cast<std::size_t>(log.lengths_ns_size()), "lengths");
 }
 
+// Whether bytes may hold no more than `most` spans. Of most entries libprotobuf makes eight times their bytes, and of short texts more.
+bool are_few(std::string_view bytes, std::size_t most) {
+  constexpr std::size_t of_span = 64;  // more than the numbers of a span and the lengths of its texts take
+  constexpr std::uint64_t texts = trace_wire::Log::kTextsFieldNumber;
+  return bytes.size() <= most_text_bytes + of_span * (most + 1) &&
+         fields_numbered(texts, caf::as_bytes(caf::make_span(bytes.data(), bytes.size()))) <= 3 * most;
+}
+
+// The index of the oldest span that is packed.
+std::size_t first_packed(const std::vector<trace_span>& spans) {
+  std::unordered_set<std::string_view> known;
+  std::size_t bytes = 0;
+  for (auto i = spans.size(); i > 0; --i)
+    for (const std::string_view text :
+         std::initializer_list<std::string_view>{spans[i - 1].name, spans[i - 1].category, spans[i - 1].track})
+      if (known.insert(text.substr(0, longest_text)).second && (bytes += std::min(text.size(), longest_text)) > most_text_bytes)
+        return i;
+  return 0;
+}
+
 }  // namespace
 
 std::string pack(const trace_log& log) {
+  const auto first = first_packed(log.spans);
   trace_wire::Log to;
-  to.set_spans(log.spans.size());
-  to.set_dropped(log.dropped);
+  to.set_spans(log.spans.size() - first);
+  to.set_dropped(log.dropped + first);
   std::unordered_map<std::string_view, std::uint32_t> numbers;
   const auto number_of = [&](std::string_view text) {
     text = text.substr(0, longest_text);
@@ -50,7 +79,7 @@ std::string pack(const trace_log& log) {
     return entry->second;
   };
   std::int64_t last = 0;
-  for (const auto& span : log.spans) {
+  for (const auto& span : std::span(log.spans).subspan(first)) {
     to.add_names(number_of(span.name));
     to.add_categories(number_of(span.category));
     to.add_tracks(number_of(span.track));
@@ -61,11 +90,11 @@ std::string pack(const trace_log& log) {
   return to.SerializeAsString();
 }
 
-trace_log unpack(std::string_view bytes) {
+trace_log unpack(std::string_view bytes, std::size_t most) {
   trace_wire::Log from;
-  if (bytes.size() > std::numeric_limits<int>::max() || !from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    refuse("other bytes");
-  check(from);
+  if (!are_few(bytes, most)) refuse("more bytes or names than " + std::to_string(most) + " spans have");
+  if (!from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) refuse("other bytes");
+  check(from, most);
   const auto text = [&](std::uint32_t number) -> const std::string& {
     if (number >= static_cast<std::uint32_t>(from.texts_size()))
       refuse("text " + std::to_string(number) + " of " + std::to_string(from.texts_size()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,10 +34,17 @@ struct trace_log {
   bool operator==(const trace_log&) const = default;
 };
 
-/// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes.
+/// The most spans that the tracer of a node keeps.
+inline constexpr std::size_t most_of_node = 200'000;
+/// The most spans that a call or a burst brings: those of a span_collector, and those of the call itself.
+inline constexpr std::size_t most_of_call = 20'000 + 2;
+
+/// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes. If the names have more
+/// than 8 MiB together, the oldest spans are left out, and counted as dropped.
 std::string pack(const trace_log& log);
 
-/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes.
-trace_log unpack(std::string_view bytes);
+/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes, and for more than `most` spans: a span of five
+/// bytes may take a kilobyte of memory.
+trace_log unpack(std::string_view bytes, std::size_t most = most_of_call);
 
 }  // namespace troupe::tracing

@@ -40,13 +40,13 @@ class span_ring {
 
 struct tracer_state {
   static inline const char* name = "tracer";
-  span_ring ring{200'000};
+  span_ring ring{most_of_node};
 };
 
 tracer_actor::behavior_type make_tracer(tracer_actor::stateful_pointer<tracer_state> self, std::size_t capacity);
 
 /// Spawns a tracer on the scheduler. An exit message ends it.
-tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity = 200'000);
+tracer_actor spawn_tracer(caf::actor_system& system, std::size_t capacity = most_of_node);
 
 /// Records spans from any thread. Copies share one switch. A default-constructed recorder records nothing.
 class trace_recorder {

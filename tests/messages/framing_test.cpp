@@ -55,6 +55,16 @@ BOOST_AUTO_TEST_CASE(a_length_of_64_bits_does_not_wrap) {
   BOOST_TEST(!fits(counted + std::string(9, '\xff') + "\x01" + "abc"));
 }
 
+BOOST_AUTO_TEST_CASE(fields_of_a_number_are_counted_up_to_the_end) {
+  const auto count = [](const std::string& message) {
+    return troupe::fields_numbered(1, caf::as_bytes(caf::make_span(message)));
+  };
+  const std::string other("\x12\x02\x08\x01", 4);  // holds a field 1
+  BOOST_TEST(count("") == 0U);
+  BOOST_TEST(count(number + "\x01" + other + four_bytes + "1234") == 2U);
+  BOOST_TEST(count(number + "\x01" + other + four_bytes + "123") == 1U);
+}
+
 // Each kind of entry that takes more memory than its bytes, as many as there may be, and one more.
 BOOST_AUTO_TEST_CASE(entries_are_counted_by_list_and_unknown_fields_together) {
   using troupe::max_entries;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/tracing/trace_span.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <string>
 
 #include <boost/test/unit_test.hpp>
 
@@ -81,4 +84,47 @@ BOOST_AUTO_TEST_CASE(a_count_without_its_spans_takes_no_memory) {
   bytes.pop_back();
   bytes += "\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
   BOOST_TEST(refused(bytes));
+}
+
+BOOST_AUTO_TEST_CASE(more_spans_than_are_asked_for_are_refused) {
+  trace_log log;
+  log.spans.resize(100);
+  const auto bytes = pack(log);
+  BOOST_TEST(unpack(bytes, 100).spans.size() == 100U);
+  BOOST_CHECK_EXCEPTION(unpack(bytes, 99), troupe::error, [](const troupe::error& refusal) {
+    return std::string(refusal.what()).find("100 spans, of which at most 99 come") != std::string::npos;
+  });
+  log.spans.resize(troupe::tracing::most_of_call);
+  BOOST_TEST(unpack(pack(log)).spans.size() == log.spans.size());
+  log.spans.emplace_back();
+  BOOST_TEST(refused(pack(log)));
+}
+
+// Texts without bytes, and numbers of one byte, take much more memory than they have bytes.
+BOOST_AUTO_TEST_CASE(texts_and_numbers_of_no_span_are_refused) {
+  std::string texts = pack({});
+  for (std::size_t i = 0; i <= 3 * troupe::tracing::most_of_call; ++i) texts += std::string("\x1a\0", 2);
+  BOOST_TEST(refused(texts));
+  texts.resize(texts.size() - 2);
+  unpack(texts);
+  const auto numbers = pack({}) + std::string("\x3a\x80\x80\x80\x08", 5) + std::string(std::size_t{16} << 20, '\0');
+  BOOST_TEST(refused(numbers));
+}
+
+BOOST_AUTO_TEST_CASE(the_oldest_spans_are_left_out_if_the_names_are_too_long_for_a_message) {
+  trace_log log;
+  log.dropped = 5;
+  for (std::size_t i = 0; i < troupe::tracing::most_of_node; ++i)
+    log.spans.push_back({std::to_string(i) + std::string(300, 'n'), "operator", static_cast<std::int64_t>(i), 0, ""});
+  const auto bytes = pack(log);
+  BOOST_TEST(bytes.size() < std::size_t{16} << 20);
+  const auto came = unpack(bytes, troupe::tracing::most_of_node);
+  BOOST_TEST(came.spans.size() == ((std::size_t{8} << 20) - 8) / 256);  // less the bytes of "operator"
+  BOOST_TEST(came.dropped == 5 + log.spans.size() - came.spans.size());
+  BOOST_TEST(came.spans.back().begin_ns == log.spans.back().begin_ns);
+  log.spans.resize(
+    troupe::tracing::most_of_call);  // all of a call, with names of any length, are within what a message may have
+  BOOST_TEST(pack(log).size() < std::size_t{16} << 20);
+  for (auto& each : log.spans) each.name = "forward";
+  BOOST_TEST((unpack(pack(log)) == log));
 }

@@ -41,11 +41,7 @@ contracts::pass_history_ptr passes_of(node& here, const context_id& id) {
   const support::call_scope outside({}, {});
   const peer opener(here, services_of(here).directory().name(id.node), id.node);
   const auto reply = opener.call("troupe.passes", {}, {{calls::value_names::object, calls::to_attribute(id.number)}}).get();
-  auto history = std::make_shared<contracts::pass_history>();
-  history->completed = {calls::number_from(reply.values, "completed")};
-  for (std::size_t i = 0; reply.values.contains(std::to_string(i)); ++i)
-    history->failed.push_back({calls::number_from(reply.values, std::to_string(i))});
-  return history;
+  return std::make_shared<contracts::pass_history>(calls::history_from(reply.values));
 }
 
 const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t index) {

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/support/durable_file.hpp>
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/messages.hpp>
@@ -60,6 +61,19 @@ inline std::uint64_t bytes_of(const call_request& call) {
 inline attribute to_attribute(std::uint64_t number) { return std::bit_cast<std::int64_t>(number); }
 inline std::uint64_t number_from(const attributes& values, const std::string& name) {
   return std::bit_cast<std::uint64_t>(get<std::int64_t>(values, name));
+}
+
+/// The passes of a context as the values "completed", "0", "1" and so on (the passes that failed), and back.
+inline attributes to_attributes(const contracts::pass_history& known) {
+  attributes result{{"completed", to_attribute(known.completed.value)}};
+  for (std::size_t i = 0; i < known.failed.size(); ++i) result[std::to_string(i)] = to_attribute(known.failed[i].value);
+  return result;
+}
+inline contracts::pass_history history_from(const attributes& values) {
+  contracts::pass_history result{{number_from(values, "completed")}, {}};
+  for (std::size_t i = 0; values.contains(std::to_string(i)); ++i)
+    result.failed.push_back({number_from(values, std::to_string(i))});
+  return result;
 }
 
 /// A file's digest as the values "bytes", "sum" and "sum_kind", and back.

@@ -211,18 +211,17 @@ call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
 }
 
 /// Replies with the completed and failed passes of a context that this node opened. Asked by another node that holds gradients
-/// of the context.
+/// of the context. With a policy, that node needs a part in the context.
 call_reply passes(node_parts& here, call_arguments& arguments) {
   const context_id id{here.objects.here(), calls::number_from(arguments.values, calls::value_names::object)};
   const auto context = here.contexts.find(id);
   if (!context.record) throw error(errc::unknown_context, to_string(id) + " was released, or is of another run of this node");
+  if (!here.rights.has_part(arguments.caller, id))
+    throw support::refused_request("the caller has no part in the context " + to_string(id) +
+                                   ", and the policy lets its role ask only for passes of contexts in which it has one");
   call_request known;
   context.record->brief(known);
-  call_reply reply;
-  reply.values["completed"] = calls::to_attribute(known.completed.value);
-  for (std::size_t i = 0; i < known.failed.size(); ++i)
-    reply.values[std::to_string(i)] = calls::to_attribute(known.failed[i].value);
-  return reply;
+  return {{}, calls::to_attributes(contracts::pass_history{known.completed, std::move(known.failed)})};
 }
 
 call_reply gather(node_parts& here, call_arguments& arguments) {

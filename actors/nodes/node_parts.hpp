@@ -75,7 +75,7 @@ struct node_parts {
   passes::open_contexts contexts{services};
   calls::outgoing_calls calls{services, contexts};
   calls::call_workers workers;
-  const peer_rights rights{services, objects};
+  const peer_rights rights{services, objects, contexts};
   transfers::lazy_memory_reader memory_reader{services};
   published_actors published;
   peer_news_handler on_peer_down{services.log(), "on_peer_down"};

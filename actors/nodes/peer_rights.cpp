@@ -9,6 +9,8 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/object_store.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
 
 namespace troupe::nodes {
@@ -158,7 +160,15 @@ std::string peer_rights::why_not(const call_request& call) const {
   if (const auto what = lacking(has, *own_rule, call, objects_); !what.empty()) return refused(what);
   if (!owns_all(caller, *own_rule, call, objects_))
     return "the caller does not own the object, and the policy keeps objects apart";
+  if (own_rule->what == need::nothing && call.payload.context && !has_part(caller, call.payload.context))
+    return refused("call functions that need no right in a context in which the caller has no part");
   return {};
+}
+
+bool peer_rights::has_part(node_id who, const context_id& id) const {
+  if (here_.policy() == nullptr || who == here_.id() || id.node == who || of(who).all_contexts) return true;
+  const auto context = contexts_.find(id);
+  return context.record && context.record->has_part(who);
 }
 
 std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_rights::*right, const std::string& what) const {

@@ -15,6 +15,12 @@ class object_store;
 
 }  // namespace troupe::objects
 
+namespace troupe::passes {
+
+class open_contexts;
+
+}  // namespace troupe::passes
+
 namespace troupe::services {
 
 class node_services;
@@ -29,20 +35,27 @@ namespace troupe::nodes {
 ///   RB-3  with certificates a node acts for itself alone: it takes, lends and drops objects in its own name. With a policy it uses only
 ///         objects that it owns.
 ///   RB-4  a function of troupe's own that has no rule here is refused where there is a policy.
+///   RB-5  with a policy, a call of a function that needs no right is in no context in which the caller has no part. So nobody opens a
+///         context, or gets a part in one, without a right.
 class peer_rights {
  public:
-  peer_rights(const services::node_services& here, const objects::object_store& objects) : here_(here), objects_(objects) {}
+  peer_rights(const services::node_services& here, const objects::object_store& objects, const passes::open_contexts& contexts)
+      : here_(here), objects_(objects), contexts_(contexts) {}
 
   /// What the role of the node may do.
   const rights::role_rights& of(node_id who) const;
   /// Why the node refuses the call; empty if the call may run.
   std::string why_not(const call_request& call) const;
+  /// Whether the node has a part in the context: the node opened it, its role may end all contexts, or the record of the context says so
+  /// (CR-4). True without a policy.
+  bool has_part(node_id who, const context_id& id) const;
   /// Why an actor of another node may not ask what `right` allows; empty if it may. `what`: for the text, as in "look for actors".
   std::string why_not(const caf::strong_actor_ptr& sender, bool rights::role_rights::*right, const std::string& what) const;
 
  private:
   const services::node_services& here_;
   const objects::object_store& objects_;
+  const passes::open_contexts& contexts_;
 };
 
 }  // namespace troupe::nodes

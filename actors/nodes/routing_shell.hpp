@@ -124,12 +124,9 @@ struct routing_shell : gateway_shell<Self> {
   }
 
  private:
-  /// Whether the node may send gradients and reports in the context. With a policy, a node whose role may end only its own contexts needs
-  /// a part in the context.
+  /// Whether the node may send gradients and reports in the context. A message in a context that is not open here does nothing.
   bool may_take_part(node_id who, const context_id& id) const {
-    if (here.policy() == nullptr || id.node == who || parts.rights.of(who).all_contexts) return true;
-    const auto context = parts.contexts.find(id);
-    return !context.record || context.record->has_part(who);
+    return parts.rights.has_part(who, id) || !parts.contexts.find(id).record;
   }
 
   static std::string without_part(const std::string& what, const context_id& id) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -155,10 +156,75 @@ struct serving_shell : gateway_shell<Self> {
       return calls::refuse_call(*job, to_exception(base::no_context(id)), here);
     }
     job->record = context.record;
+    const bool is_believed = believes(request, *context.record);  // before the call gives its caller a part
     context.record->called_by(request.payload.message.node);
     if (request.span != 0) context.record->profile();
-    for (const auto& task : context.record->learn(request.completed, request.failed))
-      self->send(task, support::close_atom::value);
+    if (is_believed)
+      learn(context, {request.completed, request.failed});
+    else if (context.record->lacks(request.completed, request.failed))
+      return ask_opener(job, context);
+    gather(job, context);
+  }
+
+  /// Whether this node takes over what the call says about the passes of its context (GW-18).
+  bool believes(const call_request& request, const passes::context_record& record) const {
+    const auto caller = request.payload.message.node;
+    if (here.policy() == nullptr || caller == record.id().node) return true;
+    const auto is_possible = [&](pass_number number) { return record.is_possible(number); };
+    return parts.rights.has_part(caller, record.id()) && is_possible(request.completed) &&
+           std::all_of(request.failed.begin(), request.failed.end(), is_possible);
+  }
+
+  void learn(const passes::open_context& context, const contracts::pass_history& known) {
+    for (const auto& task : context.record->learn(known.completed, known.failed)) self->send(task, support::close_atom::value);
+  }
+
+  /// Asks the node that opened the context which of its passes have ended. Then the call goes on.
+  void ask_opener(const contracts::incoming_call_ptr& job, const passes::open_context& context) {
+    const auto context_id = context.record->id();
+    const auto opener = context_id.node;
+    const auto gateway = here.directory().gateway(opener);
+    if (opener == here.id()) return gather(job, context);
+    hold(job);
+    if (!gateway) return hear_nothing_of_passes(job, context, make_error(errc::peer_down, "the opener of its context is down"));
+    call_request question;
+    question.function = "troupe.passes";
+    question.values = {{calls::value_names::object, calls::to_attribute(context_id.number)}};
+    question.payload.message = {here.next_number(), here.id()};
+    question.depth = job->request.depth + 1;
+    here.directory().sent(opener);
+    auto asked = self->request(gateway, here.options().deadline, std::move(question));
+    state.asked.add(opener, asked.id());
+    const auto answered = [s = self, opener, number = asked.id()] { s->state.asked.answered(opener, number); };
+    asked.then(
+      [s = self, job, context, answered](const call_result& told) {
+        answered();
+        serving_shell(s).hear_of_passes(job, context, told);
+      },
+      [s = self, job, context, answered](const caf::error& why) {
+        answered();
+        serving_shell(s).hear_nothing_of_passes(job, context, why);
+      });
+  }
+
+  void hear_of_passes(const contracts::incoming_call_ptr& job, const passes::open_context& context, const call_result& told) {
+    try {
+      learn(context, calls::history_from(told.values));
+    } catch (const error& unreadable) {
+      return hear_nothing_of_passes(job, context, make_error(unreadable.code(), unreadable.what()));
+    }
+    if (is_wanted(job)) gather(job, context);
+  }
+
+  /// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the context. A
+  /// call can go on if no gradients wait to be gathered.
+  void hear_nothing_of_passes(const contracts::incoming_call_ptr& job, const passes::open_context& context,
+                              const caf::error& why) {
+    if (!context.record->tasks().empty()) return get_no_gradients(job, why);
+    if (is_wanted(job)) gather(job, context);
+  }
+
+  void gather(const contracts::incoming_call_ptr& job, const passes::open_context& context) {
     if (!context.record->has_gradients()) return run(job);
     hold(job);
     // No deadline: the context actor always answers (CO-7).

@@ -64,13 +64,25 @@ bool context_record::has_part(node_id who) const {
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {
   std::lock_guard lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;
+  if (id_.node == here_) return lost;
   for (const pass_number number : failed) {
-    if (number == running_) continue;  // the initiator on this node ends the pass
     failed_.insert(number);
     if (auto task = take_task(number)) lost.push_back(std::move(task));
   }
   completed_ = std::max(completed_, completed);
   return lost;
+}
+
+bool context_record::is_possible(pass_number number) const {
+  std::lock_guard lock(mutex_);
+  const auto known = std::max(current_, completed_).value;
+  return number.value <= known || number.value - known <= longest_leap;
+}
+
+bool context_record::lacks(pass_number completed, const std::vector<pass_number>& failed) const {
+  std::lock_guard lock(mutex_);
+  return !tasks_.empty() || completed > completed_ ||
+         std::any_of(failed.begin(), failed.end(), [this](pass_number each) { return !failed_.contains(each); });
 }
 
 void context_record::profile() {

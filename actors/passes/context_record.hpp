@@ -23,6 +23,7 @@ namespace troupe::passes {
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
 ///   CR-4  no node gives itself a part in the context: has_part() counts calls and the answers to calls.
+///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
@@ -51,8 +52,16 @@ class context_record {
   /// it, or the node has called this one.
   bool has_part(node_id who) const;
 
-  /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them.
+  /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them. No effect on the
+  /// node that opened the context: that node begins all passes, and knows how they ended.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
+  /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at most
+  /// `longest_leap` followed each other.
+  bool is_possible(pass_number number) const;
+  static constexpr std::uint64_t longest_leap = 65'536;
+  /// Whether this node needs to know more of the passes: a caller knows of passes that this node does not know, or gradients here wait to
+  /// be gathered.
+  bool lacks(pass_number completed, const std::vector<pass_number>& failed) const;
   /// Notes that a caller asks for spans.
   void profile();
   /// Whether some pass may have left gradients on this node.

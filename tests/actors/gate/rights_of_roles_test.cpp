@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -91,6 +92,18 @@ struct host_and_guest {
 };
 
 attributes linear_values() { return test::layer(2, 2, 1); }
+
+constexpr pass_number latest_pass{std::numeric_limits<std::uint64_t>::max()};
+
+/// Sends the call as it is. Throws what the node `to` answers.
+call_result answer_of(node& from, node& to, const call_request& call) {
+  caf::scoped_actor self{from.system()};
+  const auto there = caf::actor_cast<caf::actor>(services_of(from).directory().gateway(to.id()));
+  call_result result;
+  self->request(there, liar::patience, call)
+    .receive([&](call_result& came) { result = std::move(came); }, [](const caf::error& why) { throw to_exception(why); });
+  return result;
+}
 
 }  // namespace
 
@@ -246,6 +259,21 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   auto y = all.host.peer("guest").call("slow", {x}).get().tensor(0);
   auto done = pass.backward({y.sum()});
   begun.get_future().wait();
+  // Nobody gets a part by a call that needs no right, nor ends passes by it.
+  call_request call;
+  call.function = "troupe.drop";
+  call.payload.context = pass.id();
+  call.payload.message.node = mallory.id();
+  call.completed = latest_pass;
+  call.failed = {{1}, {2}};
+  const auto refused = all.heard([&] { answer_of(mallory, all.host, call); });
+  BOOST_TEST(contains(refused, "call functions that need no right in a context in which the caller has no part"), refused);
+  call_request question;
+  question.function = "troupe.passes";
+  question.values = {{calls::value_names::object, calls::to_attribute(pass.id().number)}};
+  question.payload.message.node = mallory.id();
+  const auto untold = all.heard([&] { answer_of(mallory, all.host, question); });
+  BOOST_TEST(contains(untold, "has no part in the context"), untold);
   // Who may not even call this node in the context says that it holds a part of it.
   const auto host = caf::actor_cast<caf::actor>(services_of(mallory).directory().gateway(all.host.id()));
   caf::anon_send(host, context_joined{pass.id(), mallory.id()});
@@ -258,10 +286,73 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   gradients.from = "mallory";
   gradients.carried = protocol::whole_purse();
   caf::anon_send(host, gradients);
-  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 3; }));
+  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 5; }));
   goes_on.set_value();
   done.get();
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
+}
+
+// RB-5, GW-18
+BOOST_AUTO_TEST_CASE(a_first_call_in_a_context_says_nothing_about_its_passes) {
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  context pass(all.guest);
+  auto x = at::ones({2}).requires_grad_();
+  auto y = all.there().call("forward", {x}).get().tensor(0);
+  const auto lie = [&](node& liar, const std::string& function, std::uint64_t number) {
+    call_request call;
+    call.function = function;
+    call.payload.context = {all.guest.id(), number};
+    call.payload.message.node = liar.id();
+    call.payload.tensors = {at::ones({2})};
+    call.completed = latest_pass;
+    call.failed = {{1}, {2}, latest_pass};
+    return all.heard([&] { answer_of(liar, all.host, call); });
+  };
+  // The role of this node has no right. It opens no context either.
+  node stranger(all.settings_of("stranger", "stranger", ""));
+  stranger.join("127.0.0.1", all.host.port());
+  for (const auto* function : {"troupe.drop", "troupe.lend", "troupe.take", "troupe.passes", "forward"})
+    for (const auto number : {pass.id().number, pass.id().number + 1})
+      BOOST_TEST(contains(lie(stranger, function, number), "refused to node 'stranger'"));
+  BOOST_TEST(all.host.status().contexts == 1U);
+  // This node may call the function, and so has a part in the context from now on.
+  node visitor(all.settings_of("other", "visitor", ""));
+  visitor.join("127.0.0.1", all.host.port());
+  BOOST_TEST(lie(visitor, "forward", pass.id().number) == "done");
+  // Later calls may say what passes have done, as far as that is possible.
+  BOOST_TEST(lie(visitor, "forward", pass.id().number) == "done");
+  for (int i = 0; i < 2; ++i) pass.backward({y.sum()}, {.keep_graph = true, .deadline = liar::patience}).get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 8.0F);
+}
+
+// GW-18, CO-1. The node in the middle of a chain has no part yet. Its call is given the gradients all the same.
+BOOST_AUTO_TEST_CASE(a_call_by_way_of_a_new_node_is_given_the_gradients_of_earlier_passes) {
+  const own_cluster mine;
+  std::ofstream(mine.file("policy.json")) << R"({"roles": {"stage": {"call": ["forward", "gathered"], "members": true}}})";
+  const auto w = at::full({2}, 2.0F).requires_grad_();
+  const auto stage = [&](const std::string& name, const std::string& next) {
+    auto result = mine.settings_of(name, "stage");
+    result.policy = mine.file("policy.json");
+    result.prepare = [next, w](node& here) {
+      here.functions().add("forward", [w](call_arguments& arguments) { return call_reply{{arguments.tensor(0) * w}}; });
+      here.functions().add("gathered", [next, w](call_arguments& arguments) {
+        if (!next.empty()) return arguments.here.peer(next).call("gathered").get();
+        return call_reply{{arguments.gradients ? arguments.gradients->find(w).detach() : at::zeros({2})}};
+      });
+    };
+    return result;
+  };
+  node first(stage("first", "second"));
+  node second(stage("second", ""));
+  node driver(stage("driver", ""));
+  first.join("127.0.0.1", second.port());
+  driver.join("127.0.0.1", first.port());
+  context pass(driver);
+  auto y = driver.peer("second").call("forward", {at::ones({2}).requires_grad_()}).get().tensor(0);
+  pass.backward({y.sum()}, {.keep_graph = true, .deadline = liar::patience}).get();
+  BOOST_TEST(driver.peer("first").call("gathered").get().tensor(0).sum().item<float>() == 2.0F);
+  for (auto* each : {&first, &second, &driver}) BOOST_TEST(each->status().requests_refused == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_policy_needs_certificates_and_says_itself_who_may_send_code) {

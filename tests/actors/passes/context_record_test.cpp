@@ -138,16 +138,35 @@ BOOST_AUTO_TEST_CASE(a_failed_pass_leaves_no_task_whoever_says_that_it_failed) {
   BOOST_TEST(of_other.tasks().empty());
 }
 
-// CR-1: this node started the pass. Another node learns of the abort before this node has ended the pass.
+// CR-1, CR-5: this node started the pass. Another node learns of the abort before this node has ended the pass.
 BOOST_AUTO_TEST_CASE(news_from_other_nodes_do_not_end_a_pass_that_this_node_leads) {
   const auto led = task();
   mine.begin(true);
   mine.set_task({1}, led);
-  BOOST_TEST(mine.learn({}, {{1}}).empty());
+  BOOST_TEST(mine.learn({7}, {{1}, {2}}).empty());
   BOOST_TEST((mine.task_of({1}) == led));
+  BOOST_TEST(!mine.next_to_gather());
   mine.end({1}, false);
   BOOST_TEST(!mine.running());
-  BOOST_TEST(mine.begin(true).has_value());
+  BOOST_TEST((mine.begin(true)->number == troupe::pass_number{2}));
+}
+
+// GW-18
+BOOST_AUTO_TEST_CASE(a_record_says_what_is_possible_and_whether_it_lacks_news) {
+  constexpr auto leap = context_record::longest_leap;
+  BOOST_TEST(of_other.is_possible({leap}));
+  BOOST_TEST(!of_other.is_possible({leap + 1}));
+  BOOST_TEST(!of_other.is_possible({~std::uint64_t{0}}));
+  BOOST_TEST(!of_other.lacks({}, {}));
+  BOOST_TEST((of_other.lacks({1}, {}) && of_other.lacks({}, {{1}})));
+  of_other.learn({2}, {{1}});
+  BOOST_TEST(!of_other.lacks({2}, {{1}}));
+  BOOST_TEST(of_other.is_possible({leap + 2}));
+  of_other.follow({3});
+  BOOST_TEST(!of_other.lacks({2}, {{1}}));
+  of_other.set_task({3}, task());
+  BOOST_TEST(of_other.lacks({2}, {{1}}));
+  BOOST_TEST((of_other.is_possible({1}) && of_other.is_possible({leap + 3}) && !of_other.is_possible({leap + 4})));
 }
 
 // CO-1: a call brings the news of the failure before the first gradients of the pass arrive.

@@ -133,11 +133,18 @@ struct routing_shell : gateway_shell<Self> {
     return what + ", which has no part in the context " + to_string(id);
   }
 
-  /// Why the sender may not send gradients in the context; empty if it may.
+  /// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is far
+  /// ahead: this node ignores all passes before one that it has followed.
   std::string why_not_from(const propagate_gradients& message) const {
+    if (here.policy() == nullptr) return {};
+    const auto what = "gradients of node '" + message.from + "'";
     const auto from = here.directory().find(message.from);
-    if (!from || may_take_part(*from, message.context)) return {};
-    return without_part("gradients of node '" + message.from + "'", message.context);
+    if (!from) return what + ", which is not up for this node";
+    if (!may_take_part(*from, message.context)) return without_part(what, message.context);
+    const auto context = parts.contexts.find(message.context);
+    if (*from == message.context.node || !context.record || context.record->is_possible(message.pass)) return {};
+    return what + " for pass " + std::to_string(message.pass.value) + " of the context " + to_string(message.context) +
+           ", which can't have begun yet";
   }
 
   template <class Message>

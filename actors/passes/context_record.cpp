@@ -106,7 +106,7 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
   std::lock_guard lock(mutex_);
-  if (released_ || number <= current_ || failed_.contains(number)) return std::nullopt;
+  if (released_ || id_.node == here_ || number <= current_ || failed_.contains(number)) return std::nullopt;
   current_ = number;
   has_gradients_ = true;
   return start{current_, sends_, {}, {}};
@@ -153,6 +153,7 @@ void context_record::end(pass_number number, bool succeeded) {
 
 contracts::graph_task_actor context_record::skip(pass_number number) {
   std::lock_guard lock(mutex_);
+  if (id_.node == here_ && number > current_) return {};
   current_ = std::max(current_, number);
   failed_.insert(number);
   return take_task(number);

@@ -23,7 +23,7 @@ namespace troupe::passes {
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
 ///   CR-4  no node gives itself a part in the context: has_part() counts calls and the answers to calls.
-///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
+///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes: only begin() makes a pass.
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
@@ -77,7 +77,7 @@ class context_record {
   /// passes are not gathered yet.
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Empty if this node knows of this pass or of a later pass already, if the
-  /// pass has failed, or after the release.
+  /// pass has failed, after the release, or if this node has opened the context.
   std::optional<start> follow(pass_number number);
   /// Adds the graph task of a pass that was begun or followed. Returns false after the release; the caller then has to close
   /// the task.

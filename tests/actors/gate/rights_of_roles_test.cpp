@@ -326,6 +326,39 @@ BOOST_AUTO_TEST_CASE(a_first_call_in_a_context_says_nothing_about_its_passes) {
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 8.0F);
 }
 
+// A pass that this node has followed makes it deaf to earlier passes. So nobody may name any pass.
+BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refused) {
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  context pass(all.guest);
+  auto x = at::ones({2}).requires_grad_();
+  auto y = all.there().call("forward", {x}).get().tensor(0);
+  propagate_gradients gradients;
+  gradients.context = pass.id();
+  gradients.carried = protocol::whole_purse();
+  gradients.from = "mallory";
+  gradients.pass = {1};
+  // This node has a certificate, and has not introduced itself.
+  liar mallory(all.mine.kit_of_role("mallory", "visitor"));
+  caf::anon_send(mallory.gateway_at(all.host.port()), gradients);
+  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 1; }));
+  // This node has a part in the context.
+  node visitor(all.settings_of("other", "visitor", ""));
+  visitor.join("127.0.0.1", all.host.port());
+  call_request call;
+  call.function = "forward";
+  call.payload.context = pass.id();
+  call.payload.message.node = visitor.id();
+  call.payload.tensors = {at::ones({2})};
+  answer_of(visitor, all.host, call);
+  gradients.from = "other";
+  gradients.pass = latest_pass;
+  caf::anon_send(caf::actor_cast<caf::actor>(services_of(visitor).directory().gateway(all.host.id())), gradients);
+  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 2; }));
+  pass.backward({y.sum()}, {.deadline = liar::patience}).get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
+}
+
 // GW-18, CO-1. The node in the middle of a chain has no part yet. Its call is given the gradients all the same.
 BOOST_AUTO_TEST_CASE(a_call_by_way_of_a_new_node_is_given_the_gradients_of_earlier_passes) {
   const own_cluster mine;

@@ -169,6 +169,7 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
     return "requires_grad has not as many entries as there are gradients";
   parse_pass(from, x);
   x.message = parse_message(from);
+  if (complaint bad = why_not_number(x.message)) return bad;
   x.keep_graph = from.keep_graph();
   x.create_graph = from.create_graph();
   x.from = from.from();

@@ -41,6 +41,10 @@ message_id parse_message(const Header& from) {
   return {from.message_number(), {from.message_node()}};
 }
 
+inline complaint why_not_number(const message_id& x) {
+  return x.number > highest_message_number ? "the number of a message is above 2^63, and no node counts so far" : nullptr;
+}
+
 template <class Header, class Message>
 void put_pass(Header& to, const Message& x) {
   put_context(to, x.context);
@@ -158,6 +162,7 @@ complaint parse_joint(const Header& from, autograd_message& x) {
   const wire::Joint& joint = from.joint();
   x.context = parse_context(joint);
   x.message = parse_message(joint);
+  if (complaint bad = why_not_number(x.message)) return bad;
   if (joint.requires_grad_size() != 0 && joint.requires_grad_size() != from.tensors().kinds_size())
     return "requires_grad has not as many entries as there are tensors";
   if (joint.devices_size() != 0 && joint.devices_size() != from.tensors().kinds_size())

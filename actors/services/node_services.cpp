@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/services/node_services.hpp>
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace troupe::services {
 namespace {
 
 constexpr std::chrono::milliseconds longest_wait_to_tidy{1};
+constexpr std::uint64_t most_at_once = std::uint64_t{1} << 62;  // no node counts so far in a century
+constexpr std::uint64_t longest_leap = std::uint64_t{1} << 32;
 constexpr std::string_view freeing = "troupe.free";  // a kind of work in work_times
 
 node_id draw_id() {
@@ -54,7 +57,8 @@ std::int64_t node_services::uptime_ns() const noexcept { return support::steady_
 
 void node_services::witness(std::uint64_t number) noexcept {
   auto seen = clock_.load(std::memory_order_relaxed);
-  while (seen < number && !clock_.compare_exchange_weak(seen, number, std::memory_order_relaxed)) {
+  const auto believed = [&] { return std::min(number, std::max(seen, most_at_once) + longest_leap); };
+  while (seen < number && !clock_.compare_exchange_weak(seen, believed(), std::memory_order_relaxed)) {
   }
 }
 

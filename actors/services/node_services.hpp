@@ -49,8 +49,11 @@ namespace troupe::services {
 /// What every actor of a node may use: the node's identity, its peers, its clocks, its trace, and threads for work that is too
 /// long for an actor. Any thread may use it, from the start of the node's actors to their end.
 ///   NS-1  a message that was sent because of another message has the higher number (a Lamport clock).
+///         Above 2^62 it has the higher number only within the limits of NS-3.
 ///   NS-2  on a node with a network, until the node stops, a call of discard() frees nothing: another thread frees the objects,
 ///         or the calling thread does so after the call.
+///   NS-3  no number that another node names makes this node give a number twice: a message raises the clock to 2^62 + 2^32 at most, and
+///         a clock above 2^62 by 2^32 at most. So it takes 2^30 messages to reach the numbers that nodes refuse (highest_message_number).
 class node_services {
  public:
   /// `tidy`: the work that tidy_soon() schedules.

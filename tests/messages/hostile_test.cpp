@@ -436,6 +436,21 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!read<node_status>(framed(status.SerializeAsString())));
   status.add_peer_reasons("frozen"), status.add_peer_reasons("of nobody");
   BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));
+  // CAF hands on a call, an answer and gradients; each of them numbers a message.
+  const auto numbered = [](auto* joint, std::uint64_t number) { joint->set_message_number(number); };
+  for (const auto number : {highest_message_number, highest_message_number + 1, ~std::uint64_t{0}}) {
+    const bool is_refused = number > highest_message_number;
+    wire::CallRequest question;
+    numbered(question.mutable_joint(), number);
+    BOOST_TEST(static_cast<bool>(read<call_request>(framed(question.SerializeAsString()))) == is_refused);
+    wire::CallResult answer;
+    numbered(answer.mutable_joint(), number);
+    BOOST_TEST(static_cast<bool>(read<call_result>(framed(answer.SerializeAsString()))) == is_refused);
+    wire::PropagateGradients gradients;
+    gradients.mutable_carried()->add_weight(0);
+    numbered(&gradients, number);
+    BOOST_TEST(static_cast<bool>(read<propagate_gradients>(framed(gradients.SerializeAsString()))) == is_refused);
+  }
   wire::MemoryMark mark;
   for (int words = 0; words < 6; ++words) {
     BOOST_TEST(static_cast<bool>(read<memory_mark>(framed(mark.SerializeAsString()))) == (words != 4));

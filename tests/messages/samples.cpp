@@ -138,6 +138,12 @@ void fill(generator& random, std::array<std::uint64_t, 4>& x) {
   for (auto& word : x) fill(random, word);
 }
 
+void fill(generator& random, message_id& x) {
+  fill(random, x.number);
+  x.number = std::min(x.number, highest_message_number);
+  fill(random, x.node);
+}
+
 void fill(generator& random, std::string& x) {
   x.resize(random() % 20);
   for (char& c : x) c = static_cast<char>(random());  // any byte: names need not be UTF-8

@@ -223,6 +223,7 @@ void fill(generator& random, std::uint32_t& x);
 void fill(generator& random, std::uint64_t& x);
 void fill(generator& random, std::int64_t& x);
 void fill(generator& random, std::array<std::uint64_t, 4>& x);
+void fill(generator& random, message_id& x);
 void fill(generator& random, std::string& x);
 void fill(generator& random, member_state& x);
 void fill(generator& random, attributes& x);

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,24 @@ BOOST_AUTO_TEST_CASE(number_messages_upwards_along_every_chain_of_them) {  // NS
   one.services.witness(1);  // an old message
   one.services.witness(last);
   BOOST_TEST(one.services.next_number() > last);
+}
+
+// The node that is told a number may be told a lie.
+BOOST_AUTO_TEST_CASE(number_messages_upwards_whatever_other_nodes_say) {  // NS-1, NS-3
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  test::lone_services here;
+  auto last = here.services.next_number();
+  for (const auto told : {most, most - 1, highest_message_number, most, std::uint64_t{1}, most}) {
+    here.services.witness(told);
+    const auto number = here.services.next_number();
+    BOOST_TEST(number > last);
+    BOOST_TEST(number < highest_message_number / 2 + (std::uint64_t{1} << 36));
+    last = number;
+  }
+  // Nodes that talk to this one catch up with its number.
+  test::lone_services other;
+  for (int messages = 0; messages < 10; ++messages) other.services.witness(last);
+  BOOST_TEST(other.services.next_number() > last);
 }
 
 BOOST_AUTO_TEST_CASE(free_what_is_discarded_after_the_thread_that_discards_went_on) {  // NS-2

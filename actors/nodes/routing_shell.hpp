@@ -70,6 +70,11 @@ struct routing_shell : gateway_shell<Self> {
     here.directory().received(question.context.node);
     const auto context = parts.contexts.find(question.context);
     if (!context.record) return base::no_context(question.context);
+    if (context.record->lacks_room_for(question.pass)) {
+      const auto why = without_room(question.context);
+      note_refusal(here, why);
+      return make_error(errc::refused, why);
+    }
     if (auto task = join_pass(context, question)) return self->delegate(task, std::move(question));
     return make_error(errc::pass_aborted, "the pass is over on this node");
   }
@@ -156,26 +161,38 @@ struct routing_shell : gateway_shell<Self> {
   template <class Message>
   void to_pass(Message& message) {
     const auto context = parts.contexts.find(message.context);
-    if (!context.record) {
-      if constexpr (std::is_same_v<Message, propagate_gradients>)
-        return say_unknown(message, message.from);
-      else
-        return say_unknown(message, {});
+    std::string sender;
+    if constexpr (std::is_same_v<Message, propagate_gradients>) sender = message.from;
+    if (!context.record) return say_unknown(message, sender);
+    if (context.record->lacks_room_for(message.pass)) {
+      const auto why = without_room(message.context);
+      note_refusal(here, why);
+      return say_failed(message, sender, errc::refused, why);
     }
     if (auto task = join_pass(context, message)) self->send(task, std::move(message));
   }
 
-  /// Tells the initiator that the context is not open on this node. If the initiator is down for this node, tells the sender of
-  /// the message instead, which may still reach the initiator.
+  std::string without_room(const context_id& id) const {
+    return "node '" + here.name() + "' has " + std::to_string(passes::context_record::most_parts) +
+           " parts in passes of node '" + here.directory().name(id.node) +
+           "' whose gradients are not gathered, and takes part in no more; release some contexts";
+  }
+
+  /// Tells the initiator that the context is not open on this node.
   template <class Message>
   void say_unknown(const Message& message, const std::string& sender) {
-    if (message.context.node == here.id()) return;
+    if (message.context.node != here.id())
+      say_failed(message, sender, errc::unknown_context, parts.contexts.unknown(message.context).what());
+  }
+
+  /// Tells the initiator that this node takes no part in the pass. If the initiator is down for this node, tells the sender of the message
+  /// instead, which may still reach the initiator.
+  template <class Message>
+  void say_failed(const Message& message, const std::string& sender, errc code, const std::string& why) {
     auto gateway = here.directory().gateway(message.context.node);
     if (!gateway && !sender.empty()) gateway = here.directory().gateway(sender);
     if (!gateway) return;
-    self->send(gateway,
-               participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(errc::unknown_context),
-                                  parts.contexts.unknown(message.context).what()});
+    self->send(gateway, participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(code), why});
   }
 
   /// Tells the node that opened the context that this node holds a part of it.

@@ -14,6 +14,7 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/nodes/routing_shell.hpp>
+#include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 
 namespace troupe::nodes {
@@ -157,12 +158,10 @@ struct serving_shell : gateway_shell<Self> {
     }
     job->record = context.record;
     const bool is_believed = believes(request, *context.record);  // before the call gives its caller a part
+    if (is_believed && !learns_of(job, context)) return;
     context.record->called_by(request.payload.message.node);
     if (request.span != 0) context.record->profile();
-    if (is_believed)
-      learn(context, {request.completed, request.failed});
-    else if (context.record->lacks(request.completed, request.failed))
-      return ask_opener(job, context);
+    if (!is_believed && context.record->lacks(request.completed, request.failed)) return ask_opener(job, context);
     gather(job, context);
   }
 
@@ -177,6 +176,18 @@ struct serving_shell : gateway_shell<Self> {
 
   void learn(const passes::open_context& context, const contracts::pass_history& known) {
     for (const auto& task : context.record->learn(known.completed, known.failed)) self->send(task, support::close_atom::value);
+  }
+
+  /// Takes over what the call says about passes. False: the call is refused, because it says too much.
+  bool learns_of(const contracts::incoming_call_ptr& job, const passes::open_context& context) {
+    try {
+      learn(context, {job->request.completed, job->request.failed});
+      return true;
+    } catch (const error& too_much) {
+      here.deadlines().call_off(job->expiry);
+      calls::refuse_call(*job, support::refused_request(too_much.what()), here);
+      return false;
+    }
   }
 
   /// Asks the node that opened the context which of its passes have ended. Then the call goes on.

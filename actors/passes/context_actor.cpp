@@ -97,7 +97,13 @@ struct context_shell {
   }
 
   caf::typed_response_promise<contracts::gradients_ptr> promise_gradients_after(const contracts::pass_history& known) {
-    for (const auto& task : state.record->learn(known.completed, known.failed)) self->send(task, support::close_atom::value);
+    try {
+      for (const auto& task : state.record->learn(known.completed, known.failed)) self->send(task, support::close_atom::value);
+    } catch (const error& too_much) {
+      auto promise = self->template make_response_promise<caf::typed_response_promise<contracts::gradients_ptr>>();
+      promise.deliver(make_error(too_much.code(), too_much.what()));
+      return promise;
+    }
     return promise_gradients();
   }
 

@@ -3,9 +3,17 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
+#include <troupe/messages/errors.hpp>
+
 namespace troupe::passes {
+
+void context_record::count_in(std::shared_ptr<part_count> parts) {
+  std::lock_guard lock(mutex_);
+  parts_ = std::move(parts);
+}
 
 bool context_record::add(engine::send_source send, node_id to, std::vector<engine::recording> recordings) {
   std::lock_guard lock(mutex_);
@@ -65,6 +73,10 @@ std::vector<contracts::graph_task_actor> context_record::learn(pass_number compl
   std::lock_guard lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;
   if (id_.node == here_) return lost;
+  const auto news = std::count_if(failed.begin(), failed.end(), [this](pass_number each) { return !failed_.contains(each); });
+  if (failed_.size() + static_cast<std::size_t>(news) > most_failed)
+    throw error(errc::refused, "the context " + to_string(id_) + " has more than " + std::to_string(most_failed) +
+                                 " failed passes; open another context");
   for (const pass_number number : failed) {
     failed_.insert(number);
     if (auto task = take_task(number)) lost.push_back(std::move(task));
@@ -106,15 +118,24 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
   std::lock_guard lock(mutex_);
-  if (released_ || id_.node == here_ || number <= current_ || failed_.contains(number)) return std::nullopt;
+  if (is_over(number) || is_crowded()) return std::nullopt;
   current_ = number;
   has_gradients_ = true;
   return start{current_, sends_, {}, {}};
 }
 
+bool context_record::is_over(pass_number number) const {
+  return released_ || id_.node == here_ || number <= current_ || failed_.contains(number);
+}
+
+bool context_record::lacks_room_for(pass_number number) const {
+  std::lock_guard lock(mutex_);
+  return is_crowded() && !is_over(number);
+}
+
 bool context_record::set_task(pass_number number, contracts::graph_task_actor task) {
   std::lock_guard lock(mutex_);
-  if (!released_) tasks_.emplace(number, std::move(task));
+  if (!released_ && tasks_.emplace(number, std::move(task)).second && parts_) ++*parts_;
   return !released_;
 }
 
@@ -133,6 +154,7 @@ std::vector<contracts::graph_task_actor> context_record::tasks() const {
 
 contracts::graph_task_actor context_record::take_task(pass_number number) {
   auto found = tasks_.extract(number);
+  if (found && parts_) --*parts_;
   return found ? std::move(found.mapped()) : contracts::graph_task_actor{};
 }
 
@@ -155,7 +177,7 @@ contracts::graph_task_actor context_record::skip(pass_number number) {
   std::lock_guard lock(mutex_);
   if (id_.node == here_ && number > current_) return {};
   current_ = std::max(current_, number);
-  failed_.insert(number);
+  if (failed_.size() < most_failed) failed_.insert(number);  // the calls of the opener are refused later
   return take_task(number);
 }
 
@@ -191,6 +213,7 @@ context_record::remains context_record::release() {
   if (!std::exchange(released_, true)) --counts_.contexts;
   if (std::exchange(running_, {}) != pass_number{}) counts_.pass_ended(false);
   remains result{std::exchange(sends_, {}), {}};
+  if (parts_) *parts_ -= tasks_.size();
   for (auto& [number, task] : std::exchange(tasks_, {})) result.tasks.push_back(std::move(task));
   return result;
 }

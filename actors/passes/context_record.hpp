@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -24,6 +28,10 @@ namespace troupe::passes {
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
 ///   CR-4  no node gives itself a part in the context: has_part() counts calls and the answers to calls.
 ///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes: only begin() makes a pass.
+///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the graph task
+///         (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
+///   CR-7  of the passes of another node's context at most `most_failed` are known to have failed. A call that names more is refused,
+///         because the gradients of a failed pass that this node forgets would count.
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
@@ -33,6 +41,13 @@ class context_record {
   }
 
   context_id id() const noexcept { return id_; }
+
+  static constexpr std::size_t most_parts = 4096;
+  static constexpr std::size_t most_failed = 4096;
+  using part_count = std::atomic<std::size_t>;
+  /// Counts the graph tasks of this record in `parts` too, with those of all contexts of the same opener (CR-6). To be called before any
+  /// pass.
+  void count_in(std::shared_ptr<part_count> parts);
 
   /// Adds the send of a message to `to`, if the message has one, and what was recorded before the message. `to` is empty for an
   /// answer. Returns false after the release.
@@ -53,7 +68,8 @@ class context_record {
   bool has_part(node_id who) const;
 
   /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them. No effect on the
-  /// node that opened the context: that node begins all passes, and knows how they ended.
+  /// node that opened the context: that node begins all passes, and knows how they ended. Throws troupe::error (refused) if that is too
+  /// much (CR-7); then nothing has changed.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
   /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at most
   /// `longest_leap` followed each other.
@@ -77,8 +93,10 @@ class context_record {
   /// passes are not gathered yet.
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Empty if this node knows of this pass or of a later pass already, if the
-  /// pass has failed, after the release, or if this node has opened the context.
+  /// pass has failed, after the release, if this node has opened the context, or if lacks_room_for().
   std::optional<start> follow(pass_number number);
+  /// Whether this node would take part in the pass if it had no part in so many others (CR-6).
+  bool lacks_room_for(pass_number number) const;
   /// Adds the graph task of a pass that was begun or followed. Returns false after the release; the caller then has to close
   /// the task.
   bool set_task(pass_number number, contracts::graph_task_actor task);
@@ -111,10 +129,13 @@ class context_record {
 
  private:
   contracts::graph_task_actor take_task(pass_number number);
+  bool is_over(pass_number number) const;
+  bool is_crowded() const { return parts_ && *parts_ >= most_parts; }
 
   const context_id id_;
   const node_id here_;
   support::activity& counts_;
+  std::shared_ptr<part_count> parts_;
   mutable std::mutex mutex_;  // guards the members below
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph

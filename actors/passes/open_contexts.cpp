@@ -23,18 +23,21 @@ bool open_contexts::know(const open_context& context) {
   std::lock_guard lock(mutex_);
   const auto id = context.record->id();
   if (stopped_ || is_full(id.node)) return false;
-  if (open_.emplace(id, context).second) ++open_of_[id.node];
+  if (!open_.emplace(id, context).second) return true;
+  auto& of_opener = open_of_[id.node];
+  ++of_opener.contexts;
+  if (id.node != here_.id()) context.record->count_in(of_opener.parts);
   return true;
 }
 
 bool open_contexts::is_full(node_id opener) const {
   const auto found = open_of_.find(opener);
-  return opener != here_.id() && found != open_of_.end() && found->second >= most_of_one;
+  return opener != here_.id() && found != open_of_.end() && found->second.contexts >= most_of_one;
 }
 
 void open_contexts::erase(std::unordered_map<context_id, open_context>::iterator which) {
   const auto opener = open_of_.find(which->first.node);
-  if (opener != open_of_.end() && --opener->second == 0) open_of_.erase(opener);
+  if (opener != open_of_.end() && --opener->second.contexts == 0) open_of_.erase(opener);
   open_.erase(which);
 }
 

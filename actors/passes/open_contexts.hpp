@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 
@@ -33,7 +35,7 @@ struct open_context {
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
-///   OC-3  of one other node at most `most_of_one` contexts are open here.
+///   OC-3  of one other node at most `most_of_one` contexts are open here. Their records count their parts in passes together (CR-6).
 class open_contexts {
  public:
   explicit open_contexts(services::node_services& here) : here_(here) {}
@@ -75,7 +77,11 @@ class open_contexts {
   std::atomic<std::uint64_t> opened_{0};
   mutable std::mutex mutex_;  // guards the members below
   std::unordered_map<context_id, open_context> open_;
-  std::unordered_map<node_id, std::size_t> open_of_;  // number of contexts in open_, by the node that opened them
+  struct share {
+    std::size_t contexts = 0;  // in open_
+    std::shared_ptr<context_record::part_count> parts = std::make_shared<context_record::part_count>(0);
+  };
+  std::unordered_map<node_id, share> open_of_;  // by the node that opened the contexts
   std::vector<std::pair<context_id, contracts::context_actor>> closed_;
   bool stopped_ = false;
 };

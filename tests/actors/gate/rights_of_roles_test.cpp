@@ -20,6 +20,7 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/script_module.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -357,6 +358,40 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 2; }));
   pass.backward({y.sum()}, {.deadline = liar::patience}).get();
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
+}
+
+// The opener of a context may do with it what it likes. It takes a limited share of this node.
+BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-7
+  constexpr std::uint64_t most_parts = passes::context_record::most_parts;
+  constexpr std::uint64_t most_failed = 1000;  // of these passes
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  context pass(all.guest);
+  all.there().call("forward", {at::ones({2}).requires_grad_()}).get();
+  const auto host = caf::actor_cast<caf::actor>(services_of(all.guest).directory().gateway(all.host.id()));
+  for (std::uint64_t number = 1; number <= most_parts + 3; ++number) {
+    caf::anon_send(host, prune{pass.id(), {number}, {}, protocol::whole_purse(), false, false});
+    if (number % 512 == 0) all.there().call("forward", {at::ones({1})}).get();  // the host keeps up, and is up for the guest
+  }
+  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 3; }));
+  BOOST_TEST(all.host.status().pass_parts == most_parts);
+  std::string text = "answered";
+  caf::scoped_actor self{all.guest.system()};
+  self->request(host, liar::patience, discover{pass.id(), {most_parts + 4}, {}, false, false})
+    .receive([](const discovered&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
+  BOOST_TEST(contains(text, "has 4096 parts in passes of node 'guest'"), text);
+  call_request call;
+  call.function = "forward";
+  call.payload.context = pass.id();
+  call.payload.message.node = all.guest.id();
+  call.payload.tensors = {at::ones({2})};
+  for (std::uint64_t number = 1; number <= most_failed; ++number) call.failed.push_back({number});
+  BOOST_TEST(all.heard([&] { answer_of(all.guest, all.host, call); }) == "done");
+  BOOST_TEST(all.host.status().pass_parts == most_parts - most_failed);
+  for (std::uint64_t number = 1; number <= passes::context_record::most_failed; ++number)
+    call.failed.push_back({most_parts + number});
+  const auto refused = all.heard([&] { answer_of(all.guest, all.host, call); });
+  BOOST_TEST(contains(refused, "has more than 4096 failed passes"), refused);
 }
 
 // GW-18, CO-1. The node in the middle of a chain has no part yet. Its call is given the gradients all the same.

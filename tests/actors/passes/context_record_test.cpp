@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -195,6 +196,48 @@ BOOST_AUTO_TEST_CASE(the_opener_follows_no_pass_and_skips_none_that_it_has_not_b
   mine.set_task({1}, task());
   BOOST_TEST(!mine.follow({2}).has_value());
   BOOST_TEST((mine.skip({1}) != nullptr));
+}
+
+// CR-6
+BOOST_AUTO_TEST_CASE(a_node_takes_part_in_so_many_passes_of_another_one) {
+  const auto parts = std::make_shared<context_record::part_count>(context_record::most_parts - 2);
+  context_record second({other, 2}, here, counts);
+  of_other.count_in(parts);
+  second.count_in(parts);
+  of_other.follow({1});
+  of_other.set_task({1}, task());
+  BOOST_TEST(second.follow({1}).has_value());
+  second.set_task({1}, task());
+  for (auto* each : {&of_other, &second}) {
+    BOOST_TEST((each->lacks_room_for({2}) && !each->follow({2}).has_value()));
+    BOOST_TEST(!each->lacks_room_for({1}));  // this pass has its part
+  }
+  of_other.learn({1}, {});
+  BOOST_TEST((of_other.next_to_gather() != nullptr));
+  BOOST_TEST(!second.lacks_room_for({2}));
+  BOOST_TEST(second.follow({2}).has_value());
+  second.set_task({2}, task());
+  BOOST_TEST(of_other.lacks_room_for({2}));
+  second.skip({2});
+  BOOST_TEST(!of_other.lacks_room_for({2}));
+  second.release();
+  BOOST_TEST(*parts == context_record::most_parts - 2);
+}
+
+// CR-7
+BOOST_AUTO_TEST_CASE(a_record_remembers_so_many_failed_passes_and_says_when_there_are_more) {
+  std::vector<troupe::pass_number> failed;
+  for (std::uint64_t number = 1; number <= context_record::most_failed; ++number) failed.push_back({number});
+  of_other.learn({}, failed);
+  of_other.learn({}, failed);
+  failed.push_back({context_record::most_failed + 1});
+  BOOST_CHECK_THROW(of_other.learn({9000}, failed), troupe::error);
+  BOOST_TEST((of_other.completed() == troupe::pass_number{}));
+  BOOST_TEST(!of_other.skip({9001}));
+  BOOST_TEST(!of_other.follow({9001}).has_value());
+  troupe::call_request request;
+  of_other.brief(request);
+  BOOST_TEST(request.failed.size() == context_record::most_failed);
 }
 
 // CO-1

@@ -88,13 +88,17 @@ struct routing_shell : gateway_shell<Self> {
 
   /// Node `from` says that it holds a part of a context. If this node opened the context, `from` may be unknown in the record,
   /// because the node that called `from` went down. If another node opened the context, `from` is cut off from the opener. Then
-  /// this node tells the opener that this node holds a part of the context too.
+  /// this node tells the opener that this node holds a part of the context too. With a policy `from` becomes a peer only if others have
+  /// said that it has a part, or if its role may end all contexts.
   void joined(const context_joined& news) {
     const auto context = parts.contexts.find(news.context);
     const bool is_up = here.directory().gateway(news.from) != nullptr;
     if (news.context.node != here.id()) {
       if (context.record) announce(news.context);
     } else if (is_up && context.record) {
+      if (!may_take_part(news.from, news.context))
+        return note_refusal(
+          here, without_part("the news that node '" + here.directory().name(news.from) + "' has joined", news.context));
       context.record->announced(news.from);
     } else if (is_up) {
       caf::anon_send(here.directory().gateway(news.from), release_context{news.context});

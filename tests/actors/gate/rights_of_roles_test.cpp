@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   gradients.from = "mallory";
   gradients.carried = protocol::whole_purse();
   caf::anon_send(host, gradients);
-  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 5; }));
+  BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 6; }));
   goes_on.set_value();
   done.get();
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);

@@ -114,8 +114,7 @@ std::size_t fields_numbered(std::uint64_t number, caf::span<const caf::byte> mes
 }
 
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
-  static_assert(max_entries <= max_numbers);
-  return message.size() <= max_entries || entry_count().is_few(message, type);  // an entry takes a byte or more
+  return entry_count().is_few(message, type);
 }
 
 }  // namespace troupe

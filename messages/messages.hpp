@@ -251,8 +251,8 @@ struct pass_aborted {
 };
 
 /// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know that,
-/// because a node between the two went down. Sent to any other node: the sender cannot reach the node that opened the context,
-/// and a receiver that holds a part of the context has to tell that node.
+/// because a node between the two went down. Sent to any other node: the sender has released its part, or cannot reach the node that
+/// opened the context, and a receiver that holds a part of the context has to tell that node.
 struct context_joined {
   context_id context;
   node_id from;

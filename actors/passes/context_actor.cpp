@@ -128,13 +128,14 @@ struct context_shell {
 
   void release() {
     const auto id = state.record->id();
-    const bool cut_off = !here.directory().gateway(id.node);  // other nodes may still reach the opener
+    // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know them.
+    const bool is_opener = id.node == here.id();
     // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
     for (auto who : state.record->peers())
-      if (auto gateway = here.directory().gateway(who); gateway && cut_off)
-        caf::anon_send(gateway, context_joined{id, here.id()});
-      else if (gateway)
+      if (auto gateway = here.directory().gateway(who); gateway && is_opener)
         caf::anon_send(gateway, release_context{id});
+      else if (gateway && who != id.node)
+        caf::anon_send(gateway, context_joined{id, here.id()});
     const auto why = make_error(errc::unknown_context, "node '" + here.name() + "' has released " + to_string(id));
     for (auto& next : std::exchange(state.readers, {})) next({nullptr, why});
     auto remains = state.record->release();

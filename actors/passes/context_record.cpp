@@ -124,9 +124,7 @@ std::optional<context_record::start> context_record::follow(pass_number number) 
   return start{current_, sends_, {}, {}};
 }
 
-bool context_record::is_over(pass_number number) const {
-  return released_ || id_.node == here_ || number <= current_ || failed_.contains(number);
-}
+bool context_record::is_over(pass_number number) const { return released_ || number <= current_ || failed_.contains(number); }
 
 bool context_record::lacks_room_for(pass_number number) const {
   std::lock_guard lock(mutex_);

@@ -27,7 +27,7 @@ namespace troupe::passes {
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
 ///   CR-4  no node gives itself a part in the context: has_part() counts calls and the answers to calls.
-///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes: only begin() makes a pass.
+///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
 ///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the graph task
 ///         (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
 ///   CR-7  of the passes of another node's context at most `most_failed` are known to have failed. A call that names more is refused,
@@ -93,7 +93,7 @@ class context_record {
   /// passes are not gathered yet.
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Empty if this node knows of this pass or of a later pass already, if the
-  /// pass has failed, after the release, if this node has opened the context, or if lacks_room_for().
+  /// pass has failed, after the release, or if lacks_room_for().
   std::optional<start> follow(pass_number number);
   /// Whether this node would take part in the pass if it had no part in so many others (CR-6).
   bool lacks_room_for(pass_number number) const;

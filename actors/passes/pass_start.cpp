@@ -40,6 +40,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
 
 contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
                                       pass_number number, bool keep_graph, bool create_graph) {
+  if (record->id().node == here.id()) return record->task_of(number);
   auto start = record->follow(number);
   if (!start) return record->task_of(number);
   auto task = spawn_graph_task(here, make_terms(record, std::move(*start), keep_graph, create_graph));

@@ -21,7 +21,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
                 const contracts::context_actor& owner, const contracts::backward_job_ptr& job);
 
 /// The graph task for a message of a pass that another node started. Makes the graph task if the pass is new on this node. Null
-/// if the pass is over on this node.
+/// if the pass is over on this node. On the node that opened the context no message begins a pass: null if start_pass() has not.
 contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
                                       pass_number number, bool keep_graph, bool create_graph);
 

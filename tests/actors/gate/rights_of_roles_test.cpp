@@ -356,6 +356,12 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   gradients.pass = latest_pass;
   caf::anon_send(caf::actor_cast<caf::actor>(services_of(visitor).directory().gateway(all.host.id())), gradients);
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 2; }));
+  // The opener itself takes part in no pass that it has not begun, whoever sends gradients for it.
+  gradients.from = "host";
+  gradients.pass = {7};
+  caf::anon_send(caf::actor_cast<caf::actor>(services_of(all.host).directory().gateway(all.guest.id())), gradients);
+  all.host.peer("guest").status();  // is answered after the gradients have been read
+  BOOST_TEST(all.guest.status().pass_parts == 0U);
   pass.backward({y.sum()}, {.deadline = liar::patience}).get();
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
 }

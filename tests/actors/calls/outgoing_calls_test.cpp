@@ -92,7 +92,9 @@ BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) 
   BOOST_TEST(!taken->ended);
   taken->ended = true;
   context.record->learn({}, {{max_entries + 1}});
-  BOOST_CHECK_EXCEPTION(made(context.record->id())->reply.get(), error, [](const error& refused) {
+  const auto refused_call = made(context.record->id());
+  BOOST_TEST_REQUIRE(refused_call->ended);
+  BOOST_CHECK_EXCEPTION(refused_call->reply.get(), error, [](const error& refused) {
     return refused.code() == errc::misuse && std::string(refused.what()).find("131073 passes") != std::string::npos;
   });
   contexts.stop();

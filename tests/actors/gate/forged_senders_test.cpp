@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_says_another_id_leaves_no_tensors_of_the_first_
   for (const auto id : {node_id{1001}, node_id{1002}}) {
     auto greeting = greeting_of("mallory", id);
     ++greeting.protocol;  // the node refuses it
-    BOOST_TEST(contains(answer(greeting, caf::actor_cast<caf::strong_actor_ptr>(gateway)), "version"));
+    BOOST_TEST(contains(answer(greeting, caf::actor_cast<caf::strong_actor_ptr>(self)), "version"));
     BOOST_TEST(arriving->bytes() == 0U);
     const auto elements = at::zeros({static_cast<std::int64_t>(page)}, at::kByte);
     BOOST_TEST(answer(troupe::tensor_piece{id, 1, 2 * page, 0, elements}) == "taken");

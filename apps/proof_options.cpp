@@ -9,8 +9,8 @@ void proof_options::add_to(CLI::App& command) {
   auto* kit =
     command
       .add_option("--certificates", certificates,
-                  "The kit that `troupe certs node` made for this name; then only nodes of its cluster are talked to, by "
-                  "TLS 1.3. Without a kit only programs of the same user on this machine are")
+                  "A kit that `troupe certs node` made; a node needs the one with its name. With a kit this program talks only "
+                  "to nodes of its cluster, by TLS 1.3; without one, only to programs of the same user on this machine")
       ->type_name("FILE")
       ->default_str("")
       ->group("Security");

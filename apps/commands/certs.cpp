@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/certs.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -77,18 +80,32 @@ void write_kit_of(const certificates::kit& made, const std::string& file, bool r
               certificates::until_of(made.certificate.get()).c_str());
 }
 
+/// Throws std::runtime_error unless a file can be made there. Called before a certificate is made: the authority keeps it in its books.
+void expect_writable(const std::string& file) {
+  const auto folder = std::filesystem::path(file).parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+    throw std::runtime_error("can't make " + file + ": " + std::generic_category().message(errno) +
+                             "; no certificate was made");
+}
+
 void make_kit(const certs_options& options) {
   const authority own(options.folder);
   const auto file = options.out.empty() ? options.name + ".pem" : options.out;
   if (std::filesystem::exists(std::filesystem::symlink_status(file)))
     throw std::runtime_error(file + " is there already; replace it with `troupe certs renew " + options.name +
                              authority_option(options) + "`, or name another file with --out");
+  expect_writable(file);
+  for (const auto& each : own.all(calendar::now()))
+    if (each.identity.node == options.name && !each.is_revoked && !each.has_expired)
+      std::printf("Node '%s' has another certificate, of the role %s, which is valid until %s.\n", options.name.c_str(),
+                  each.identity.role.c_str(), each.until().c_str());
   write_kit_of(own.issue(options.name, options.role, options.hosts, calendar::now(), authority::days(options.days)), file,
                false);
   std::printf(
     "Who has this file can be that node: copy it by a safe way (scp) to the node's host, and start the node there:\n"
-    "  troupe node --name %s --host 0.0.0.0 --port 4001 --certificates %s\n",
-    options.name.c_str(), std::filesystem::path(file).filename().c_str());
+    "  troupe node --name %s --host 0.0.0.0 --port 4001 --certificates %s --revoked revoked.pem\n"
+    "The list revoked.pem is in %s; copy it to the node's host too, and again whenever it changes.\n",
+    options.name.c_str(), std::filesystem::path(file).filename().c_str(), options.folder.c_str());
 }
 
 /// Throws std::runtime_error if the file is something else than a kit of the node: what it holds would be lost.
@@ -192,13 +209,13 @@ constexpr const char* certs_examples = R"(Example: a cluster of two nodes, on ho
   troupe certs init --cluster mine
   troupe certs node a
   troupe certs node b
-  scp a.pem h1: && scp b.pem h2:
-  troupe node --name a --host 0.0.0.0 --port 4001 --certificates a.pem                   on h1
-  troupe node --name b --host 0.0.0.0 --join h1:4001 --certificates b.pem                on h2
+  scp a.pem troupe-authority/revoked.pem h1: && scp b.pem troupe-authority/revoked.pem h2:
+  troupe node --name a --host 0.0.0.0 --port 4001 --certificates a.pem --revoked revoked.pem          on h1
+  troupe node --name b --host 0.0.0.0 --join h1:4001 --certificates b.pem --revoked revoked.pem       on h2
 
 Example: node b's key was stolen
   troupe certs revoke b
-  scp troupe-authority/revoked.pem h1:                 which node a reads with --revoked revoked.pem)";
+  scp troupe-authority/revoked.pem h1:                 node a reads the list again when it changes)";
 
 }  // namespace
 

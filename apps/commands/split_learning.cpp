@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/split_learning.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -80,11 +83,20 @@ void print_epoch(std::int64_t epoch, double loss) {
   std::fflush(stdout);
 }
 
-/// Writes loss.csv and loss.svg to a folder.
-void write_losses(const std::string& folder, const std::vector<double>& losses) {
+/// Throws std::runtime_error unless files can be written to the folder, which is made if it is not there. Called before the first step:
+/// the losses of a run that nobody can write are lost.
+void expect_folder(const std::string& folder) {
   if (folder.empty()) return;
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
+  if (!problem && ::access(folder.c_str(), W_OK) != 0) problem = {errno, std::generic_category()};
+  if (problem)
+    throw std::runtime_error("--out: " + folder + " can't be written: " + problem.message() + "; name another folder");
+}
+
+/// Writes loss.csv and loss.svg to a folder.
+void write_losses(const std::string& folder, const std::vector<double>& losses) {
+  if (folder.empty()) return;
   charlm::chart picture{"Split learning", "epoch", "mean loss", {{"loss", "#1f5fa8", 2, true, {}}}, {}};
   std::ofstream table(std::filesystem::path(folder) / "loss.csv");
   table << "epoch,loss\n";
@@ -95,7 +107,7 @@ void write_losses(const std::string& folder, const std::vector<double>& losses) 
   }
   std::ofstream image(std::filesystem::path(folder) / "loss.svg");
   image << picture.to_svg();
-  if (problem || !table.flush() || !image.flush()) throw std::runtime_error("--out: " + folder + " can't be written");
+  if (!table.flush() || !image.flush()) throw std::runtime_error("--out: " + folder + " can't be written; is the disk full?");
   std::printf("wrote %s/loss.csv and %s/loss.svg\n", folder.c_str(), folder.c_str());
 }
 
@@ -155,6 +167,7 @@ void expect_other_party(node& here, const split_options& options) {
 }
 
 void train_features(const split_options& options) {
+  expect_folder(options.out);
   at::set_num_threads(1);
   const end_at_signal end;
   const auto mine = split::read_table(options.features);
@@ -177,6 +190,7 @@ void train_features(const split_options& options) {
 }
 
 void train_in_one_process(const split_options& options) {
+  expect_folder(options.out);
   at::set_num_threads(1);
   const end_at_signal end;
   const auto losses = split::train_alone(split::read_table(options.features), split::read_labels(options.labels),

@@ -118,6 +118,20 @@ BOOST_AUTO_TEST_CASE(renewing_replaces_nothing_but_a_kit_of_the_node) {
   BOOST_TEST(contains(certs({"renew", "a"}), "a.pem: node 'a'"));
 }
 
+BOOST_AUTO_TEST_CASE(a_kit_that_cannot_be_written_leaves_no_certificate) {
+  certs({"init"});
+  const auto text = fails({"node", "a", "--out", "nowhere/a.pem"});
+  BOOST_TEST(contains(text, "can't make nowhere/a.pem: No such file or directory; no certificate was made"), text);
+  BOOST_TEST(!contains(certs({"show"}), "member"));
+}
+
+BOOST_AUTO_TEST_CASE(a_second_kit_of_a_node_is_told) {
+  certs({"init"});
+  certs({"node", "a", "--role", "reader"});
+  const auto text = certs({"node", "a", "--role", "trainer", "--out", "second.pem"});
+  BOOST_TEST(contains(text, "Node 'a' has another certificate, of the role reader, which is valid until "), text);
+}
+
 BOOST_AUTO_TEST_CASE(mistakes_say_what_helps) {
   BOOST_TEST(contains(fails({"node", "a"}), "troupe-authority holds no authority; make one with `troupe certs init`"));
   BOOST_TEST(contains(fails({"show"}), "troupe-authority is not there"));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/program.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::test;
 
@@ -63,6 +64,17 @@ BOOST_AUTO_TEST_CASE(the_help_shows_no_default_that_is_refused) {
   program node({"node", "--help"});
   BOOST_TEST(node.how_it_ends() == "exited with 0");
   BOOST_TEST(node.line_with("--name").find("NAME=node") == std::string::npos, node.text());
+}
+
+BOOST_AUTO_TEST_CASE(split_learning_tries_its_folder_before_the_first_step) {
+  const temporary_folder folder;
+  const auto tables = folder.path().string();
+  BOOST_TEST(program({"split-learning", "data", tables}).how_it_ends() == "exited with 0");
+  program run({"split-learning", "alone", "--features", tables + "/features.csv", "--labels", tables + "/labels.csv",
+               "--epochs", "1", "--out", "/proc/nowhere"});
+  BOOST_TEST(run.how_it_ends() == "exited with 1");
+  BOOST_TEST(run.text().find("--out: /proc/nowhere can't be written: ") != std::string::npos, run.text());
+  BOOST_TEST(run.text().find("epoch") == std::string::npos, run.text());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {

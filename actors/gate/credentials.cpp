@@ -150,7 +150,9 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   if (before != nullptr) made->number = before->number + 1;
   made->kit = reads_kit ? std::make_shared<const certificates::kit>(certificates::read_kit(kit_file_)) : before->kit;
   if (!own_.node.empty() && !(made->kit->identity == own_))
-    throw error(errc::misuse, kit_file_.string() + " is the kit of another node, or of another role");
+    throw error(errc::misuse, kit_file_.string() + " is now the kit of node '" + made->kit->identity.node + "' of the role " +
+                                made->kit->identity.role + "; expected one of node '" + own_.node + "' of the role " +
+                                own_.role + "; a node that changes its role has to start anew");
   if (!reads_revoked)
     made->revoked = before->revoked;
   else if (!revoked_file_.empty())

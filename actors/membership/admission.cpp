@@ -339,7 +339,7 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
     self
       ->request(caf::actor_cast<caf::actor>(rival->gateway), 2 * st.options.heartbeat,
                 heartbeat{own.id, st.options.clock(), rival->between})
-      .then([=](const heartbeat_seen&) mutable { refuse_name(self, promise, who, held_by, "; choose another one"); },
+      .then([=](const heartbeat_seen&) mutable { refuse_name(self, promise, who, held_by, other_name); },
             [=](const caf::error&) {
               if (const auto* holder = self->state.table.find_up(held_by.id))
                 act(self, self->state.table.suspect(holder->who.id, self->state.options.clock()));

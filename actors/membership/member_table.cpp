@@ -66,7 +66,7 @@ std::string member_table::objection(const member& who, const member& own) const 
   if (!valid_node_name(who.name))
     return "a node's name is 1 to 64 letters, digits, '.', '_' or '-', got one of " + std::to_string(who.name.size()) +
            " characters that is not";
-  if (who.name == self_.name) return "the name '" + who.name + "' is taken by node " + describe(own) + "; choose another one";
+  if (who.name == self_.name) return "the name '" + who.name + "' is taken by node " + describe(own) + other_name;
   return {};
 }
 

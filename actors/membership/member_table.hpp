@@ -18,6 +18,9 @@
 
 namespace troupe::membership {
 
+/// What to do about a name that another node has.
+inline constexpr const char* other_name = "; choose another one, and with certificates make it a kit of its own";
+
 /// How far the steady clock of a peer is ahead of this node's, by the heartbeat with the shortest round trip. The error bound
 /// of that heartbeat grows a little with each later one, so the estimate follows clocks that drift.
 class clock_estimate {

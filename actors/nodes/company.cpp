@@ -163,7 +163,7 @@ void company::look_at_certificates() {
     if (!news.warning.empty()) log.warn("nodes", [&] { return news.warning; });
     if (news.has_changed)
       log.info("nodes", [&] {
-        return "read changed certificates again; connections of nodes that are refused now, and are over: " +
+        return "read changed certificates again, and ended the connections of nodes that are refused now: " +
                std::to_string(news.cut);
       });
   } catch (const std::exception& problem) {

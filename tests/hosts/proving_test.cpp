@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_revoked_node_loses_its_connections_and_gets_none) {
   BOOST_TEST(!a.line_with("peer 'b' is up").empty(), a.text());
   BOOST_TEST(contains(certs({"revoke", "b"}), "Revoked 1 certificate of node 'b'"));
   BOOST_TEST(
-    !a.line_with("read changed certificates again; connections of nodes that are refused now, and are over: 1").empty(),
+    !a.line_with("read changed certificates again, and ended the connections of nodes that are refused now: 1").empty(),
     a.text());
   BOOST_TEST(!a.line_with("peer 'b' is unreachable").empty(), a.text());
   BOOST_TEST(!a.line_with("the certificate of node 'b' of cluster 'mine' was revoked").empty(), a.text());

@@ -583,7 +583,7 @@ BOOST_AUTO_TEST_CASE(a_renewed_kit_counts_for_new_connections) {  // CD-3
   troupe::certificates::write_kit(mine.authority().issue("c", "member", {}, clock::now()), kit, true);
   const auto news = a->reload();
   BOOST_TEST_REQUIRE(news.problems.size() == 1U);
-  BOOST_TEST(contains(news.problems[0], "another node"));
+  BOOST_TEST(contains(news.problems[0], "is now the kit of node 'c' of the role member; expected one of node 'a'"));
   BOOST_TEST(a->own().node == "a");
 }
 

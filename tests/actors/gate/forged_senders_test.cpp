@@ -9,9 +9,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <ATen/ATen.h>
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
-#include <ATen/ATen.h>
 #include <caf/actor_system_config.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/mailbox_element.hpp>

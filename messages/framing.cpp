@@ -24,9 +24,11 @@ bool take_varint(const caf::byte*& at, const caf::byte* end, std::uint64_t& valu
   return false;
 }
 
+constexpr unsigned counted = 2;  // kind of a field whose value follows a length: texts, messages and packed lists
+
 struct field {
   std::uint64_t number = 0;
-  bool is_counted = false;  // whether the value follows a length: texts, messages and packed lists do
+  unsigned kind = 0;
   caf::span<const caf::byte> value;
 };
 
@@ -34,7 +36,7 @@ struct field {
 std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noexcept {
   std::uint64_t tag = 0;
   if (!take_varint(at, end, tag)) return std::nullopt;
-  const auto kind = tag & 7;
+  const auto kind = static_cast<unsigned>(tag & 7);
   std::uint64_t bytes = 0;  // bytes of the field's value
   switch (kind) {
     case 0:
@@ -44,7 +46,7 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
     case 1:
       bytes = 8;
       break;
-    case 2:
+    case counted:
       if (!take_varint(at, end, bytes)) return std::nullopt;
       break;
     case 5:
@@ -54,12 +56,34 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
       return std::nullopt;  // groups: no version of troupe sends any
   }
   if (bytes > static_cast<std::uint64_t>(end - at)) return std::nullopt;
-  const field found{tag >> 3, kind == 2, {at, static_cast<std::size_t>(bytes)}};
+  const field found{tag >> 3, kind, {at, static_cast<std::size_t>(bytes)}};
   at += bytes;
   return found;
 }
 
-// Counts entries of lists, by field, numbers of all lists, and fields that the type does not know.
+// The kind with which values of this type travel one by one.
+unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
+  using field_type = google::protobuf::FieldDescriptor;
+  switch (type) {
+    case field_type::TYPE_DOUBLE:
+    case field_type::TYPE_FIXED64:
+    case field_type::TYPE_SFIXED64:
+      return 1;
+    case field_type::TYPE_STRING:
+    case field_type::TYPE_BYTES:
+    case field_type::TYPE_MESSAGE:
+      return counted;
+    case field_type::TYPE_FLOAT:
+    case field_type::TYPE_FIXED32:
+    case field_type::TYPE_SFIXED32:
+      return 5;
+    default:
+      return 0;
+  }
+}
+
+// Counts entries of lists, by field, numbers of all lists, and fields that the type does not know. libprotobuf keeps a field of another
+// kind than that of its number as one that it does not know.
 class entry_count {
  public:
   bool is_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
@@ -67,18 +91,19 @@ class entry_count {
     const caf::byte* end = at + message.size();
     while (at != end) {
       const auto next = take_field(at, end);
-      if (!next) return true;  // libprotobuf stops here too, and refuses the message
+      if (!next) return false;
       const auto* known = next->number > INT32_MAX ? nullptr : type.FindFieldByNumber(static_cast<int>(next->number));
-      if (known == nullptr) {
+      const bool is_list = known != nullptr && known->is_packable() && next->kind == counted;
+      if (known == nullptr || (next->kind != kind_of(known->type()) && !is_list)) {
         if (++unknown_ > max_entries) return false;
         continue;
       }
-      if (known->is_repeated() && known->type() == google::protobuf::FieldDescriptor::TYPE_UINT64) {
-        numbers_ += next->is_counted ? next->value.size() : 1;
+      if (known->is_repeated() && kind_of(known->type()) == 0) {
+        numbers_ += is_list ? next->value.size() : 1;
         if (numbers_ > max_numbers) return false;
         continue;
       }
-      if (!next->is_counted) continue;
+      if (next->kind != counted || is_list) continue;
       if (known->is_repeated() && ++entries_[known] > max_entries) return false;
       if (known->message_type() != nullptr && !is_few(next->value, *known->message_type())) return false;
     }
@@ -101,15 +126,12 @@ bool fields_are_within(caf::span<const caf::byte> message) noexcept {
   return true;
 }
 
-std::size_t fields_numbered(std::uint64_t number, caf::span<const caf::byte> message) noexcept {
+std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept {
   const caf::byte* at = message.data();
   const caf::byte* end = at + message.size();
   std::size_t result = 0;
-  while (at != end) {
-    const auto next = take_field(at, end);
-    if (!next) break;
-    if (next->number == number) ++result;
-  }
+  for (; at != end; ++result)
+    if (!take_field(at, end)) return std::nullopt;
   return result;
 }
 

@@ -20,8 +20,8 @@ namespace troupe {
 /// the message is shorter.
 bool fields_are_within(caf::span<const caf::byte> message) noexcept;
 
-/// How many of the outermost fields of a protobuf message have this number; of a message that is cut off, those before its end.
-std::size_t fields_numbered(std::uint64_t number, caf::span<const caf::byte> message) noexcept;
+/// How many outermost fields a protobuf message has; nothing if a field does not end within the message.
+std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept;
 
 /// True if a protobuf message of this type, with its inner messages, has at most max_entries entries in each list of texts or of
 /// messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. For such an entry of two

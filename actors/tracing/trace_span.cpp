@@ -18,7 +18,7 @@ namespace troupe::tracing {
 namespace {
 
 constexpr std::size_t longest_text = 256;
-constexpr std::size_t most_text_bytes = std::size_t{8} << 20;  // a message has at most 16 MiB of values
+constexpr std::size_t most_text_bytes = std::size_t{4} << 20;  // a message has at most 16 MiB of values
 
 constexpr std::int64_t time_plus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -47,9 +47,9 @@ void check(const trace_wire::Log& log, std::size_t most) {
 // Whether bytes may hold no more than `most` spans. Of most entries libprotobuf makes eight times their bytes, and of short texts more.
 bool are_few(std::string_view bytes, std::size_t most) {
   constexpr std::size_t of_span = 64;  // more than the numbers of a span and the lengths of its texts take
-  constexpr std::uint64_t texts = trace_wire::Log::kTextsFieldNumber;
+  constexpr std::size_t of_log = 64;   // more than the fields that are no texts
   return bytes.size() <= most_text_bytes + of_span * (most + 1) &&
-         fields_numbered(texts, caf::as_bytes(caf::make_span(bytes.data(), bytes.size()))) <= 3 * most;
+         fields_in(caf::as_bytes(caf::make_span(bytes.data(), bytes.size()))).value_or(bytes.size()) <= 3 * most + of_log;
 }
 
 // The index of the oldest span that is packed.

@@ -27,6 +27,8 @@ class connection_host {
   virtual void forget(tcp_scribe* connection) = 0;
   /// Makes the connection write and consume what it can, after the current event.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
+  /// Makes the connection read on after all sockets have had their turn: TLS may hold bytes that the socket does not announce any more.
+  virtual void read_on_later(tcp_scribe* connection) = 0;
 
   /// The id of the actor whose messages may overtake each other; 0 if there is none.
   virtual caf::actor_id unordered_sender() const = 0;

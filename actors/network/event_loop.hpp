@@ -20,6 +20,8 @@ class event_loop {
   /// Called after one of the loop's connections was polled.
   virtual void settle() = 0;
   virtual void do_idle_work() = 0;
+  /// Called once after note_later(), when the sockets of all loops have had their turn.
+  virtual void go_on() = 0;
   /// Whether the loop has no sockets any more.
   virtual bool ended() const = 0;
   /// Called last: the network threads serve the loop no longer.

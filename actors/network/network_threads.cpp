@@ -138,6 +138,8 @@ void network_threads::note(event_loop& loop) {
     wake_other();
 }
 
+void network_threads::note_later(event_loop& loop) { later_.push_back(&loop); }
+
 bool network_threads::run_soon(event_loop& of, job work) {
   if (!lead_here()) return false;
   {
@@ -223,8 +225,9 @@ std::optional<network_threads::queued_job> network_threads::lead() {
     jobs_.swap(new_jobs_);
     if (over_ || !one_looks_) told_.notify_all();
   }
+  const bool goes_on = !own_noted_.empty() || !later_.empty();
   release();
-  if (any_noted()) wake_other();
+  if (goes_on || any_noted()) wake_other();
   return first;
 }
 
@@ -287,8 +290,11 @@ void network_threads::step() {
   } else {
     unpolled_ = 0;
   }
-  if (unpolled_ % (most_unpolled + 1) == 0) any = handle_events(false) || any;
-  if (any) {
+  if (unpolled_ % (most_unpolled + 1) == 0) {
+    any = handle_events(false) || any;
+    any = go_on() || any;
+  }
+  if (any || !later_.empty()) {
     note_event();
     if (last_event_ - last_idle_ < longest_busy) return;
   }
@@ -350,6 +356,19 @@ bool network_threads::handle_events(bool wait) {
   return count > 0;
 }
 
+/// Lets the loops go on that had more to do than was their turn.
+bool network_threads::go_on() {
+  if (later_.empty()) return false;
+  going_on_.swap(later_);
+  for (std::size_t i = 0; i < going_on_.size(); ++i)
+    if (auto* loop = going_on_[i]) {  // null: the loop has left
+      loop->go_on();
+      if (loop->ended()) let_go(*loop);
+    }
+  going_on_.clear();
+  return true;
+}
+
 bool network_threads::look_at_watched() {
   std::vector<event_loop*> ended;
   const bool any = watched_.look(ended);
@@ -377,7 +396,8 @@ void network_threads::let_go(event_loop& loop) {
   loop.left();
   watched_.forget_all(loop);
   std::erase(own_noted_, &loop);
-  std::replace(due_.begin(), due_.end(), &loop, static_cast<event_loop*>(nullptr));
+  std::erase(later_, &loop);
+  for (auto* all : {&due_, &going_on_}) std::replace(all->begin(), all->end(), &loop, static_cast<event_loop*>(nullptr));
   {
     std::lock_guard lock(notes_mutex_);
     std::erase(loops_, &loop);

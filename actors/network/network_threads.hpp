@@ -71,6 +71,8 @@ class network_threads {
   bool lead_here() const noexcept;
   /// Says that something was posted to the loop. Pre: the loop is served.
   void note(event_loop& loop);
+  /// Makes the leader thread call go_on() of the loop, after the sockets have had their turn. Called by the leader thread.
+  void note_later(event_loop& loop);
 
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return watched_; }
@@ -114,6 +116,7 @@ class network_threads {
   bool handle_posts();
   bool handle_events(bool wait);
   bool look_at_watched();
+  bool go_on();
   bool do_idle_work();
   void let_go(event_loop& loop);
   bool any_noted();
@@ -137,6 +140,8 @@ class network_threads {
   // Used by the leader thread only:
   std::vector<event_loop*> own_noted_;
   std::vector<event_loop*> due_;
+  std::vector<event_loop*> later_;     // loops that go on when the sockets have had their turn
+  std::vector<event_loop*> going_on_;  // those of them whose turn it is
   watched_connections watched_;
   int unpolled_ = 0;
   std::deque<queued_job> new_jobs_;

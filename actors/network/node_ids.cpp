@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/node_ids.hpp>
 
+#include <algorithm>
+
 namespace troupe::network {
 
 node_ids::hold node_ids::take(const std::string& id, const certificates::identity& who) {
   std::lock_guard lock(mutex_);
   auto& found = all_[id];
   if (found.holds > 0 && found.who.node != who.node) return nullptr;
+  const auto before = std::find_if(parted_.begin(), parted_.end(), [&](const auto& each) { return each.first == id; });
+  if (before != parted_.end()) {
+    if (before->second.who.node == who.node) found.questions = std::move(before->second.questions);
+    parted_.erase(before);
+  }
   found.who = who;
   ++found.holds;
   return {&found.questions, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
@@ -20,7 +27,11 @@ std::optional<certificates::identity> node_ids::find(const std::string& id) cons
 
 void node_ids::give_back(const std::string& id) {
   std::lock_guard lock(mutex_);
-  if (const auto found = all_.find(id); found != all_.end() && --found->second.holds == 0) all_.erase(found);
+  const auto found = all_.find(id);
+  if (found == all_.end() || --found->second.holds > 0) return;
+  if (!found->second.questions.empty()) parted_.emplace_back(id, std::move(found->second));
+  if (parted_.size() > most_parted) parted_.pop_front();
+  all_.erase(found);
 }
 
 }  // namespace troupe::network

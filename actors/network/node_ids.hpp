@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/network/open_questions.hpp>
@@ -17,6 +19,8 @@ namespace troupe::network {
 /// Which certificate the nodes of CAF have that are connected. A node of CAF is an actor system. It draws no id: the id is made of
 /// the host and the number of the process, so others can guess it. Any thread may use it.
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
+///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of `most_parted` ids
+///         they are kept.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
   /// What holds an id, for as long as it lives: the questions to the node with this id.
@@ -34,10 +38,13 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     open_questions questions{};
   };
 
+  static constexpr std::size_t most_parted = 256;
+
   void give_back(const std::string& id);
 
-  mutable std::mutex mutex_;  // guards all_
+  mutable std::mutex mutex_;  // guards the next two
   std::map<std::string, entry> all_;
+  std::deque<std::pair<std::string, entry>> parted_;  // ids that no connection holds, with open questions; the oldest first
 };
 
 }  // namespace troupe::network

@@ -28,6 +28,8 @@ class open_questions {
     return recent_.erase({actor, number}) > 0 || older_.erase({actor, number}) > 0;
   }
 
+  bool empty() const noexcept { return recent_.empty() && older_.empty(); }
+
  private:
   struct question {
     std::uint64_t actor;

@@ -157,6 +157,7 @@ shared_multiplexer::shared_multiplexer(caf::actor_system* system)
 shared_multiplexer::~shared_multiplexer() {
   reception_.reset();
   behind_.clear();
+  reading_on_.clear();
   for (auto* all : {&posted_, &own_posted_})
     while (!all->empty()) {  // the release of one resumable may post another
       auto* last = all->back();
@@ -278,6 +279,18 @@ bool shared_multiplexer::lets_in(int socket) {
 
 void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
 
+void shared_multiplexer::read_on_later(tcp_scribe* connection) {
+  reading_on_.emplace_back(connection);
+  if (reading_on_.size() == 1) threads_->note_later(*this);
+}
+
+void shared_multiplexer::go_on() {
+  const auto due = std::exchange(reading_on_, {});
+  for (const auto& each : due) each->read_on();
+  handle_internal_events();
+  catch_up();
+}
+
 void shared_multiplexer::note_channel(int socket, bool has_channel) {
   std::lock_guard lock(channel_mutex_);
   if (has_channel)
@@ -355,8 +368,7 @@ bool shared_multiplexer::handle_posts() {
   }
   due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
   own_posted_.clear();
-  if (due_.empty() && behind_.empty()) return false;
-  catch_up();
+  if (due_.empty()) return false;
   for (auto* each : due_) {
     resume_some(each);
     catch_up();
@@ -382,11 +394,9 @@ void shared_multiplexer::resume_some(caf::resumable* what) {
   }
 }
 
-/// A connection may always have more to read: TLS holds bytes that its socket does not announce. Such a connection goes on after the
-/// others.
 void shared_multiplexer::catch_up() {
-  for (int round = 0; !behind_.empty(); ++round) {
-    if (round == most_catch_ups) return threads_->note(*this);
+  if (behind_.empty()) return;
+  while (!behind_.empty()) {
     catching_up_.swap(behind_);
     for (const auto& each : catching_up_) each->catch_up();
     handle_internal_events();

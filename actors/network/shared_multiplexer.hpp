@@ -43,8 +43,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// The most messages that a broker handles before other brokers have their turn.
   static constexpr std::size_t most_messages = 64;
-  /// How often connections write and consume before other brokers and sockets have their turn.
-  static constexpr int most_catch_ups = 4;
 
   explicit shared_multiplexer(caf::actor_system* system);
   ~shared_multiplexer() override;
@@ -65,6 +63,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const gate::connection_gate& gate() const noexcept { return gate_; }
   /// The certificate of a node, as introduced_nodes::find() gives it. Any thread may call it.
   std::optional<certificates::identity> certificate_of(node_id who) const { return introduced_->find(who); }
+  /// The id of the node with this name, as introduced_nodes::find() gives it. Any thread may call it.
+  std::optional<node_id> id_of(const std::string& name) const { return introduced_->find(name); }
   /// The certificate of a node of CAF that is connected itself; nothing for another one. Any thread may call it.
   std::optional<certificates::identity> certificate_of(const caf::node_id& who) const;
   /// Keeps others from taking the id of this node. Pre: no connection has been made.
@@ -111,6 +111,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     if (threads_->lead_here()) threads_->watched().forget(connection);
   }
   void catch_up_soon(tcp_scribe* connection) override;
+  void read_on_later(tcp_scribe* connection) override;
   void note_channel(int socket, bool has_channel) override;
   void note_waiting(int socket, std::size_t bytes) override;
   void note_wrong(const std::string& address, const std::string& what) override;
@@ -123,6 +124,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void handle_events() override;
   bool handle_posts() override;
   void settle() override;
+  void go_on() override;
   void do_idle_work() override { idle_work_(); }
   bool ended() const override { return num_socket_handlers() == 0; }
   void left() override;
@@ -173,6 +175,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::vector<caf::resumable*> due_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> behind_;
   std::vector<caf::intrusive_ptr<tcp_scribe>> catching_up_;
+  std::vector<caf::intrusive_ptr<tcp_scribe>> reading_on_;
 };
 
 /// The network of the system; null if it has none, or CAF's own.

@@ -85,11 +85,22 @@ void tcp_scribe::catch_up_soon() {
   if (!std::exchange(will_catch_up_, true)) host_.catch_up_soon(this);
 }
 
+void tcp_scribe::read_on_later() {
+  if (!std::exchange(will_read_on_, true)) host_.read_on_later(this);
+}
+
 void tcp_scribe::catch_up() {
   will_catch_up_ = false;
-  if (stream_.has_ahead()) stream_.consume();
-  if (stream_.has_unread()) stream_.read_rest();
-  if (!stream_.waits()) stream_.write_now();
+  stream_.guarded([this] {
+    if (stream_.has_ahead()) stream_.consume();
+    if (stream_.has_unread()) stream_.read_rest();
+    if (!stream_.waits()) stream_.write_now();
+  });
+}
+
+void tcp_scribe::read_on() {
+  will_read_on_ = false;
+  stream_.guarded([this] { stream_.read_rest(); });
 }
 
 tcp_scribe::stream::bell_handler::bell_handler(stream& of)
@@ -110,8 +121,8 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
       which_(which),
-      there_(support::other_end_for_text(socket)),
       secured_(std::move(secured)),
+      there_(support::other_end_for_text(socket)),
       ahead_(ahead_bytes),
       channel_(scribe.host_.shares_memory()) {
   if (secured_ && secured_->is_proven()) meet_sender();
@@ -143,12 +154,22 @@ void tcp_scribe::stream::stop() {
   reader_.reset();
 }
 
-/// Where memory is short, this connection ends, and the event loop goes on with the others.
 void tcp_scribe::stream::handle_event(operation op) {
+  guarded([this, op] { handle(op); });
+}
+
+/// Where memory is short, this connection ends, and the event loop goes on with the others.
+template <class Work>
+void tcp_scribe::stream::guarded(Work work) noexcept {
   try {
-    handle(op);
+    work();
   } catch (const std::exception& problem) {
-    end_wrong(std::string("what this node could not take: ") + problem.what());
+    is_wrong_ = true;
+    ::shutdown(fd(), SHUT_RDWR);
+    try {
+      scribe_.host_.note_wrong(there_, std::string("what this node could not take: ") + problem.what());
+    } catch (...) {  // NOLINT(bugprone-empty-catch): there is no memory to say it either
+    }
   }
 }
 
@@ -276,7 +297,7 @@ void tcp_scribe::stream::read() {
     if (channel_.reads() && channel_.is_open()) watch_channel();  // memory may hold bytes that waited for these from TCP
     if (!goes_on || bytes < room + ahead_.size()) return;
   }
-  if (has_unread()) scribe_.catch_up_soon();  // the socket may announce nothing more
+  if (has_unread()) scribe_.read_on_later();  // the socket may announce nothing more
 }
 
 bool tcp_scribe::stream::consume() {
@@ -459,8 +480,10 @@ bool tcp_scribe::stream::look() {
   channel_.wake_reader();
   if (channel_.is_empty() && writing_ != writing::waits_for_memory) return false;
   const auto before = channel_.moved();
-  consume();
-  if (writing_ == writing::waits_for_memory) write_now();
+  guarded([this] {
+    consume();
+    if (writing_ == writing::waits_for_memory) write_now();
+  });
   return channel_.moved() != before;
 }
 

@@ -74,6 +74,8 @@ class tcp_scribe final : public caf::io::scribe {
 
   /// Writes flushed bytes, and consumes bytes that were read ahead. Called by the multiplexer after catch_up_soon().
   void catch_up();
+  /// Reads what TLS holds. Called by the multiplexer after read_on_later().
+  void read_on();
 
   int socket() const noexcept { return stream_.fd(); }
   /// The connection is silent until the first part has come.
@@ -149,6 +151,9 @@ class tcp_scribe final : public caf::io::scribe {
     bool has_unread() const { return secured_ && secured_->has_unread(); }
     /// Reads bytes that TLS holds.
     void read_rest();
+    /// Runs the work. An exception ends the connection.
+    template <class Work>
+    void guarded(Work work) noexcept;
     void note_questions();
     /// Tells the host how many bytes wait to leave.
     void note_waiting();
@@ -218,8 +223,8 @@ class tcp_scribe final : public caf::io::scribe {
 
     tcp_scribe& scribe_;
     const gate::end which_;
-    const std::string there_;                           // the other end's address; also known when it has left
     const std::unique_ptr<gate::tls_session> secured_;  // null without TLS
+    const std::string there_;                           // the other end's address; also known when it has left
     std::optional<proven_sender> sender_;               // with TLS, once proven
     caf::intrusive_ptr<tcp_scribe> reader_;             // while the event loop has this stream for reading
     caf::intrusive_ptr<tcp_scribe> writer_;             // while the event loop has this stream for writing
@@ -243,12 +248,14 @@ class tcp_scribe final : public caf::io::scribe {
   };
 
   void catch_up_soon();
+  void read_on_later();
   void meet_broker();
 
   caf::io::network::default_multiplexer& network_;
   connection_host& host_;
   stream stream_;
   bool will_catch_up_ = false;
+  bool will_read_on_ = false;
   bool has_met_broker_ = false;
 };
 

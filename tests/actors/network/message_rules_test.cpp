@@ -103,6 +103,15 @@ BOOST_AUTO_TEST_CASE(an_answer_comes_once_from_the_node_that_was_asked) {  // BR
   BOOST_TEST(asked.why_not(answer_to(7, 3)) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_that_is_connected_again_may_answer) {  // NI-2
+  const auto ids = std::make_shared<troupe::network::node_ids>();
+  for (const auto* later : {"a", "b"}) {  // the node itself, or another one that has its id of CAF now
+    ids->take("id", {"mine", "a", "member"})->add(7, 1);
+    const auto again = ids->take("id", {"mine", later, "member"});
+    BOOST_TEST(again->take(7, 1) == (std::string(later) == "a"));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(of_too_many_questions_the_oldest_are_forgotten) {  // OQ-2
   using troupe::network::open_questions;
   open_questions all;

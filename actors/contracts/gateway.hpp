@@ -50,7 +50,8 @@ namespace troupe::contracts {
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered once the
 ///         node listens. On a node without network, greetings and heartbeats get an error.
 ///   GW-18 with a policy, a node believes what a call says about the passes of its context if the caller has opened the context, or if the
-///         caller had a part in it before the call (RB-5) and the passes are possible (see context_record). Otherwise it asks the opener.
+///         caller had a part in it before the call (RB-5) and the passes are possible (see context_record). Otherwise it asks the
+///         opener if gradients wait here.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,

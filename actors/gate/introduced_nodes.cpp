@@ -23,4 +23,10 @@ std::optional<certificates::identity> introduced_nodes::find(node_id id) const {
   return found == all_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<node_id> introduced_nodes::find(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
 }  // namespace troupe::gate

@@ -27,6 +27,8 @@ class introduced_nodes {
   bool introduce(const certificates::identity& who, node_id id);
   /// The certificate of the node; nothing if it has not introduced itself by a connection with certificates.
   std::optional<certificates::identity> find(node_id id) const;
+  /// The id with which the node of this name has introduced itself; nothing if it has not.
+  std::optional<node_id> find(const std::string& name) const;
 
  private:
   const std::function<void(node_id)> give_up_;

@@ -144,16 +144,18 @@ struct routing_shell : gateway_shell<Self> {
 
   /// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is far
   /// ahead: this node ignores all passes before one that it has followed.
-  std::string why_not_from(const propagate_gradients& message) const {
+  std::string why_not_from(const propagate_gradients& message) {
     if (here.policy() == nullptr) return {};
     const auto what = "gradients of node '" + message.from + "'";
-    const auto from = here.directory().find(message.from);
-    if (!from) return what + ", which is not up for this node";
+    const auto from = here.proven_id_of(message.from);
+    if (!from) return what + ", which has not introduced itself";
     if (!may_take_part(*from, message.context)) return without_part(what, message.context);
     const auto context = parts.contexts.find(message.context);
     if (*from == message.context.node || !context.record || context.record->is_possible(message.pass)) return {};
-    return what + " for pass " + std::to_string(message.pass.value) + " of the context " + to_string(message.context) +
-           ", which can't have begun yet";
+    const auto why = what + " for pass " + std::to_string(message.pass.value) + " of the context " +
+                     to_string(message.context) + ", which can't have begun yet";
+    say_failed(message, message.from, errc::refused, why);  // the sender has a part, so the pass waits for this node
+    return why;
   }
 
   template <class Message>

@@ -93,8 +93,10 @@ bool context_record::is_possible(pass_number number) const {
 
 bool context_record::lacks(pass_number completed, const std::vector<pass_number>& failed) const {
   std::lock_guard lock(mutex_);
-  return !tasks_.empty() || completed > completed_ ||
-         std::any_of(failed.begin(), failed.end(), [this](pass_number each) { return !failed_.contains(each); });
+  if (!tasks_.empty()) return true;
+  return has_gradients_ && (completed > completed_ || std::any_of(failed.begin(), failed.end(), [this](pass_number each) {
+                              return !failed_.contains(each);
+                            }));
 }
 
 void context_record::profile() {

@@ -75,8 +75,8 @@ class context_record {
   /// `longest_leap` followed each other.
   bool is_possible(pass_number number) const;
   static constexpr std::uint64_t longest_leap = 65'536;
-  /// Whether this node needs to know more of the passes: a caller knows of passes that this node does not know, or gradients here wait to
-  /// be gathered.
+  /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node had a part in a pass and the caller
+  /// knows of passes that this node does not know.
   bool lacks(pass_number completed, const std::vector<pass_number>& failed) const;
   /// Notes that a caller asks for spans.
   void profile();

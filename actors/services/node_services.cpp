@@ -70,6 +70,10 @@ std::optional<certificates::identity> node_services::certificate_of(node_id who)
   return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
 }
 
+std::optional<node_id> node_services::proven_id_of(const std::string& name) const {
+  return network_ != nullptr ? network_->id_of(name) : std::nullopt;
+}
+
 std::optional<certificates::identity> node_services::certificate_of(const caf::node_id& who) const {
   return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
 }

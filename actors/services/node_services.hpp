@@ -111,6 +111,8 @@ class node_services {
 
   /// The certificate of a node, if it is connected by one.
   std::optional<certificates::identity> certificate_of(node_id who) const;
+  /// The id with which a node with this name in its certificate has introduced itself, whether it is up or not; nothing if none has.
+  std::optional<node_id> proven_id_of(const std::string& name) const;
   std::optional<certificates::identity> certificate_of(const caf::node_id& who) const;
   /// Whether nodes prove by certificates who they are.
   bool has_certificates() const noexcept { return !options_.certificates.empty(); }

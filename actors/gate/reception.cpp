@@ -70,8 +70,9 @@ struct reception::state {
   static std::deque<guest>::iterator first_to_leave(std::deque<guest>& line) {
     std::unordered_map<std::string_view, std::size_t> count;
     for (const auto& each : line) ++count[each.origin];
-    return std::max_element(line.begin(), line.end(),
-                            [&](const guest& a, const guest& b) { return count[a.origin] < count[b.origin]; });
+    std::size_t most_of_one = 0;
+    for (const auto& [origin, of_origin] : count) most_of_one = std::max(most_of_one, of_origin);
+    return std::find_if(line.begin(), line.end(), [&](const guest& each) { return count[each.origin] == most_of_one; });
   }
 
   state(std::shared_ptr<const credentials> proof, receivers receiving)
@@ -90,9 +91,25 @@ struct reception::state {
     while (!over) try {
         take_in();
         wait();
-      } catch (const std::exception& problem) {  // no memory: connections that were on the way are closed
-        to.refused({std::string("connections at the gate were closed: ") + problem.what()});
+      } catch (const std::exception& problem) {
+        recover(problem.what());
       }
+  }
+
+  /// There was no memory: connections that were on their way from one place to another are closed. Waits a moment for more memory.
+  void recover(const char* problem) noexcept {
+    std::erase_if(guests, [](const guest& each) { return !each.socket; });
+    {
+      std::lock_guard lock(mutex);
+      std::erase_if(arrived, [](const guest& each) { return !each.socket; });
+    }
+    try {
+      to.refused({std::string("connections at the gate were closed: ") + problem});
+    } catch (...) {  // NOLINT(bugprone-empty-catch): there is no memory to say it either
+    }
+    constexpr int moment_ms = 100;
+    pollfd woken{bell.get(), POLLIN, 0};
+    ::poll(&woken, 1, moment_ms);
   }
 
   void take_in() {

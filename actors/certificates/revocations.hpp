@@ -16,8 +16,8 @@ class revocations {
   revocations(const std::filesystem::path& file, X509* authority);
 
   bool contains(X509* certificate) const;
-  /// Whether this list and `other` are of one authority, which signed this one earlier. The time of a list is in whole seconds: of two lists that were signed
-  /// within one second, neither is older.
+  /// Whether this list and `other` are of one authority, which signed this one earlier. Each list of an authority is at least a second
+  /// younger than the one before.
   bool is_older_than(const revocations& other) const;
 
  private:

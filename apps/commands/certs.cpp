@@ -80,9 +80,10 @@ void write_kit_of(const certificates::kit& made, const std::string& file, bool r
               certificates::until_of(made.certificate.get()).c_str());
 }
 
-/// Throws std::runtime_error unless a file can be made there. Called before a certificate is made: the authority keeps it in its books.
-void expect_writable(const std::string& file) {
-  const auto folder = std::filesystem::path(file).parent_path();
+/// Throws std::runtime_error unless the file of a kit can be made in its folder. Called before a certificate is made: the authority keeps it
+/// in its books. `out`: what --out says.
+void expect_writable(const std::string& file, const std::string& out) {
+  const auto folder = std::filesystem::path(out).parent_path();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
     throw std::runtime_error("can't make " + file + ": " + std::generic_category().message(errno) +
                              "; no certificate was made");
@@ -94,7 +95,7 @@ void make_kit(const certs_options& options) {
   if (std::filesystem::exists(std::filesystem::symlink_status(file)))
     throw std::runtime_error(file + " is there already; replace it with `troupe certs renew " + options.name +
                              authority_option(options) + "`, or name another file with --out");
-  expect_writable(file);
+  expect_writable(file, options.out);
   for (const auto& each : own.all(calendar::now()))
     if (each.identity.node == options.name && !each.is_revoked && !each.has_expired)
       std::printf("Node '%s' has another certificate, of the role %s, which is valid until %s.\n", options.name.c_str(),

@@ -15,8 +15,7 @@ namespace {
 constexpr std::size_t few = 8;
 
 void add_names(std::vector<node_id>& into, const std::vector<node_id>& names) {
-  constexpr std::size_t short_search = 100'000;  // comparisons
-  if (names.size() <= few || names.size() * into.size() <= short_search) {
+  if (names.size() <= few) {
     for (auto name : names)
       if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
     return;

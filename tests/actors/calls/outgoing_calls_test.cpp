@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <caf/actor_cast.hpp>
 #include <caf/after.hpp>
@@ -84,14 +83,13 @@ BOOST_FIXTURE_TEST_CASE(that_failed_keep_their_first_failure, fixture) {  // OG-
 BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) {
   services.directory().add({"there", node_id{2}, "127.0.0.1", 1}, caf::actor_cast<caf::strong_actor_ptr>(gateway));
   const auto context = contexts.open();
-  std::vector<pass_number> failed;
-  for (std::uint64_t i = 1; i <= max_entries; ++i) failed.push_back({i});
-  context.record->learn({}, failed);
+  const auto fail_a_pass = [&] { context.record->end(context.record->begin(true)->number, false); };
+  for (std::size_t i = 0; i < max_entries; ++i) fail_a_pass();
   const auto taken = made(context.record->id());
   BOOST_TEST(taken->request.failed.size() == max_entries);
   BOOST_TEST(!taken->ended);
   taken->ended = true;
-  context.record->learn({}, {{max_entries + 1}});
+  fail_a_pass();
   const auto refused_call = made(context.record->id());
   BOOST_TEST_REQUIRE(refused_call->ended);
   BOOST_CHECK_EXCEPTION(refused_call->reply.get(), error, [](const error& refused) {

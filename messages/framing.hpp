@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <caf/byte.hpp>
 #include <caf/span.hpp>

@@ -71,7 +71,8 @@ bool all_settled(const purse& from) {
                      [&](node_id who) { return std::binary_search(settled.begin(), settled.end(), who); });
 }
 
-void merge(purse& into, purse other) {
+// By value: whoever merges a purse gives it away, so its weight never counts twice.
+void merge(purse& into, purse other) {  // NOLINT(performance-unnecessary-value-param)
   if (other.weight.size() > few)
     add_parts(into.weight, other.weight);
   else

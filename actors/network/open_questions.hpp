@@ -11,14 +11,14 @@
 namespace troupe::network {
 
 /// The questions that actors of this process have sent to one node of CAF, and that are not answered yet. CAF takes an answer from
-/// whoever sends one with the number of a question, and numbers can be guessed. Used by the leader thread only.
+/// any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only.
 ///   OQ-1  a question is answered once, by the node that was asked.
 ///   OQ-2  at most twice `most` questions are remembered. Beyond that the oldest are forgotten, and nobody can answer them any more.
 class open_questions {
  public:
   static constexpr std::size_t most = std::size_t{1} << 18;
 
-  /// `actor`: who asks. `number`: CAF's number of the question, which counts up for each actor.
+  /// `actor`: the actor that asks. `number`: CAF's number of the question, which counts up for each actor.
   void add(std::uint64_t actor, std::uint64_t number) {
     if (recent_.size() == most) older_ = std::exchange(recent_, {});
     recent_.insert({actor, number});

@@ -10,6 +10,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <caf/io/basp_broker.hpp>
@@ -164,12 +165,7 @@ void tcp_scribe::stream::guarded(Work work) noexcept {
   try {
     work();
   } catch (const std::exception& problem) {
-    is_wrong_ = true;
-    ::shutdown(fd(), SHUT_RDWR);
-    try {
-      scribe_.host_.note_wrong(there_, std::string("what this node could not take: ") + problem.what());
-    } catch (...) {  // NOLINT(bugprone-empty-catch): there is no memory to say it either
-    }
+    end_wrong("what this node could not take: ", problem.what());
   }
 }
 
@@ -382,10 +378,14 @@ void tcp_scribe::stream::make_room() {
   }
 }
 
-void tcp_scribe::stream::end_wrong(const std::string& what) {
+/// Also where memory is short: the connection ends, whether there is memory to say why or not.
+void tcp_scribe::stream::end_wrong(std::string_view what, const char* why) noexcept {
   is_wrong_ = true;
-  scribe_.host_.note_wrong(there_, what);
   ::shutdown(fd(), SHUT_RDWR);  // the event loop then finds that the connection is over
+  try {
+    scribe_.host_.note_wrong(there_, std::string(what) + why);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
 }
 
 void tcp_scribe::stream::note_waiting() {

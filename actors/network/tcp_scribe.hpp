@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -219,7 +220,7 @@ class tcp_scribe final : public caf::io::scribe {
     void tell_whose();
     bool consume_as_sent(std::size_t bytes);
     void make_room();
-    void end_wrong(const std::string& what);
+    void end_wrong(std::string_view what, const char* why = "") noexcept;
 
     tcp_scribe& scribe_;
     const gate::end which_;

@@ -20,7 +20,7 @@ void add_names(std::vector<node_id>& into, const std::vector<node_id>& names) {
       if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
     return;
   }
-  std::set<node_id> known(into.begin(), into.end());  // not by a hash: whoever sends names could make them collide
+  std::set<node_id> known(into.begin(), into.end());  // not by a hash: a node could send names that collide
   for (auto name : names)
     if (known.insert(name).second) into.push_back(name);
 }
@@ -71,7 +71,7 @@ bool all_settled(const purse& from) {
                      [&](node_id who) { return std::binary_search(settled.begin(), settled.end(), who); });
 }
 
-// By value: whoever merges a purse gives it away, so its weight never counts twice.
+// By value: a caller gives the purse away when it merges it, so the weight of the purse never counts twice.
 void merge(purse& into, purse other) {  // NOLINT(performance-unnecessary-value-param)
   if (other.weight.size() > few)
     add_parts(into.weight, other.weight);

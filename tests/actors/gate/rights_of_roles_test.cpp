@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   gradients.pass = latest_pass;
   caf::anon_send(caf::actor_cast<caf::actor>(services_of(visitor).directory().gateway(all.host.id())), gradients);
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 2; }));
-  // The opener itself takes part in no pass that it has not begun, whoever sends gradients for it.
+  // The opener itself takes part in no pass that it has not begun, from whichever node its gradients come.
   gradients.from = "host";
   gradients.pass = {7};
   caf::anon_send(caf::actor_cast<caf::actor>(services_of(all.host).directory().gateway(all.guest.id())), gradients);

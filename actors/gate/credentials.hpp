@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/gate/tls_session_test.cpp
+// Tests: tests/actors/gate/credentials_test.cpp
 #pragma once
 
 #include <chrono>

@@ -69,8 +69,13 @@ struct tls_session::bio_functions {
   static int read(BIO* of, char* to, std::size_t bytes, std::size_t* got) {
     BIO_clear_retry_flags(of);
     if (session(of).is_flooded()) return 0;
+    if (session(of).is_drained_) {
+      BIO_set_retry_read(of);
+      return 0;
+    }
     const auto came = ::recv(session(of).end_.socket, to, bytes, MSG_DONTWAIT);
     if (came > 0) {
+      session(of).is_drained_ = static_cast<std::size_t>(came) < bytes;
       *got = static_cast<std::size_t>(came);
       return 1;
     }
@@ -155,6 +160,7 @@ tls_session::progress tls_session::shake_hands() {
   if (has_failed_) return progress::failed;
   if (!flush() && !may_work_later(errno)) return fail(-1);
   if (is_proven_) return has_unsent() ? progress::wants_to_write : progress::proven;
+  is_drained_ = false;
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   const bool sent = flush();
@@ -207,6 +213,7 @@ ssize_t tls_session::read(const iovec& first, const iovec& second) {
     return -1;
   }
   std::size_t all = 0;
+  is_drained_ = false;
   ERR_clear_error();
   for (const auto& each : {first, second})
     for (std::size_t filled = 0; filled < each.iov_len;) {
@@ -226,6 +233,7 @@ ssize_t tls_session::peek(const iovec& into) {
     return -1;
   }
   std::size_t came = 0;
+  is_drained_ = false;
   ERR_clear_error();
   const int result = SSL_peek_ex(ssl_.get(), into.iov_base, into.iov_len, &came);
   return result == 1 ? static_cast<ssize_t>(came) : failed_io(result);

@@ -38,6 +38,8 @@ namespace troupe::gate {
 ///   TL-5  after the proof the other end may send messages of TLS itself (new keys, tickets) only beside bytes: one for each
 ///         `bytes_for_extra_message` bytes, and `free_extra_messages` more. OpenSSL would go on reading such messages for as long as they
 ///         come. A connection with more of them is over.
+///   TL-6  the socket is asked until it gives less than it could. One call of shake_hands(), read() or peek() does not ask it again: the
+///         question would cost a system call, and find nothing. What comes later makes the socket readable.
 class tls_session {
  public:
   enum class progress { wants_to_read, wants_to_write, proven, failed };
@@ -93,7 +95,8 @@ class tls_session {
   std::unique_ptr<ssl_st, free_ssl> ssl_;
   bool is_proven_ = false;
   bool has_failed_ = false;
-  bool has_ended_ = false;  // the socket said that the other end has closed
+  bool has_ended_ = false;   // the socket said that the other end has closed
+  bool is_drained_ = false;  // the socket gave less than it could, in this call
   certificates::identity other_;
   std::vector<char> unsent_;  // records that wait for the socket
   std::size_t unsent_begin_ = 0;

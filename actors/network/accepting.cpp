@@ -2,6 +2,7 @@
 #include <troupe/actors/network/accepting.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -21,7 +22,8 @@ bool accepting::try_accept(socket& result, socket from) {
   spare_ = {};
   const bool has_ended = static_cast<bool>(support::owned_descriptor(::accept4(from, nullptr, nullptr, SOCK_CLOEXEC)));
   open_spare();
-  if (has_ended) on_shortage_(problem);
+  on_shortage_(problem);
+  if (!has_ended) ::poll(nullptr, 0, static_cast<int>(pause.count()));
   return false;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/gate/proven_nodes_test.cpp
+// Tests: tests/actors/network/accepting_test.cpp, tests/actors/gate/proven_nodes_test.cpp
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -16,9 +17,12 @@ namespace troupe::network {
 /// it, and the event loop announces the connection again at once, for ever.
 ///   AW-1  a connection for which there is no descriptor ends at once, and `on_shortage` is called.
 ///   AW-2  no program that this process starts inherits an accepted connection.
+///   AW-3  if no descriptor is left to end the connection with either, `on_shortage` is called, and the thread waits for `pause`: the event
+///         loop announces the connection at once again.
 class accepting {
  public:
   using socket = caf::io::network::native_socket;
+  static constexpr std::chrono::milliseconds pause{10};
 
   /// `on_shortage` gets the number of the system's error.
   explicit accepting(std::function<void(int problem)> on_shortage);

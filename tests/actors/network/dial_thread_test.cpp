@@ -3,8 +3,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +22,7 @@
 #include "actors/loopback_nodes.hpp"
 #include "actors/odd_server.hpp"
 #include "actors/slow_names.hpp"
+#include "support/no_more_descriptors.hpp"
 #include "support/thread_count.hpp"
 
 using namespace std::chrono_literals;
@@ -34,6 +33,7 @@ namespace {
 
 using troupe::network::dial_thread;
 using troupe::test::becomes_true;
+using troupe::test::no_more_descriptors;
 using troupe::test::odd_server;
 using troupe::test::slow_names;
 using troupe::test::threads_of;
@@ -58,21 +58,6 @@ struct fixture {
   dial_thread thread;
   dial_thread::owner me = thread.new_owner();
   troupe::gate::connection_gate gate{troupe::gate::connection_gate::rule::same_user};
-};
-
-/// While an object of this class lives, this process gets no more descriptors.
-class no_more_descriptors {
- public:
-  no_more_descriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    auto few = before_;
-    few.rlim_cur = 0;
-    ::setrlimit(RLIMIT_NOFILE, &few);
-  }
-  ~no_more_descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
 };
 
 std::ptrdiff_t open_descriptors() {

@@ -100,8 +100,8 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
   bool let_in(support::owned_descriptor socket, std::unique_ptr<gate::tls_session> secured) {
     if (detached()) return false;
-    const int number = socket.release();
-    auto made = network_.make_scribe(number, gate::end::called, std::move(secured));
+    const int number = socket.get();
+    auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
     made->expect_first(network_.silent_.add(number));
     const auto handle = made->hdl();
     parent()->add_scribe(std::move(made));
@@ -197,15 +197,16 @@ void shared_multiplexer::left() {
 }
 
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
-  return make_scribe(socket, gate::end::called, nullptr);
+  return make_scribe(support::owned_descriptor(socket), gate::end::called, nullptr);
 }
 
-caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(int socket, gate::end which,
+caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_descriptor&& socket, gate::end which,
                                                                std::unique_ptr<gate::tls_session> secured) {
-  caf::io::network::keepalive(socket, true);
-  note_waiting(socket, 0);
-  note_channel(socket, false);  // an earlier connection may have had a socket of this number
-  return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), socket, which, std::move(secured));
+  caf::io::network::keepalive(socket.get(), true);
+  note_waiting(socket.get(), 0);
+  note_channel(socket.get(), false);  // an earlier connection may have had a socket of this number
+  return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), std::move(socket), which,
+                                       std::move(secured));
 }
 
 /// Lets a connection in whose other end has proven itself.
@@ -247,8 +248,8 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
     if (secured->shake_hands() == gate::tls_session::progress::failed)
       return make_error(errc::refused, "the program at " + there + ": " + secured->problem().why);
   }
-  const int number = socket.release();
-  auto made = make_scribe(number, gate::end::calling, std::move(secured));
+  const int number = socket.get();
+  auto made = make_scribe(std::move(socket), gate::end::calling, std::move(secured));
   made->expect_channel();
   auto silence = std::make_shared<const int>(number);
   {

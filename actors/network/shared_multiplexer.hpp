@@ -133,7 +133,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void catch_up();
 
   bool lets_in(int socket);
-  caf::intrusive_ptr<tcp_scribe> make_scribe(int socket, gate::end which, std::unique_ptr<gate::tls_session> secured);
+  caf::intrusive_ptr<tcp_scribe> make_scribe(support::owned_descriptor&& socket, gate::end which,
+                                             std::unique_ptr<gate::tls_session> secured);
   void admit(gate::proven_connection arrived, std::uint64_t door);
   void refuse(const gate::refusal& why) const;
 

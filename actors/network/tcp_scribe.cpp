@@ -34,11 +34,11 @@ bool may_work_later(int problem) { return problem == EAGAIN || problem == EWOULD
 }  // namespace
 
 tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host,
-                       caf::io::network::native_socket socket, gate::end which, std::unique_ptr<gate::tls_session> secured)
-    : scribe(caf::io::network::conn_hdl_from_socket(socket)),
+                       support::owned_descriptor&& socket, gate::end which, std::unique_ptr<gate::tls_session> secured)
+    : scribe(caf::io::network::conn_hdl_from_socket(socket.get())),
       network_(network),
       host_(host),
-      stream_(network, socket, *this, which, std::move(secured)) {}
+      stream_(network, std::move(socket), *this, which, std::move(secured)) {}
 
 /// The scribe gets its broker after its construction, and before the broker's first call.
 void tcp_scribe::meet_broker() {
@@ -116,14 +116,14 @@ void tcp_scribe::stream::bell_handler::leave_loop() {
 
 void tcp_scribe::stream::bell_handler::removed_from_loop(operation) { const auto last = std::move(held_); }
 
-tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket,
+tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket,
                            tcp_scribe& scribe, gate::end which, std::unique_ptr<gate::tls_session> secured)
-    : event_handler(network, socket),
+    : event_handler(network, socket.release()),
       wanted(receive_policy::at_most(1024)),
       scribe_(scribe),
       which_(which),
       secured_(std::move(secured)),
-      there_(support::other_end_for_text(socket)),
+      there_(support::other_end_for_text(fd())),
       ahead_(ahead_bytes),
       channel_(scribe.host_.shares_memory()) {
   if (secured_ && secured_->is_proven()) meet_sender();

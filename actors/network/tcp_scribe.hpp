@@ -56,10 +56,10 @@ class connection_host;
 ///         read before it is known whose the connection is.
 class tcp_scribe final : public caf::io::scribe {
  public:
-  /// Takes over the connected socket, for as long as `network` serves it. `host`: the event loop behind `network`. `which`: the end
+  /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the event loop behind `network`. `which`: the end
   /// of the connection that this process has. `secured`: the TLS session of the connection; null for one without TLS. The scribe of
   /// a calling end goes on with the handshake: until both ends are proven, nothing is read and nothing leaves.
-  tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, caf::io::network::native_socket socket,
+  tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, support::owned_descriptor&& socket,
              gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
   void configure_read(caf::io::receive_policy::config config) override;
@@ -128,7 +128,7 @@ class tcp_scribe final : public caf::io::scribe {
     /// However small the parts are, the buffer for them is freed only if its capacity is more than twice this.
     static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
-    stream(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, tcp_scribe& scribe,
+    stream(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket, tcp_scribe& scribe,
            gate::end which, std::unique_ptr<gate::tls_session> secured);
 
     /// Says that the broker is BASP's. No effect after the first call.

@@ -22,6 +22,9 @@ using caf::io::basp::message_type;
 
 /// How CAF begins the list of the types in a message, if the first type is one of troupe's.
 constexpr std::string_view begin_of_troupes_types = "@<>+troupe.";
+constexpr std::string_view types_of_greeting = "@<>+troupe.hello+@strong_actor_ptr";
+constexpr std::array<std::string_view, 3> types_of_status = {"@<>+@atom", "@<>+@atom+@atom", "@<>+@atom+@u64+@i64"};
+constexpr std::string_view types_of_search = "@<>+@atom+@str";
 /// What no type without messages in it has in its name.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
 /// In so many bytes nothing can nest too deeply.
@@ -45,10 +48,15 @@ bool may_nest(const std::optional<message_outline>& outline) {
 /// of a message, makes one that flows up a stream flow down.
 constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
-/// What other nodes may tell a gateway, beside answers.
+/// What other nodes may tell a gateway, beside answers. Types that no node sends could name any number of actors, of which CAF would take
+/// note while it reads.
 bool is_for_gateway(const message_outline& of) {
-  if (!of.begins_with_atom()) return of.types.starts_with(begin_of_troupes_types);
-  return of.first == support::status_atom::uint_value() || of.first == support::find_atom::uint_value();
+  if (!of.begins_with_atom())
+    return of.types == types_of_greeting || (of.types.starts_with(begin_of_troupes_types) &&
+                                             of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos);
+  if (of.first == support::find_atom::uint_value()) return of.types == types_of_search;
+  return of.first == support::status_atom::uint_value() &&
+         std::find(types_of_status.begin(), types_of_status.end(), of.types) != types_of_status.end();
 }
 
 }  // namespace
@@ -68,6 +76,7 @@ std::string message_rules::why_not(const message_head& next) {
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
   if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
   kind_ = kind;
+  owed_ = 0;
   const auto id = caf::make_message_id(next.message);
   const bool is_answer = id.is_response();
   is_of_stream_ = id.is_stream_message();
@@ -121,18 +130,23 @@ std::string message_rules::why_not(std::span<const char> payload) {
     case message_type::routed_message:
     case message_type::monitor_message:
     case message_type::down_message:  // these begin with the node that they are from
-      if (ids_ && !handshake_.starts_with(node) && ids_->find(node))
-        return "a message of another node, which is connected itself";
+      if (!ids_) break;
+      if (!handshake_.starts_with(node)) return "a message of another node";
+      if (bytes.substr(message_outline::node_bytes, message_outline::node_bytes) != ids_->own())
+        return "a message that is for another node";
       break;
     default:
       break;
   }
+  if (kind_ == message_type::monitor_message) owed_ = owed_for_monitor;
   const bool is_routed = kind_ == message_type::routed_message;
   const bool is_for_actor = is_routed || kind_ == message_type::direct_message;
-  if (is_for_actor && to_)
-    if (const auto outline = outline_of(bytes, is_routed);
-        *to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
+  if (is_for_actor && to_) {
+    const auto outline = outline_of(bytes, is_routed);
+    if (*to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
+    if (outline->begins_with_atom()) owed_ = owed_for_status;
+  }
   if (is_for_actor && is_of_stream_)
     if (const auto outline = outline_of(bytes, is_routed); !outline || outline->types != types_of_stream)
       return "a message that says that it belongs to a stream, and is none of a stream";

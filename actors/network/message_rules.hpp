@@ -21,15 +21,16 @@ namespace troupe::network {
 /// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others make it
 /// pass messages on, start actors or change its configuration.
 ///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this connection.
-///   BR-2  after it come messages to an actor by the actor's number (also of another node: an answer may take the way of its question)
-///         or to the one service that CAF's nodes ask for, news of monitored actors, and heartbeats; nothing else.
+///   BR-2  after it come messages to an actor by the actor's number (without certificates also of another node: an answer may take the way
+///         of its question) or to the one service that CAF's nodes ask for, news of monitored actors, and heartbeats; nothing else.
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
 ///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one around
 ///         it, and the stack is finite.
-///   BR-5  with certificates, a node of CAF is that of its certificate (see node_ids), and nothing comes in the name of another node that is
-///         connected itself: neither a message nor the news that an actor has ended.
-///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, and questions for its status and for
-///         published actors. Nothing ends these actors, or tells them what they tell each other.
+///   BR-5  with certificates, a node of CAF is that of its certificate (see node_ids). What comes is from that node and for this one: neither
+///         a message nor the news that an actor has ended comes in the name of another node, and this node passes nothing on to another
+///         one, which would take it for this node's own.
+///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions for its status
+///         and for published actors. Nothing ends these actors, or tells them what they tell each other.
 ///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
 ///         answers to any actor. CAF's own question after the handshake is answered by one message more.
 ///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
@@ -44,7 +45,8 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: no payload has come.
+  /// Says whose the connection is. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: no payload has come, and `all` has
+  /// the id of this process.
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors = true);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);
@@ -52,8 +54,13 @@ class message_rules {
   std::string why_not(const message_head& next);
   /// Why this payload, of the message that came last, may not come; empty if it may.
   std::string why_not(std::span<const char> payload);
+  /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see broker_notes).
+  std::size_t owed() const noexcept { return owed_; }
 
  private:
+  static constexpr std::size_t owed_for_monitor = 64;  // less than the message that named the actor has taken
+  static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
+
   gate::end which_;
   std::shared_ptr<const own_actors> own_;
   std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
@@ -61,6 +68,7 @@ class message_rules {
   bool has_told_of_service_ = false;    // has said where CAF's service is that BR-2 allows
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
+  std::size_t owed_ = 0;
   bool is_of_stream_ = false;           // what the message that came last says
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;

@@ -2,10 +2,29 @@
 #include <troupe/actors/network/node_ids.hpp>
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 namespace troupe::network {
 
+void node_ids::set_own(std::string id) {
+  std::lock_guard lock(mutex_);
+  own_ = std::move(id);
+}
+
+std::string node_ids::own() const {
+  std::lock_guard lock(mutex_);
+  return own_;
+}
+
 node_ids::hold node_ids::take(const std::string& id, const certificates::identity& who) {
+  auto* const questions = hold_questions(id, who);
+  if (questions == nullptr) return nullptr;
+  // Without memory for the count of owners the id is given back at once, which takes the mutex.
+  return {questions, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
+}
+
+open_questions* node_ids::hold_questions(const std::string& id, const certificates::identity& who) {
   std::lock_guard lock(mutex_);
   auto& found = all_[id];
   if (found.holds > 0 && found.who.node != who.node) return nullptr;
@@ -16,7 +35,7 @@ node_ids::hold node_ids::take(const std::string& id, const certificates::identit
   }
   found.who = who;
   ++found.holds;
-  return {&found.questions, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
+  return &found.questions;
 }
 
 std::optional<certificates::identity> node_ids::find(const std::string& id) const {
@@ -25,11 +44,14 @@ std::optional<certificates::identity> node_ids::find(const std::string& id) cons
   return found == all_.end() ? std::nullopt : std::optional(found->second.who);
 }
 
-void node_ids::give_back(const std::string& id) {
+void node_ids::give_back(const std::string& id) noexcept {
   std::lock_guard lock(mutex_);
   const auto found = all_.find(id);
   if (found == all_.end() || --found->second.holds > 0) return;
-  if (!found->second.questions.empty()) parted_.emplace_back(id, std::move(found->second));
+  try {
+    if (!found->second.questions.empty()) parted_.emplace_back(id, std::move(found->second));
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the questions are forgotten
+  }
   if (parted_.size() > most_parted) parted_.pop_front();
   all_.erase(found);
 }

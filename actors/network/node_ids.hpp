@@ -28,6 +28,9 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
 
   /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
   hold take(const std::string& id, const certificates::identity& who);
+  /// The id of this process itself; empty until it has one.
+  void set_own(std::string id);
+  std::string own() const;
   /// The certificate of the connection that holds the id; nothing if none holds it.
   std::optional<certificates::identity> find(const std::string& id) const;
 
@@ -38,11 +41,13 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     open_questions questions{};
   };
 
-  static constexpr std::size_t most_parted = 256;
+  static constexpr std::size_t most_parted = 65'536;
 
-  void give_back(const std::string& id);
+  open_questions* hold_questions(const std::string& id, const certificates::identity& who);
+  void give_back(const std::string& id) noexcept;
 
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the next three
+  std::string own_;
   std::map<std::string, entry> all_;
   std::deque<std::pair<std::string, entry>> parted_;  // ids that no connection holds, with open questions; the oldest first
 };

@@ -202,6 +202,7 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
 
 caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_descriptor&& socket, gate::end which,
                                                                std::unique_ptr<gate::tls_session> secured) {
+  if (secured && ids_->own().empty()) ids_->set_own(bytes_of(system().node()));  // CAF has drawn it by now
   caf::io::network::keepalive(socket.get(), true);
   note_waiting(socket.get(), 0);
   note_channel(socket.get(), false);  // an earlier connection may have had a socket of this number

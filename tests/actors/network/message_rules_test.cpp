@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_caller_chooses_a_connection_once_and_stays_the_node_that_
   BOOST_TEST(contains(calling.why_not(chooses), "second handshake"));
 }
 
-BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_connected_node) {  // BR-5, NI-1
+BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_one) {  // BR-5, NI-1
   const auto ids = std::make_shared<troupe::network::node_ids>();
   const auto connected = [&](char node, const std::string& name, const std::string& expected = "") {
     auto result = std::make_unique<message_rules>(end::called);
@@ -151,18 +151,25 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_connected_node) {  // 
     BOOST_TEST(why.empty() == expected.empty(), why);
     return result;
   };
+  ids->set_own(std::string(32, 'o'));
   auto a = connected('a', "alice");
   auto b = connected('b', "bob");
   connected('a', "mallory", "another certificate");
   connected('a', "alice");  // a second connection of the same node
   for (const auto kind : {message_type::monitor_message, message_type::down_message, message_type::routed_message}) {
-    const auto from = [&](char node) {
+    const auto why = [&](char from, char to) {
       BOOST_TEST(b->why_not(head_of(kind, 64)) == "");
-      return b->why_not(node_of(node, 32));
+      auto payload = node_of(from);
+      payload.resize(64, to);
+      return b->why_not(payload);
     };
-    BOOST_TEST(from('b') == "");
-    BOOST_TEST(from('c') == "");  // not connected here: its messages may come by way of b
-    BOOST_TEST(contains(from('a'), "another node, which is connected itself"));
+    BOOST_TEST(why('b', 'o') == "");
+    for (const char other : {'a', 'c'}) {  // a is connected here, and c is not
+      BOOST_TEST(why(other, 'o') == "a message of another node");
+      BOOST_TEST(why('b', other) == "a message that is for another node");
+    }
+    BOOST_TEST(b->why_not(head_of(kind, 40)) == "");
+    BOOST_TEST(b->why_not(node_of('b', 8)) == "a message that is for another node");
   }
   a.reset();
   BOOST_TEST(!ids->find(std::string(32, 'a')));
@@ -200,7 +207,9 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
   const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
   for (const bool may : {true, false}) {
     message_rules rules(end::called, own);
-    rules.meet(std::make_shared<troupe::network::node_ids>(), {"mine", "bob", "guest"}, may);
+    const auto ids = std::make_shared<troupe::network::node_ids>();
+    ids->set_own(std::string(32, 'b'));
+    rules.meet(ids, {"mine", "bob", "guest"}, may);
     BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
     BOOST_TEST(rules.why_not(node_of('b')) == "");
     for (const auto kind : {message_type::direct_message, message_type::routed_message}) {
@@ -306,7 +315,18 @@ BOOST_AUTO_TEST_CASE(the_actors_of_a_node_get_what_they_expect) {  // BR-6, OA-1
     BOOST_TEST(why(7, sent) == "");
     BOOST_TEST(contains(why(8, sent), "may not send"));
   }
-  BOOST_TEST(why(7, "@<>+@atom", status) == "");
+  // CAF takes note of each actor that it reads of.
+  for (const auto* many : {"@<>+troupe.call+@strong_actor_ptr", "@<>+troupe.hello+@strong_actor_ptr+@strong_actor_ptr"})
+    BOOST_TEST(contains(why(7, many), "may not send"), many);
+  BOOST_TEST(rules.owed() == 0U);
+  for (const auto* question : {"@<>+@atom", "@<>+@atom+@atom", "@<>+@atom+@u64+@i64"}) {
+    BOOST_TEST(why(7, question, status) == "", question);
+    BOOST_TEST(rules.owed() > 10'000U);
+  }
+  BOOST_TEST(contains(why(7, "@<>+@atom+@actor", status), "may not send"));
+  BOOST_TEST(rules.why_not(head_of(message_type::monitor_message, 64)) == "");
+  BOOST_TEST(rules.why_not(node_of('a', 32)) == "");
+  BOOST_TEST(rules.owed() == 64U);
   BOOST_TEST(why(7, "@<>+@atom+@str", troupe::support::find_atom::uint_value()) == "");
   BOOST_TEST(contains(why(7, "@<>+@atom", blocked), "may not send"));
   for (const std::uint64_t target : {7, 8}) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <exception>
 
 namespace troupe::network {
 
@@ -22,7 +23,10 @@ bool accepting::try_accept(socket& result, socket from) {
   spare_ = {};
   const bool has_ended = static_cast<bool>(support::owned_descriptor(::accept4(from, nullptr, nullptr, SOCK_CLOEXEC)));
   open_spare();
-  on_shortage_(problem);
+  try {
+    on_shortage_(problem);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without memory nobody can be told
+  }
   if (!has_ended) ::poll(nullptr, 0, static_cast<int>(pause.count()));
   return false;
 }

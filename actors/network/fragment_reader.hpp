@@ -44,6 +44,8 @@ class fragment_reader {
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors);
   /// As message_rules::leaves(). No effect without rules.
   void leaves(const message_head& next);
+  /// As message_rules::owed(); 0 without rules, and for a part that is no payload.
+  std::size_t owed() const noexcept { return rules_ && state_ == state::head ? rules_->owed() : 0; }
   /// The head of the message whose parts come now; empty before the first one.
   const message_head& head() const noexcept { return head_; }
   /// What was wrong. Pre: sort() has returned `wrong`.

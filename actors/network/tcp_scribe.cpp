@@ -43,7 +43,8 @@ tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connectio
 /// The scribe gets its broker after its construction, and before the broker's first call.
 void tcp_scribe::meet_broker() {
   if (std::exchange(has_met_broker_, true)) return;
-  if (dynamic_cast<caf::io::basp_broker*>(parent()) != nullptr) stream_.expect_messages();
+  basp_ = dynamic_cast<caf::io::basp_broker*>(parent());
+  if (basp_ != nullptr) stream_.expect_messages();
 }
 
 void tcp_scribe::configure_read(receive_policy::config config) {
@@ -94,7 +95,7 @@ void tcp_scribe::catch_up() {
   will_catch_up_ = false;
   stream_.guarded([this] {
     if (stream_.has_ahead()) stream_.consume();
-    if (stream_.has_unread()) stream_.read_rest();
+    if (stream_.has_unread()) read_on_later();  // not now: what it reads may make it catch up again
     if (!stream_.waits()) stream_.write_now();
   });
 }
@@ -238,7 +239,10 @@ void tcp_scribe::stream::tell_whose() {
 bool tcp_scribe::stream::consume_as_sent(std::size_t bytes) {
   const auto& head = fragments_.head();
   const reading_from sender(sender_ ? &*sender_ : nullptr, {head.source, caf::make_message_id(head.message).integer_value()});
-  return scribe_.consume(&backend(), part.data(), bytes);
+  const bool goes_on = scribe_.consume(&backend(), part.data(), bytes);
+  if (goes_on && sender_ && scribe_.basp_ != nullptr)
+    if (const auto why = notes_.read(*scribe_.basp_, scribe_.hdl(), fragments_.owed()); !why.empty()) end_wrong(why);
+  return goes_on;
 }
 
 /// Goes on with the handshake of TLS. True: both ends have proven who they are.
@@ -413,6 +417,7 @@ tcp_scribe::stream::sent tcp_scribe::stream::send_some() {
     if (went < 0) return may_work_later(errno) ? sent::some : sent::failed;
     leaving.pop(static_cast<std::size_t>(went));
     channel_.count_sent(static_cast<std::size_t>(went));
+    notes_.left(static_cast<std::size_t>(went), leaving.empty());
     if (ack_writes()) scribe_.data_transferred(&backend(), static_cast<std::size_t>(went), leaving.waiting());
   }
   if (phase_ == phase::closing) finish();

@@ -20,6 +20,7 @@
 #include <caf/io/scribe.hpp>
 
 #include <troupe/actors/gate/tls_session.hpp>
+#include <troupe/actors/network/broker_notes.hpp>
 #include <troupe/actors/network/connection_channel.hpp>
 #include <troupe/actors/network/fragment_reader.hpp>
 #include <troupe/actors/network/proven_sender.hpp>
@@ -54,11 +55,13 @@ class connection_host;
 ///         for whose message there is no memory ends; others go on.
 ///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read. No byte is
 ///         read before it is known whose the connection is.
+///   TS-13 with TLS, a connection ends whose messages make CAF keep more than broker_notes allows.
 class tcp_scribe final : public caf::io::scribe {
  public:
-  /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the event loop behind `network`. `which`: the end
-  /// of the connection that this process has. `secured`: the TLS session of the connection; null for one without TLS. The scribe of
-  /// a calling end goes on with the handshake: until both ends are proven, nothing is read and nothing leaves.
+  /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the event loop
+  /// behind `network`. `which`: the end of the connection that this process has. `secured`: the TLS session of the connection; null for
+  /// one without TLS. The scribe of a calling end goes on with the handshake: until both ends are proven, nothing is read and nothing
+  /// leaves.
   tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, support::owned_descriptor&& socket,
              gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
@@ -238,6 +241,7 @@ class tcp_scribe final : public caf::io::scribe {
     std::size_t wished_ = 1;     // bytes of the part that the broker wants at most
     support::recent_peak peak_;  // sizes of parts
     fragment_reader fragments_;
+    broker_notes notes_;          // with TLS
     bool is_wrong_ = false;       // the other end sent what no tcp_scribe sends
     bool notes_waiting_ = false;  // whether the host was told of waiting bytes
     std::vector<char> ahead_;
@@ -258,6 +262,7 @@ class tcp_scribe final : public caf::io::scribe {
   bool will_catch_up_ = false;
   bool will_read_on_ = false;
   bool has_met_broker_ = false;
+  caf::io::basp_broker* basp_ = nullptr;  // the broker, if it is that of BASP
 };
 
 }  // namespace troupe::network

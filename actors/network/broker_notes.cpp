@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/broker_notes.hpp>
+
+#include <mutex>
+
+#include <caf/io/basp_broker.hpp>
+
+namespace troupe::network {
+
+std::string broker_notes::read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed) {
+  auto& routes = broker.instance.tbl();
+  std::size_t strangers = 0;
+  {
+    std::lock_guard lock(routes.mtx_);
+    strangers = routes.indirect_.size();
+    routes.indirect_.clear();
+  }
+  const auto node = routes.lookup_direct(by);
+  return count(strangers, node ? broker.proxies().count_proxies(node) : 0, owed);
+}
+
+std::string broker_notes::count(std::size_t strangers, std::size_t actors, std::size_t owed) {
+  strangers_ += strangers;
+  owed_ += owed;
+  if (strangers_ > most_strangers)
+    return "the names of more than " + std::to_string(most_strangers) + " nodes that are not connected with this one";
+  if (owed_ > most_owed) return "questions whose answers it does not read";
+  if (actors > most_actors) return "messages of more than " + std::to_string(most_actors) + " actors";
+  return {};
+}
+
+}  // namespace troupe::network

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/broker_notes_test.cpp
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <caf/io/connection_handle.hpp>
+
+namespace caf::io {
+class basp_broker;
+}
+
+namespace troupe::network {
+
+/// What CAF keeps because of the messages that come by one connection with certificates. CAF has no limits of its own. Used by the leader
+/// thread only.
+///   BN-1  of the other end's actors at most `most_actors` are known here. CAF learns an actor from each message that the actor sends, and
+///         forgets the actor when the other end says that it has ended.
+///   BN-2  by one connection at most `most_strangers` nodes are named that are not connected with this one. CAF keeps an actor for each of
+///         them for minutes. No message takes the way to such a node by the other end.
+///   BN-3  while bytes wait to leave, at most `most_owed` bytes more are expected of answers that CAF and `gateway` give without an account for
+///         their bytes. A peer that asks, and does not read, would fill the memory.
+class broker_notes {
+ public:
+  static constexpr std::size_t most_actors = std::size_t{1} << 17;
+  static constexpr std::size_t most_strangers = 1024;
+  static constexpr std::size_t most_owed = std::size_t{32} << 20;
+
+  /// The broker has read a message, whose answers are expected to take `owed` bytes. Returns why the connection has to end; empty if it may
+  /// go on.
+  std::string read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed);
+  /// The same, for a message that has named so many nodes that are not connected, when so many actors of the other end are known.
+  std::string count(std::size_t strangers, std::size_t actors, std::size_t owed);
+  /// So many bytes have left. `is_all`: no more bytes wait.
+  void left(std::size_t bytes, bool is_all) noexcept { owed_ -= is_all ? owed_ : std::min(bytes, owed_); }
+
+ private:
+  std::size_t strangers_ = 0;
+  std::size_t owed_ = 0;
+};
+
+}  // namespace troupe::network

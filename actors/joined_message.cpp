@@ -22,7 +22,7 @@ namespace {
 autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensors, const std::string& what) {
   auto& here = services_of(node);
   check_sum_travels(tensors, what);
-  auto packed = here.pack(support::call_scope::context(), std::move(tensors), what);
+  auto packed = here.pack(support::call_scope::context(), std::move(tensors), what, to);
   packed.arriving.wait();
   packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {

@@ -275,7 +275,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto label = calls::label_of(function, values);
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";
   if (id_ != here.id()) check_can_travel(values, what);
-  auto packed = here.pack(context, std::move(tensors), what);
+  auto packed = here.pack(context, std::move(tensors), what, id_);
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);

@@ -63,7 +63,7 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   const auto& request = job.request;
   auto what = "the result of '" + label + "' on node '" + here.name() + "'";
   if (request.payload.message.node != here.id()) check_can_travel(reply.values, what);
-  auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what);
+  auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what, request.payload.message.node);
   job.arriving = std::move(outgoing.arriving);
   if (job.record) {
     if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {support::call_scope::recorded()});

@@ -52,8 +52,8 @@ namespace troupe::services {
 ///         Above 2^62 it has the higher number only within the limits of NS-3.
 ///   NS-2  on a node with a network, until the node stops, a call of discard() frees nothing: another thread frees the objects,
 ///         or the calling thread does so after the call.
-///   NS-3  no number that another node names makes this node give a number twice: a message raises the clock to 2^62 + 2^32 at most, and
-///         a clock above 2^62 by 2^32 at most. So it takes 2^30 messages to reach the numbers that nodes refuse (highest_message_number).
+///   NS-3  no number that another node names makes this node give a number twice: a message raises the clock to 2^62 + 2^20 at most, and
+///         a clock above 2^62 by 2^20 at most. So it takes 2^42 messages to reach the numbers that nodes refuse (highest_message_number).
 class node_services {
  public:
   /// `tidy`: the work that tidy_soon() schedules.
@@ -134,7 +134,7 @@ class node_services {
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
   /// of the error.
-  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what);
+  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to);
 
   /// Frees objects that may take long to free: on the network thread within a millisecond, or on the compute thread if freeing
   /// took more than half a millisecond lately or if the network is CAF's own.

@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(number_messages_upwards_whatever_other_nodes_say) {  // NS-
     here.services.witness(told);
     const auto number = here.services.next_number();
     BOOST_TEST(number > last);
-    BOOST_TEST(number < highest_message_number / 2 + (std::uint64_t{1} << 36));
+    BOOST_TEST(number < highest_message_number / 2 + (std::uint64_t{1} << 24));
     last = number;
   }
   // Nodes that talk to this one catch up with its number.
@@ -82,15 +82,25 @@ BOOST_AUTO_TEST_CASE(pack_tensors_detached_with_the_send_that_leads_back) {
   test::lone_services here;
   const auto leaf = at::ones({2}).requires_grad_();
   const auto product = leaf * 2;
-  const auto packed = here.services.pack({here.services.id(), 1}, {product, at::ones({1})}, "a call");
+  const auto packed = here.services.pack({here.services.id(), 1}, {product, at::ones({1})}, "a call", node_id{7});
   BOOST_TEST(!packed.payload.tensors[0].requires_grad());
   BOOST_TEST((packed.payload.requires_grad == std::vector<bool>{true, false}));
   BOOST_REQUIRE(packed.send);
   BOOST_TEST(packed.send->next_edge(0).function == product.grad_fn());
   BOOST_TEST((packed.send->message == packed.payload.message));
-  BOOST_TEST(!here.services.pack({}, {product}, "a call").send);  // no context
-  BOOST_CHECK_EXCEPTION(here.services.pack({}, {at::ones({1}), at::empty({1}, at::device(at::kMeta))}, "a call"), error,
+  BOOST_TEST(!here.services.pack({}, {product}, "a call", node_id{7}).send);  // no context
+  BOOST_CHECK_EXCEPTION(here.services.pack({}, {at::ones({1}), at::empty({1}, at::device(at::kMeta))}, "a call", node_id{7}),
+                        error,
                         [](const error& refused) { return std::string(refused.what()).starts_with("tensor 1 of a call"); });
+}
+
+BOOST_AUTO_TEST_CASE(pack_any_number_of_tensors_for_the_node_itself) {
+  test::lone_services here;
+  const std::vector<at::Tensor> many(65'537, at::ones({}));
+  BOOST_TEST(here.services.pack({}, many, "a call", here.services.id()).payload.tensors.size() == many.size());
+  BOOST_CHECK_EXCEPTION(here.services.pack({}, many, "a call", node_id{7}), error, [](const error& refused) {
+    return refused.code() == errc::misuse || refused.code() == errc::unsupported_tensor;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

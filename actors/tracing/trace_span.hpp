@@ -40,7 +40,7 @@ inline constexpr std::size_t most_of_node = 200'000;
 inline constexpr std::size_t most_of_call = 20'000 + 2;
 
 /// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes. If the names have more
-/// than 8 MiB together, the oldest spans are left out, and counted as dropped.
+/// than 4 MiB together, the oldest spans are left out, and counted as dropped.
 std::string pack(const trace_log& log);
 
 /// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes, and for more than `most` spans: a span of five

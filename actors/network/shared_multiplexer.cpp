@@ -167,7 +167,9 @@ shared_multiplexer::~shared_multiplexer() {
 }
 
 void shared_multiplexer::exec_later(caf::resumable* what) {
-  if (what->subtype() != caf::resumable::io_actor) return default_multiplexer::exec_later(what);
+  // CAF would write functions to a pipe. A broker that posts more of them than the pipe takes would wait for its own thread for ever.
+  const auto kind = what->subtype();
+  if (kind != caf::resumable::io_actor && kind != caf::resumable::function_object) return default_multiplexer::exec_later(what);
   if (served_ && threads_->lead_here()) {
     own_posted_.push_back(what);
     if (own_posted_.size() == 1) threads_->note(*this);

@@ -8,7 +8,15 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/behavior.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/io/basp/message_type.hpp>
+#include <caf/send.hpp>
 
+#include <troupe/actors/network/broker_notes.hpp>
+#include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/support/process_memory.hpp>
 #include <troupe/troupe.hpp>
 
@@ -68,6 +76,31 @@ BOOST_AUTO_TEST_CASE(inputs_that_no_node_sends_end_no_node_and_disturb_no_peer) 
   BOOST_TEST(status.requests_refused > 0U);
   const auto grown = static_cast<double>(support::resident_bytes()) - static_cast<double>(resident);
   BOOST_TEST(grown < 64e6, "the process grew by " << grown << " bytes");
+}
+
+// CAF takes note of each actor of which a message says that it is from it.
+BOOST_AUTO_TEST_CASE(a_peer_that_has_actors_without_end_loses_its_connection) {  // TS-13, BN-1
+  const test::own_cluster mine;
+  node victim(settings_of("victim", mine));
+  const auto target = victim.system().spawn([]() -> caf::behavior { return {[](std::int32_t) {}}; });
+  victim.system().registry().put(target.id(), caf::actor_cast<caf::strong_actor_ptr>(target));
+  const std::string types = "@<>+@i32";
+  const auto payload = std::string(3, '\0') + static_cast<char>(types.size()) + types + std::string(4, '\0');
+  std::string bytes = test::hostile_client::handshake();
+  for (std::uint64_t actor = 1; actor <= network::broker_notes::most_actors + 2; ++actor) {
+    network::message_head head;
+    head.operation = static_cast<std::uint8_t>(caf::io::basp::message_type::direct_message);
+    head.payload = static_cast<std::uint32_t>(payload.size());
+    head.source = actor;
+    head.target = target.id();
+    bytes.resize(bytes.size() + network::message_head::bytes);
+    head.write(bytes.data() + bytes.size() - network::message_head::bytes);
+    bytes += payload;
+  }
+  test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
+  BOOST_TEST(stranger.is_closed_after(bytes, true));
+  BOOST_TEST(victim.status().connections_refused == 1U);
+  caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

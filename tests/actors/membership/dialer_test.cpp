@@ -35,6 +35,7 @@
 
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -83,8 +84,13 @@ using troupe::test::odd_server;
 struct caller {
   troupe::network::system_config config{troupe::settings{}};
   caf::actor_system system{config};
-  troupe::membership::dialer_actor dialer = troupe::membership::spawn_dialer(system);
+  troupe::membership::dialer_actor dialer;
 
+  // As in a node: the system may end while a request of the middleman is on its way to CAF's broker.
+  caller() {
+    troupe::support::close_basp_mailbox_at_exit(system);
+    dialer = troupe::membership::spawn_dialer(system);
+  }
   ~caller() { caf::anon_send_exit(dialer, caf::exit_reason::user_shutdown); }
 
   auto dial(caf::scoped_actor& self, const std::string& host, std::uint16_t port, std::chrono::nanoseconds deadline) {

@@ -3,7 +3,9 @@
 
 #include <mutex>
 
+#include <caf/exit_reason.hpp>
 #include <caf/io/basp_broker.hpp>
+#include <caf/send.hpp>
 
 namespace troupe::network {
 
@@ -15,8 +17,20 @@ std::string broker_notes::read(caf::io::basp_broker& broker, caf::io::connection
     strangers = routes.indirect_.size();
     routes.indirect_.clear();
   }
+  if (broker.spawn_servers.size() > routes.direct_by_nid_.size() + most_strangers) forget_strangers(broker);
   const auto node = routes.lookup_direct(by);
   return count(strangers, node ? broker.proxies().count_proxies(node) : 0, owed);
+}
+
+void broker_notes::forget_strangers(caf::io::basp_broker& broker) {
+  for (auto each = broker.spawn_servers.begin(); each != broker.spawn_servers.end();) {
+    if (broker.instance.tbl().lookup_direct(each->first)) {
+      ++each;
+      continue;
+    }
+    caf::anon_send_exit(each->second, caf::exit_reason::kill);
+    each = broker.spawn_servers.erase(each);
+  }
 }
 
 std::string broker_notes::count(std::size_t strangers, std::size_t actors, std::size_t owed) {

@@ -19,8 +19,9 @@ namespace troupe::network {
 /// thread only.
 ///   BN-1  of the other end's actors at most `most_actors` are known here. CAF learns an actor from each message that the actor sends, and
 ///         forgets the actor when the other end says that it has ended.
-///   BN-2  by one connection at most `most_strangers` nodes are named that are not connected with this one. CAF keeps an actor for each of
-///         them for minutes. No message takes the way to such a node by the other end.
+///   BN-2  by one connection at most `most_strangers` nodes are named that are not connected with this one. No message takes the way to such
+///         a node by the other end. CAF keeps an actor for each node of which it has ever heard; of nodes that are not connected about
+///         `most_strangers` are kept.
 ///   BN-3  while bytes wait to leave, at most `most_owed` bytes more are expected of answers that CAF and `gateway` give without an account for
 ///         their bytes. A peer that asks, and does not read, would fill the memory.
 class broker_notes {
@@ -38,6 +39,8 @@ class broker_notes {
   void left(std::size_t bytes, bool is_all) noexcept { owed_ -= is_all ? owed_ : std::min(bytes, owed_); }
 
  private:
+  static void forget_strangers(caf::io::basp_broker& broker);
+
   std::size_t strangers_ = 0;
   std::size_t owed_ = 0;
 };

@@ -22,6 +22,7 @@ using caf::io::basp::message_type;
 
 /// How CAF begins the list of the types in a message, if the first type is one of troupe's.
 constexpr std::string_view begin_of_troupes_types = "@<>+troupe.";
+constexpr std::string_view types_of_link = "@<>+@atom+@strong_actor_ptr";
 constexpr std::string_view types_of_greeting = "@<>+troupe.hello+@strong_actor_ptr";
 constexpr std::array<std::string_view, 3> types_of_status = {"@<>+@atom", "@<>+@atom+@atom", "@<>+@atom+@u64+@i64"};
 constexpr std::string_view types_of_search = "@<>+@atom+@str";
@@ -34,6 +35,7 @@ constexpr std::size_t never_deep = std::size_t{4} << 10;
 /// with CAF by name; troupe registers none. CAF's other service changes the configuration.
 const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
 constexpr std::uint32_t most_of_service = 4096;
+constexpr std::string_view types_of_question_for_service = "@<>+@atom+@atom+@str";
 /// The other end answers once, by a message to an actor of CAF, which has no number of its own here.
 constexpr std::string_view types_of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
 
@@ -48,12 +50,21 @@ bool may_nest(const std::optional<message_outline>& outline) {
 /// of a message, makes one that flows up a stream flow down.
 constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
+bool is_one_of_troupe(const message_outline& of) {
+  return of.types.starts_with(begin_of_troupes_types) &&
+         of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos;
+}
+
+/// An actor of the other end says in the name of the actor that it links to, or lets go of, that it does.
+bool is_link(const std::optional<message_outline>& of) {
+  return of && of->types == types_of_link &&
+         (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
+}
+
 /// What other nodes may tell a gateway, beside answers. Types that no node sends could name any number of actors, of which CAF would take
 /// note while it reads.
 bool is_for_gateway(const message_outline& of) {
-  if (!of.begins_with_atom())
-    return of.types == types_of_greeting || (of.types.starts_with(begin_of_troupes_types) &&
-                                             of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos);
+  if (!of.begins_with_atom()) return of.types == types_of_greeting || is_one_of_troupe(of);
   if (of.first == support::find_atom::uint_value()) return of.types == types_of_search;
   return of.first == support::status_atom::uint_value() &&
          std::find(types_of_status.begin(), types_of_status.end(), of.types) != types_of_status.end();
@@ -79,6 +90,9 @@ std::string message_rules::why_not(const message_head& next) {
   owed_ = 0;
   const auto id = caf::make_message_id(next.message);
   const bool is_answer = id.is_response();
+  is_answer_ = is_answer;
+  is_request_ = id.is_request();
+  is_for_service_ = (next.flags & caf::io::basp::header::named_receiver_flag) != 0;
   is_of_stream_ = id.is_stream_message();
   to_ = own_ && !is_answer ? own_->find(next.target) : std::nullopt;
   has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
@@ -96,6 +110,7 @@ std::string message_rules::why_not(const message_head& next) {
       if ((next.flags & caf::io::basp::header::named_receiver_flag) != 0 &&
           (next.target != known_service || next.payload > most_of_service))
         return "a message to a service of CAF";
+      if (is_for_service_ && ++for_service_ > most_for_service) return "one more message to a service of CAF";
       if (next.payload == 0) return "an empty message";
       if (is_answer && own_id_ && !own_id_->take(next.target, id.request_id().integer_value()))
         return "an answer to a question that was not asked there, or that has been answered";
@@ -131,9 +146,12 @@ std::string message_rules::why_not(std::span<const char> payload) {
     case message_type::monitor_message:
     case message_type::down_message:  // these begin with the node that they are from
       if (!ids_) break;
-      if (!handshake_.starts_with(node)) return "a message of another node";
+      if (bytes.size() < 2 * message_outline::node_bytes) return "a message of CAF that is too short";
       if (bytes.substr(message_outline::node_bytes, message_outline::node_bytes) != ids_->own())
         return "a message that is for another node";
+      if (!handshake_.starts_with(node) &&
+          (node != ids_->own() || kind_ != message_type::routed_message || !is_link(outline_of(bytes, true))))
+        return "a message of another node";
       break;
     default:
       break;
@@ -141,11 +159,24 @@ std::string message_rules::why_not(std::span<const char> payload) {
   if (kind_ == message_type::monitor_message) owed_ = owed_for_monitor;
   const bool is_routed = kind_ == message_type::routed_message;
   const bool is_for_actor = is_routed || kind_ == message_type::direct_message;
+  if (is_for_actor && ids_) {
+    const auto outline = outline_of(bytes, is_routed);
+    const auto begin = is_routed ? 2 * message_outline::node_bytes : 0;
+    if (bytes.size() <= begin || bytes[begin] != 0) return "a message for further actors";
+    if (is_answer_ && !may_use_actors_ && bytes.size() > most_answer && !(outline && is_one_of_troupe(*outline)))
+      return "an answer of " + std::to_string(bytes.size()) + " bytes, which is none of troupe's";
+    if (is_request_) owed_ = owed_for_request;
+  }
+  if (is_for_actor && is_for_service_) {
+    const auto outline = outline_of(bytes, is_routed);
+    if (!outline || outline->types != types_of_question_for_service || outline->first != caf::sys_atom::uint_value())
+      return "a message to a service of CAF that is not CAF's question";
+  }
   if (is_for_actor && to_) {
     const auto outline = outline_of(bytes, is_routed);
     if (*to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
-    if (outline->begins_with_atom()) owed_ = owed_for_status;
+    if (outline->begins_with_atom() || outline->types == types_of_greeting) owed_ = owed_for_status;
   }
   if (is_for_actor && is_of_stream_)
     if (const auto outline = outline_of(bytes, is_routed); !outline || outline->types != types_of_stream)

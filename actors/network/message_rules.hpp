@@ -22,13 +22,15 @@ namespace troupe::network {
 /// pass messages on, start actors or change its configuration.
 ///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this connection.
 ///   BR-2  after it come messages to an actor by the actor's number (without certificates also of another node: an answer may take the way
-///         of its question) or to the one service that CAF's nodes ask for, news of monitored actors, and heartbeats; nothing else.
+///         of its question), the one question of CAF's nodes to CAF's service, at most `most_for_service` times, news of monitored actors, and
+///         heartbeats; nothing else.
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
 ///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one around
 ///         it, and the stack is finite.
 ///   BR-5  with certificates, a node of CAF is that of its certificate (see node_ids). What comes is from that node and for this one: neither
 ///         a message nor the news that an actor has ended comes in the name of another node, and this node passes nothing on to another
-///         one, which would take it for this node's own.
+///         one, which would take it for this node's own. Only an actor that links to an actor of this node, or lets go of it, says so in
+///         that actor's name.
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions for its status
 ///         and for published actors. Nothing ends these actors, or tells them what they tell each other.
 ///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
@@ -36,10 +38,16 @@ namespace troupe::network {
 ///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
 ///         look. It is not for the actors of a node itself.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
+///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer that is none of
+///         troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the right to actors: CAF takes note of
+///         each actor that it reads of.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
   static constexpr std::size_t most_nested = 64;
+  static constexpr std::size_t most_answer = std::size_t{64} << 10;
+  /// CAF asks once after each handshake.
+  static constexpr int most_for_service = 8;
 
   /// `which`: the end of the connection that this process has. `own`: the actors for which BR-6 counts; null: none.
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
@@ -59,6 +67,7 @@ class message_rules {
 
  private:
   static constexpr std::size_t owed_for_monitor = 64;  // less than the message that named the actor has taken
+  static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
   gate::end which_;
@@ -69,6 +78,10 @@ class message_rules {
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
   std::size_t owed_ = 0;
+  bool is_for_service_ = false;  // what the message that came last is
+  bool is_answer_ = false;
+  bool is_request_ = false;
+  int for_service_ = 0;                 // messages to CAF's service so far
   bool is_of_stream_ = false;           // what the message that came last says
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;

@@ -18,10 +18,11 @@ std::string node_ids::own() const {
 }
 
 node_ids::hold node_ids::take(const std::string& id, const certificates::identity& who) {
+  auto until_given_back = [all = shared_from_this(), held = std::string(id)](const void*) { all->give_back(held); };
   auto* const questions = hold_questions(id, who);
   if (questions == nullptr) return nullptr;
   // Without memory for the count of owners the id is given back at once, which takes the mutex.
-  return {questions, [all = shared_from_this(), id](const void*) { all->give_back(id); }};
+  return {questions, std::move(until_given_back)};
 }
 
 open_questions* node_ids::hold_questions(const std::string& id, const certificates::identity& who) {

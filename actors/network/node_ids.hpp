@@ -41,7 +41,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     open_questions questions{};
   };
 
-  static constexpr std::size_t most_parted = 65'536;
+  static constexpr std::size_t most_parted = 4096;
 
   open_questions* hold_questions(const std::string& id, const certificates::identity& who);
   void give_back(const std::string& id) noexcept;

@@ -240,7 +240,7 @@ bool tcp_scribe::stream::consume_as_sent(std::size_t bytes) {
   const auto& head = fragments_.head();
   const reading_from sender(sender_ ? &*sender_ : nullptr, {head.source, caf::make_message_id(head.message).integer_value()});
   const bool goes_on = scribe_.consume(&backend(), part.data(), bytes);
-  if (goes_on && sender_ && scribe_.basp_ != nullptr)
+  if (goes_on && sender_ && scribe_.basp_ != nullptr && !scribe_.detached())  // a broker that has ended has no notes any more
     if (const auto why = notes_.read(*scribe_.basp_, scribe_.hdl(), fragments_.owed()); !why.empty()) end_wrong(why);
   return goes_on;
 }

@@ -19,13 +19,18 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
+#include <caf/actor.hpp>
 #include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/atom.hpp>
+#include <caf/behavior.hpp>
 #include <caf/binary_serializer.hpp>
+#include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
 #include <caf/message.hpp>
+#include <caf/send.hpp>
 #include <caf/system_messages.hpp>
 
 #include <troupe/actors/network/accepting.hpp>
@@ -285,6 +290,30 @@ BOOST_FIXTURE_TEST_CASE(a_connection_without_a_descriptor_for_it_ends_at_once, o
   other.stop();
   node->stop();
   BOOST_TEST(contains(log(), "this process has no descriptor for it (Too many open files)"), log());
+}
+
+// CAF says of a link that it comes from the actor that is linked to.
+BOOST_FIXTURE_TEST_CASE(actors_of_two_nodes_may_link, two_nodes) {  // BR-5
+  troupe::node here(settings_of("here"));
+  troupe::node other(settings_of("other"));
+  add_echo(here);
+  other.join("127.0.0.1", here.port());
+  const auto target = here.system().spawn([]() -> caf::behavior { return {[](int) {}}; });
+  here.publish("target", caf::actor_cast<caf::strong_actor_ptr>(target));
+  {
+    const auto remote = caf::actor_cast<caf::actor>(other.peer("here").actor("target"));
+    std::promise<caf::error> ended;
+    auto linked = other.system().spawn([remote, &ended](caf::event_based_actor* me) -> caf::behavior {
+      me->link_to(remote);
+      me->attach_functor([&ended](const caf::error& why) { ended.set_value(why); });
+      return {[](int) {}};
+    });
+    BOOST_TEST(other.peer("here").call("echo", {at::ones({2})}).get().tensor(0).sum().item<float>() == 2.0F);
+    caf::anon_send_exit(target, caf::exit_reason::kill);
+    BOOST_TEST((ended.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+  }
+  BOOST_TEST(here.status().connections_refused == 0U);
+  BOOST_TEST(here.peer("other").status().self.name == "other");
 }
 
 // It ended the process.

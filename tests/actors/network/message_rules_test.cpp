@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/message_rules.hpp>
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -161,6 +162,7 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_on
       BOOST_TEST(b->why_not(head_of(kind, 64)) == "");
       auto payload = node_of(from);
       payload.resize(64, to);
+      payload.push_back(0);  // no further actors
       return b->why_not(payload);
     };
     BOOST_TEST(why('b', 'o') == "");
@@ -168,9 +170,23 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_on
       BOOST_TEST(why(other, 'o') == "a message of another node");
       BOOST_TEST(why('b', other) == "a message that is for another node");
     }
-    BOOST_TEST(b->why_not(head_of(kind, 40)) == "");
-    BOOST_TEST(b->why_not(node_of('b', 8)) == "a message that is for another node");
+    for (const std::size_t more : {0, 8}) {
+      BOOST_TEST(b->why_not(head_of(kind, 40)) == "");
+      BOOST_TEST(b->why_not(node_of('b', more)) == "a message of CAF that is too short");
+    }
+    BOOST_TEST(why('o', 'o') == "a message of another node");
   }
+  // CAF says of a link that it is from the actor that is linked to.
+  const auto links = [&](const std::string& types, std::uint64_t first) {
+    BOOST_TEST(b->why_not(head_of(message_type::routed_message, 100)) == "");
+    auto payload = payload_of(types, true, first);
+    std::fill_n(payload.begin(), 64, 'o');
+    return b->why_not(payload);
+  };
+  for (const auto link : {caf::link_atom::uint_value(), caf::unlink_atom::uint_value()})
+    BOOST_TEST(links("@<>+@atom+@strong_actor_ptr", link) == "");
+  BOOST_TEST(links("@<>+@atom+@strong_actor_ptr", caf::ok_atom::uint_value()) == "a message of another node");
+  BOOST_TEST(links("@<>+@atom+@str", caf::link_atom::uint_value()) == "a message of another node");
   a.reset();
   BOOST_TEST(!ids->find(std::string(32, 'a')));
   connected('a', "mallory");
@@ -237,7 +253,34 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
     }
     auto to_service = head_of(message_type::direct_message, 100, caf::io::basp::header::named_receiver_flag);
     to_service.target = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
-    BOOST_TEST(rules.why_not(to_service) == "");
+    const auto asks = [&](const std::string& types, std::uint64_t first) {
+      BOOST_TEST(rules.why_not(to_service) == "");
+      return rules.why_not(payload_of(types, false, first));
+    };
+    BOOST_TEST(asks("@<>+@atom+@atom+@str", caf::sys_atom::uint_value()) == "");
+    BOOST_TEST(contains(asks("@<>+@exit_msg", 0), "not CAF's question"));
+    BOOST_TEST(contains(asks("@<>+@atom+@atom+@str", caf::ok_atom::uint_value()), "not CAF's question"));
+    for (int i = 3; i < message_rules::most_for_service; ++i) BOOST_TEST(rules.why_not(to_service) == "");
+    BOOST_TEST(contains(rules.why_not(to_service), "one more message to a service"));
+    // BR-10
+    auto message = head_of(message_type::direct_message, 100);
+    message.target = 5;
+    BOOST_TEST(rules.why_not(message) == "");
+    auto passed_on = payload_of("@<>+troupe.call", false, 0);
+    passed_on[0] = 1;
+    BOOST_TEST(contains(rules.why_not(passed_on), "for further actors"));
+    for (const std::string types : {"@<>+@actorvec", "@<>+troupe.result"}) {
+      auto question = head_of(message_type::direct_message, 100);
+      question.source = 5;
+      question.message = 77;
+      rules.leaves(question);
+      message.message = caf::make_message_id(77).response_id().integer_value();
+      BOOST_TEST(rules.why_not(message) == "");
+      auto answer = payload_of(types, false, 0);
+      answer.resize(message_rules::most_answer + 1);
+      BOOST_TEST(contains(rules.why_not(answer), may || types == "@<>+troupe.result" ? "" : "which is none of troupe's"));
+      BOOST_TEST((rules.why_not(answer) == "") == (may || types == "@<>+troupe.result"), types);
+    }
   }
 }
 

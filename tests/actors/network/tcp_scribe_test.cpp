@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <atomic>
@@ -290,6 +291,9 @@ BOOST_AUTO_TEST_CASE(a_connection_ends_for_whose_fragments_there_is_no_memory) {
   const int socket = called_on_loopback(here.port());
   std::string fragment(troupe::network::message_head::bytes + fragment_bytes, '\0');
   troupe::network::message_head{troupe::network::message_head::fragment, 0, fragment_bytes, 0, 0}.write(fragment.data());
+  // A connection that has ended with a closed window takes no more bytes, and the system tells the sender after minutes.
+  const timeval patience{1, 0};
+  BOOST_TEST_REQUIRE(::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0);
   const auto before = here.status().connections_refused;
   most_memory = std::size_t{4} << 20;
   for (int i = 0; i < 64 && ::send(socket, fragment.data(), fragment.size(), MSG_NOSIGNAL) > 0; ++i) {

@@ -144,56 +144,59 @@ std::string message_rules::why_not(std::span<const char> payload) {
       return {};
     case message_type::routed_message:
     case message_type::monitor_message:
-    case message_type::down_message:  // these begin with the node that they are from
+    case message_type::down_message: {  // these begin with the node that they are from, and the node that they are for
       if (!ids_) break;
       if (bytes.size() < 2 * message_outline::node_bytes) return "a message of CAF that is too short";
-      if (bytes.substr(message_outline::node_bytes, message_outline::node_bytes) != ids_->own())
+      const auto own = ids_->own();
+      if (bytes.substr(message_outline::node_bytes, message_outline::node_bytes) != own)
         return "a message that is for another node";
-      if (!handshake_.starts_with(node) &&
-          (node != ids_->own() || kind_ != message_type::routed_message || !is_link(outline_of(bytes, true))))
+      const bool may_be_link = node == own && kind_ == message_type::routed_message;
+      if (!handshake_.starts_with(node) && !(may_be_link && is_link(outline_of(bytes, true))))
         return "a message of another node";
       break;
+    }
     default:
       break;
   }
   if (kind_ == message_type::monitor_message) owed_ = owed_for_monitor;
   const bool is_routed = kind_ == message_type::routed_message;
-  const bool is_for_actor = is_routed || kind_ == message_type::direct_message;
-  if (is_for_actor && ids_) {
-    const auto outline = outline_of(bytes, is_routed);
-    const auto begin = is_routed ? 2 * message_outline::node_bytes : 0;
+  const auto outline = outline_of(bytes, is_routed);
+  if (is_routed || kind_ == message_type::direct_message)
+    if (auto why = why_not_for_actor(bytes, outline); !why.empty()) return why;
+  if (bytes.size() <= never_deep || !may_nest(outline)) return {};
+  std::size_t found = 0;
+  for (auto at = bytes.find(message_outline::begin_of_types); at != std::string_view::npos;
+       at = bytes.find(message_outline::begin_of_types, at + 1))
+    if (++found > most_nested) return "a message with more than " + std::to_string(most_nested) + " messages in it";
+  return {};
+}
+
+/// As why_not(), for the payload of a message to an actor.
+std::string message_rules::why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline) {
+  if (ids_) {
+    const auto begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     if (bytes.size() <= begin || bytes[begin] != 0) return "a message for further actors";
     if (is_answer_ && !may_use_actors_ && bytes.size() > most_answer && !(outline && is_one_of_troupe(*outline)))
       return "an answer of " + std::to_string(bytes.size()) + " bytes, which is none of troupe's";
     if (is_request_) owed_ = owed_for_request;
   }
-  if (is_for_actor && is_for_service_) {
-    const auto outline = outline_of(bytes, is_routed);
-    if (!outline || outline->types != types_of_question_for_service || outline->first != caf::sys_atom::uint_value())
-      return "a message to a service of CAF that is not CAF's question";
-  }
-  if (is_for_actor && to_) {
-    const auto outline = outline_of(bytes, is_routed);
+  if (is_for_service_ &&
+      (!outline || outline->types != types_of_question_for_service || outline->first != caf::sys_atom::uint_value()))
+    return "a message to a service of CAF that is not CAF's question";
+  if (to_) {
     if (*to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
     if (outline->begins_with_atom() || outline->types == types_of_greeting) owed_ = owed_for_status;
   }
-  if (is_for_actor && is_of_stream_)
-    if (const auto outline = outline_of(bytes, is_routed); !outline || outline->types != types_of_stream)
-      return "a message that says that it belongs to a stream, and is none of a stream";
-  if (is_for_actor && is_for_program_ && !may_use_actors_) {
-    const auto outline = outline_of(bytes, is_routed);
+  if (is_of_stream_ && (!outline || outline->types != types_of_stream))
+    return "a message that says that it belongs to a stream, and is none of a stream";
+  if (is_for_program_ && !may_use_actors_) {
     const bool tells_of_service = !has_told_of_service_ && outline && bytes.size() <= most_of_service &&
                                   outline->types == types_of_service && outline->first == caf::ok_atom::uint_value();
     if (!tells_of_service)
       return "a message to an actor of a program, which the policy allows no node of the role '" + who_.role + "'";
     has_told_of_service_ = true;
   }
-  if (bytes.size() <= never_deep || !may_nest(outline_of(bytes, is_routed))) return {};
-  std::size_t found = 0;
-  for (auto at = bytes.find(message_outline::begin_of_types); at != std::string_view::npos;
-       at = bytes.find(message_outline::begin_of_types, at + 1))
-    if (++found > most_nested) return "a message with more than " + std::to_string(most_nested) + " messages in it";
   return {};
 }
 

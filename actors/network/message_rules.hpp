@@ -7,12 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <caf/io/basp/message_type.hpp>
 
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 
@@ -70,6 +72,8 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
+  std::string why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline);
+
   gate::end which_;
   std::shared_ptr<const own_actors> own_;
   std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
@@ -77,11 +81,12 @@ class message_rules {
   bool has_told_of_service_ = false;    // has said where CAF's service is that BR-2 allows
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
+  int for_service_ = 0;  // messages to CAF's service so far
+  // Of the message that came last:
   std::size_t owed_ = 0;
-  bool is_for_service_ = false;  // what the message that came last is
+  bool is_for_service_ = false;
   bool is_answer_ = false;
   bool is_request_ = false;
-  int for_service_ = 0;                 // messages to CAF's service so far
   bool is_of_stream_ = false;           // what the message that came last says
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;

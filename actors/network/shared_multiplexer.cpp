@@ -100,9 +100,8 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
   bool let_in(support::owned_descriptor socket, std::unique_ptr<gate::tls_session> secured) {
     if (detached()) return false;
-    const int number = socket.get();
     auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
-    made->expect_first(network_.silent_.add(number));
+    made->expect_first(network_.silent_.add(made->socket()));
     const auto handle = made->hdl();
     parent()->add_scribe(std::move(made));
     return caf::io::doorman::new_connection(&acceptor_.backend(), handle);
@@ -251,10 +250,9 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
     if (secured->shake_hands() == gate::tls_session::progress::failed)
       return make_error(errc::refused, "the program at " + there + ": " + secured->problem().why);
   }
-  const int number = socket.get();
   auto made = make_scribe(std::move(socket), gate::end::calling, std::move(secured));
   made->expect_channel();
-  auto silence = std::make_shared<const int>(number);
+  auto silence = std::make_shared<const int>(made->socket());
   {
     std::lock_guard lock(unanswered_mutex_);
     std::erase_if(unanswered_, [](const auto& each) { return each.socket.expired(); });

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(every_wrong_certificate_is_named_at_both_ends) {  // CD-1
   const own_cluster other("other");
   const auto a = of(mine.kit("a"));
   const auto stranger = of(other.kit("x"));
-  // Each end finds a fault of the other one. The called end reads the other's certificate last.
+  // Both ends find a fault in the certificate of the other end. The calling end reads its certificate first.
   const auto [caller, called] = refusals(a, stranger);
   BOOST_TEST(contains(caller, "node 'x' of cluster 'other' is of another authority"), caller);
   BOOST_TEST(contains(called, "it says that this node's certificate is of another authority"), called);
@@ -165,6 +165,13 @@ std::size_t begin_of_last_record(const std::string& records) {
   return last;
 }
 
+/// Makes a connection, and ends it. The calling end may then resume its session.
+void leave_a_session(const proof& calling, const proof& called, const std::string& whom) {
+  tls_pair both(calling, called, whom);
+  both.shake_hands();
+  move(*both.answering, *both.caller, "x");
+}
+
 /// Two sessions with a host between them that holds bytes back.
 struct held_pair {
   held_pair(const proof& calling, const proof& called, const std::string& whom) {
@@ -205,11 +212,7 @@ BOOST_AUTO_TEST_CASE(who_is_revoked_in_the_middle_of_a_handshake_proves_nothing)
     const own_cluster mine;
     const auto a = of(mine.kit("a"), mine.revoked());
     const auto b = of(mine.kit("b"));
-    if (resumes) {
-      tls_pair first(b, a, "a");
-      first.shake_hands();
-      move(*first.answering, *first.caller, "x");
-    }
+    if (resumes) leave_a_session(b, a, "a");
     held_pair both(b, a, "a");
     both.caller->shake_hands();
     held_pair::send(both.right.caller, waiting_at(both.left.called));
@@ -235,11 +238,7 @@ BOOST_AUTO_TEST_CASE(who_is_revoked_while_it_is_called_proves_nothing) {  // CD-
     const own_cluster mine;
     const auto a = of(mine.kit("a"), mine.revoked());
     const auto b = of(mine.kit("b"));
-    if (resumes) {
-      tls_pair first(a, b, "b");
-      first.shake_hands();
-      move(*first.answering, *first.caller, "x");
-    }
+    if (resumes) leave_a_session(a, b, "b");
     held_pair both(a, b, "b");
     both.caller->shake_hands();
     held_pair::send(both.right.caller, waiting_at(both.left.called));

@@ -22,7 +22,7 @@ using end_of = gate::end;
 using progress = tls_session::progress;
 using proof = std::shared_ptr<credentials>;
 
-/// Two ends of a connection in one thread: what one end sends, the other one reads in the next step.
+/// Both ends of a connection, used by one thread. The bytes that one end has sent are there when the other end reads.
 struct tls_pair {
   tls_pair(const proof& calling, const proof& called, const std::string& whom = "there") {
     for (const auto* each : {&ends.caller, &ends.called}) ::fcntl(each->get(), F_SETFL, O_NONBLOCK);

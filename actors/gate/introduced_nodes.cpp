@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/gate/introduced_nodes.hpp>
 
+#include <utility>
+
 namespace troupe::gate {
 
 bool introduced_nodes::introduce(const certificates::identity& who, node_id id) {
@@ -8,13 +10,29 @@ bool introduced_nodes::introduce(const certificates::identity& who, node_id id) 
   {
     std::lock_guard lock(mutex_);
     if (const auto known = all_.find(id); known != all_.end() && known->second.node != who.node) return false;
-    if (const auto found = ids_.find(who.node); found != ids_.end() && found->second != id) before = found->second;
-    if (before) all_.erase(*before);
-    ids_[who.node] = id;
+    auto& own = ids_[who.node];
     all_[id] = who;
+    if (own.accepted == id || own.claimed == id) return true;
+    before = std::exchange(own.claimed, id);
+    if (before) all_.erase(*before);
   }
   if (before && give_up_) give_up_(*before);
   return true;
+}
+
+void introduced_nodes::accept(node_id id) {
+  std::optional<node_id> before;
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = all_.find(id);
+    if (known == all_.end()) return;
+    auto& own = ids_[known->second.node];
+    if (own.accepted == id) return;
+    own.claimed.reset();
+    before = std::exchange(own.accepted, id);
+    if (before) all_.erase(*before);
+  }
+  if (before && give_up_) give_up_(*before);
 }
 
 std::optional<certificates::identity> introduced_nodes::find(node_id id) const {
@@ -26,7 +44,8 @@ std::optional<certificates::identity> introduced_nodes::find(node_id id) const {
 std::optional<node_id> introduced_nodes::find(const std::string& name) const {
   std::lock_guard lock(mutex_);
   const auto found = ids_.find(name);
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  if (found == ids_.end()) return std::nullopt;
+  return found->second.accepted ? found->second.accepted : found->second.claimed;
 }
 
 }  // namespace troupe::gate

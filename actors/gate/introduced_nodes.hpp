@@ -16,24 +16,38 @@ namespace troupe::gate {
 
 /// Which node has which certificate. A certificate says the name of a node; the node says its id, which it draws when it starts.
 /// Any thread may use it.
-///   IO-1  a name has one id: that of its last introduction. An id has one name: as long as a name has an id, no other name gets it.
-///   IO-2  a name that gets another id gives its earlier id up: the owner then drops what has come from that id.
+///
+///   id of a name   meaning                                       next state
+///   claimed        its node has said it in a greeting            accept(): accepted. introduce() with another id: given up
+///   accepted       the node is a member, or this process itself  accept() of another id of the name: given up
+///
+///   IO-1  an id has one name: as long as a name has an id, no other name gets it. A name has at most one id of each state.
+///   IO-2  the owner learns which id a name gives up, and then drops what has come from that id.
+///   IO-3  a greeting changes nothing of the accepted id of its name: a second process with the kit of a node, whose greeting is refused,
+///         takes nothing from that node.
 class introduced_nodes {
  public:
-  /// `give_up` is called, by the thread that introduces, with an id that its node no longer has.
+  /// `give_up` is called, by the thread that introduces or accepts, with an id that its node no longer has.
   explicit introduced_nodes(std::function<void(node_id)> give_up = {}) : give_up_(std::move(give_up)) {}
 
   /// A node with this certificate says that it has this id. False: another node has it.
   bool introduce(const certificates::identity& who, node_id id);
+  /// The node with this id is a member. No effect if no node has introduced itself with the id.
+  void accept(node_id id);
   /// The certificate of the node; nothing if it has not introduced itself by a connection with certificates.
   std::optional<certificates::identity> find(node_id id) const;
-  /// The id with which the node of this name has introduced itself; nothing if it has not.
+  /// The accepted id of the node of this name, otherwise the claimed one; nothing if it has not introduced itself.
   std::optional<node_id> find(const std::string& name) const;
 
  private:
+  struct ids {
+    std::optional<node_id> accepted;
+    std::optional<node_id> claimed;
+  };
+
   const std::function<void(node_id)> give_up_;
   mutable std::mutex mutex_;  // guards the next two
-  std::map<std::string, node_id> ids_;
+  std::map<std::string, ids> ids_;
   std::map<node_id, certificates::identity> all_;
 };
 

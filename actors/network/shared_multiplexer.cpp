@@ -332,6 +332,7 @@ void shared_multiplexer::introduce_self(node_id own) {
   if (!gate_.proof()) return;
   const auto& who = gate_.proof()->own();
   introduced_->introduce(who, own);
+  introduced_->accept(own);
   own_id_ = ids_->take(bytes_of(system().node()), who);
 }
 

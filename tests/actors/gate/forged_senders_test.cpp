@@ -176,6 +176,30 @@ BOOST_FIXTURE_TEST_CASE(nobody_ends_the_actors_of_another_node, two_friends) {
 }
 
 // IO-2. Before, a node that drew one id after another left as many bytes as it liked: each id had the limit of a sender.
+// IO-3. Before, the running node was unknown to the other one from that greeting until its next heartbeat.
+BOOST_AUTO_TEST_CASE(a_second_process_with_the_kit_of_a_running_node_takes_nothing_from_it) {
+  const own_cluster mine;
+  auto of_a = mine.settings_of("a");
+  auto of_b = mine.settings_of("b");
+  for (auto* each : {&of_a, &of_b}) each->heartbeat = 60s;  // none comes before the last call
+  troupe::node a{of_a};
+  a.functions().add("one", [](troupe::call_arguments&) { return troupe::call_reply{{}, {{"value", std::int64_t{1}}}}; });
+  troupe::node b{of_b};
+  b.join("127.0.0.1", a.port());
+  b.peer("a").call("one").get();
+
+  liar second(of_b.certificates);
+  caf::scoped_actor self{second.system};
+  std::string refusal;
+  auto greeting = greeting_of("b", node_id{4242});
+  greeting.port = 2;
+  self->request(second.gateway_at(a.port()), deadline, greeting, caf::actor_cast<caf::strong_actor_ptr>(self))
+    .receive([](const troupe::welcome&) { BOOST_FAIL("two nodes have one name"); },
+             [&](const caf::error& problem) { refusal = troupe::to_exception(problem).what(); });
+  BOOST_TEST(contains(refusal, "the name 'b' is taken"));
+  BOOST_TEST(troupe::get<std::int64_t>(b.peer("a").call("one").get().values, "value") == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_node_that_says_another_id_leaves_no_tensors_of_the_first_one) {
   const own_cluster mine;
   troupe::arriving_tensors* arriving = nullptr;
@@ -221,6 +245,29 @@ BOOST_AUTO_TEST_CASE(an_id_belongs_to_one_name_and_a_name_has_its_last_id) {  //
   BOOST_TEST(all.introduce(b, node_id{1}));
   BOOST_TEST(all.introduce(b, node_id{1}));
   BOOST_TEST((given_up == std::vector{node_id{1}, node_id{2}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_greeting_takes_no_id_from_a_node_that_is_a_member) {  // IO-3
+  std::vector<node_id> given_up;
+  introduced_nodes all([&](node_id id) { given_up.push_back(id); });
+  const troupe::certificates::identity a{"mine", "a", "member"};
+  const troupe::certificates::identity b{"mine", "b", "reader"};
+  all.introduce(a, node_id{1});
+  all.accept(node_id{1});
+  BOOST_TEST(all.introduce(a, node_id{2}));  // a second process
+  BOOST_TEST(all.introduce(a, node_id{3}));
+  BOOST_TEST((given_up == std::vector{node_id{2}}));
+  BOOST_TEST(all.find(node_id{1})->node == "a");
+  BOOST_TEST(all.find(node_id{3})->node == "a");
+  BOOST_TEST((all.find("a") == node_id{1}));
+  BOOST_TEST(!all.introduce(b, node_id{1}));
+  BOOST_TEST(!all.introduce(b, node_id{3}));
+  all.accept(node_id{3});  // the first process has ended
+  BOOST_TEST((given_up == std::vector{node_id{2}, node_id{1}}));
+  BOOST_TEST(!all.find(node_id{1}).has_value());
+  BOOST_TEST((all.find("a") == node_id{3}));
+  all.accept(node_id{4});  // nobody's
+  BOOST_TEST(!all.find(node_id{4}).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

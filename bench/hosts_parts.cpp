@@ -284,19 +284,10 @@ const std::string& part_arguments::text(const std::string& name) const {
 }
 
 std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() {
-  return {{"node", serve_node},
-          {"bulk", send_bulk},
-          {"calls", make_small_calls},
-          {"heartbeats", ask_on_a_full_link},
-          {"flood", flood},
-          {"member", be_a_member},
-          {"members", be_many_members},
-          {"relay", relay},
-          {"echo", echo},
-          {"floor", measure_floor},
-          {"stall", stall_at_the_gate},
-          {"strangers", send_hostile_bytes},
-          {"hostile", play_hostile_inputs}};
+  return {{"node", serve_node},   {"bulk", send_bulk},      {"calls", make_small_calls},     {"heartbeats", ask_on_a_full_link},
+          {"flood", flood},       {"member", be_a_member},  {"members", be_many_members},    {"relay", relay},
+          {"echo", echo},         {"floor", measure_floor}, {"stall", stall_at_the_gate},    {"strangers", send_hostile_bytes},
+          {"drain", drain_bytes}, {"pour", pour_bytes},     {"hostile", play_hostile_inputs}};
 }
 
 }  // namespace troupe::bench

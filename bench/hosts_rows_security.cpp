@@ -127,16 +127,41 @@ double rate_of_cipher(int length_s) {
   return kilobytes * 1000 * 8 / 1e6;
 }
 
+/// The rate of two loops that do nothing but send and receive, without a node, in Mbit/s.
+double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::string& kit_of_h2, const std::string& length_s) {
+  host_part drain(all["h2"], "drain", {}, {{"listen", std::to_string(port)}, {"kit", kit_of_h2}});
+  drain.ready();
+  host_part pour(all["h1"], "pour", {},
+                 {{"address", all["h2"].ipv4()}, {"port", std::to_string(port)}, {"kit", kit_of_h1}, {"seconds", length_s}});
+  return drain.figures(patience).at("mbit");
+}
+
+/// What the same machine can do without any node: the rates by plain TCP and by TLS, in turns.
+std::pair<double, double> bare_plain_and_tls(const std::string& length_s, int turns) {
+  const kits proofs;
+  const testbed all({"h1", "h2"});
+  std::vector<double> taken[2];
+  for (int turn = 0; turn < turns; ++turn) {
+    taken[0].push_back(bare_rate(all, "", "", length_s));
+    taken[1].push_back(bare_rate(all, proofs.file("a"), proofs.file("b"), length_s));
+  }
+  return {middle(taken[0]), middle(taken[1])};
+}
+
 hosts_row tls_bulk() {
   const auto measure = [](const hosts_effort& effort) {
     const auto cipher = rate_of_cipher(effort.quick ? 1 : 3);
+    const int turns = effort.quick ? 1 : 3;
     const auto [plain, tls] =
-      plain_and_tls("bulk", {{"in_flight", "2"}, {"seconds", effort.quick ? "0.5" : "5"}}, "mbit", effort.quick ? 1 : 3);
+      plain_and_tls("bulk", {{"in_flight", "2"}, {"seconds", effort.quick ? "0.5" : "5"}}, "mbit", turns);
+    const auto [bare_plain, bare_tls] = bare_plain_and_tls(effort.quick ? "0.2" : "3", turns);
     // Where plain TCP takes the whole core of the sender, the same core has to encrypt as well.
-    std::array<char, 128> note{};
-    std::snprintf(note.data(), note.size(),
-                  "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f",
-                  cipher / (cipher + plain));
+    std::array<char, 256> note{};
+    std::snprintf(
+      note.data(), note.size(),
+      "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f; two loops without nodes: "
+      "%.0f plain, %.0f by TLS, %.2f",
+      cipher / (cipher + plain), bare_plain, bare_tls, bare_tls / bare_plain);
     return hosts_figures{{plain, tls, cipher}, tls / std::min(plain, cipher), note.data()};
   };
   return {.name = "tls_bulk", .unit = "Mbit/s", .bar = 0.8, .measure = measure};

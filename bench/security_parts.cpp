@@ -9,17 +9,23 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
+#include "tcp_socket.hpp"
 #include "tests/support/hostile_client.hpp"
 
 namespace troupe::bench {
@@ -43,10 +49,70 @@ owned_descriptor connected(const part_arguments& with) {
   return result;
 }
 
-void tell_ready() {
-  std::printf("figure ready 0\n");
+void tell(const char* name, double value) {
+  std::printf("figure %s %.9g\n", name, value);
   std::fflush(stdout);
 }
+
+void tell_ready() { tell("ready", 0); }
+
+/// One end of a connection that does nothing but move bytes: by TLS if the part has a kit.
+class bare_end {
+ public:
+  bare_end(const part_arguments& with, owned_descriptor socket, gate::end which) : socket_(std::move(socket)) {
+    if (with.text("kit").empty()) return;
+    session_ = std::make_unique<gate::tls_session>(std::make_shared<gate::credentials>(with.text("kit")), socket_.get(), which);
+    if (const auto refused = gate::prove_within(*session_, socket_.get(), patience)) throw std::runtime_error(refused->why);
+  }
+
+  void send(const char* from, std::size_t bytes) {
+    move(POLLOUT, from + bytes, from, [this](const char* at, std::size_t left) {
+      return session_ ? session_->write(at, left) : ::send(socket_.get(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    });
+  }
+
+  /// Sends what waits here.
+  void finish() {
+    while (session_ && session_->has_unsent() && !session_->flush()) wait(POLLOUT);
+  }
+
+  /// Fills the memory. Returns the bytes that came before the other end closed.
+  std::size_t receive(char* to, std::size_t bytes) {
+    return move(POLLIN, to + bytes, to, [this](char* at, std::size_t left) {
+      return session_ ? session_->read({at, left}, {}) : ::recv(socket_.get(), at, left, MSG_DONTWAIT);
+    });
+  }
+
+ private:
+  static constexpr auto patience = std::chrono::seconds(5);
+
+  void wait(short what) {
+    pollfd watched{socket_.get(), what, 0};
+    if (::poll(&watched, 1, static_cast<int>(std::chrono::milliseconds(patience).count())) != 1)
+      throw std::runtime_error("the other end did nothing for " + std::to_string(patience.count()) + " s");
+  }
+
+  template <class Byte, class Move>
+  std::size_t move(short what, Byte* end, Byte* at, Move some) {
+    const auto begin = at;
+    while (at != end) {
+      const auto moved = some(at, static_cast<std::size_t>(end - at));
+      if (moved == 0) break;
+      if (moved > 0)
+        at += moved;
+      else if (errno == EAGAIN)
+        wait(what);
+      else
+        throw std::system_error(errno, std::generic_category(), "a bare connection");
+    }
+    return static_cast<std::size_t>(at - begin);
+  }
+
+  owned_descriptor socket_;
+  std::unique_ptr<gate::tls_session> session_;
+};
+
+constexpr std::size_t bulk_bytes = std::size_t{16} << 20;
 
 }  // namespace
 
@@ -82,6 +148,27 @@ void send_hostile_bytes(const part_arguments& with) {
     if (count == 100) tell_ready();
     std::this_thread::sleep_until(begin + std::chrono::duration_cast<clock::duration>(pause * static_cast<double>(count)));
   }
+}
+
+void drain_bytes(const part_arguments& with) {
+  const auto listening = listening_socket("0.0.0.0", static_cast<std::uint16_t>(with.number("listen")));
+  tell_ready();
+  bare_end here(with, accepted_socket(listening), gate::end::called);
+  std::vector<char> memory(bulk_bytes);
+  here.receive(memory.data(), memory.size());  // windows have grown
+  const auto begin = clock::now();
+  double bytes = 0;
+  for (auto came = memory.size(); came == memory.size(); bytes += static_cast<double>(came))
+    came = here.receive(memory.data(), memory.size());
+  tell("mbit", bytes * 8 / 1e6 / std::chrono::duration<double>(clock::now() - begin).count());
+}
+
+void pour_bytes(const part_arguments& with) {
+  bare_end here(with, connected(with), gate::end::calling);
+  const std::vector<char> memory(bulk_bytes, 'x');
+  const auto until = clock::now() + std::chrono::duration<double>(with.number("seconds"));
+  while (clock::now() < until) here.send(memory.data(), memory.size());
+  here.finish();
 }
 
 void play_hostile_inputs(const part_arguments& with) {

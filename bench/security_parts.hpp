@@ -20,4 +20,11 @@ void send_hostile_bytes(const part_arguments& with);
 ///   address, port, kit, count, parts
 void play_hostile_inputs(const part_arguments& with);
 
+/// Two loops that do nothing but send and receive memory of 16 MiB, by plain TCP or, with a kit, by the session of TLS that nodes use. No
+/// node and no actor runs. drain_bytes() listens at all addresses, prints "ready", and returns when the other loop has ended.
+///   listen, kit                      -> mbit
+void drain_bytes(const part_arguments& with);
+///   address, port, kit, seconds
+void pour_bytes(const part_arguments& with);
+
 }  // namespace troupe::bench

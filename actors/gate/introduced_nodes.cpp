@@ -20,19 +20,20 @@ bool introduced_nodes::introduce(const certificates::identity& who, node_id id) 
   return true;
 }
 
-void introduced_nodes::accept(node_id id) {
+bool introduced_nodes::accept(node_id id) {
   std::optional<node_id> before;
   {
     std::lock_guard lock(mutex_);
     const auto known = all_.find(id);
-    if (known == all_.end()) return;
+    if (known == all_.end()) return false;
     auto& own = ids_[known->second.node];
-    if (own.accepted == id) return;
+    if (own.accepted == id) return true;
     own.claimed.reset();
     before = std::exchange(own.accepted, id);
     if (before) all_.erase(*before);
   }
   if (before && give_up_) give_up_(*before);
+  return true;
 }
 
 std::optional<certificates::identity> introduced_nodes::find(node_id id) const {

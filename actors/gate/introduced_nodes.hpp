@@ -32,8 +32,8 @@ class introduced_nodes {
 
   /// A node with this certificate says that it has this id. False: another node has it.
   bool introduce(const certificates::identity& who, node_id id);
-  /// The node with this id is a member. No effect if no node has introduced itself with the id.
-  void accept(node_id id);
+  /// The node with this id becomes a member. False: no node has this id, or the node has given the id up.
+  bool accept(node_id id);
   /// The certificate of the node; nothing if it has not introduced itself by a connection with certificates.
   std::optional<certificates::identity> find(node_id id) const;
   /// The accepted id of the node of this name, otherwise the claimed one; nothing if it has not introduced itself.

@@ -148,6 +148,21 @@ nanoseconds time_left(Self self, const target& to) {
   return nanoseconds(std::max<std::int64_t>(to.until_ns - self->state.options.clock(), 1));
 }
 
+/// Whether the node may become a member. With certificates a second process of its name may have greeted since.
+template <class Self>
+bool is_accepted(Self self, node_id who) {
+  const auto& accept = self->state.options.accept;
+  return !accept || accept(who);
+}
+
+/// The node that is told greets again.
+caf::error overtaken(const member& who) {
+  return make_error(errc::unknown_peer, "another process has greeted as node '" + who.name + "' meanwhile");
+}
+
+template <class Self>
+void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem);
+
 template <class Self>
 void welcomed(Self self, const target_ptr& target, const welcome& answer, const caf::strong_actor_ptr& gateway) {
   auto& to = *target;
@@ -179,6 +194,7 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
       return;
     }
   }
+  if (!is_accepted(self, who.id)) return unreached(self, target, "answer to the greeting", overtaken(who));
   const auto now = st.options.clock();
   act(self, st.table.met(who, gateway, answer.between, member_table::way::answers, now, answer.incarnation));
   if (st.table.between(who.id) != answer.between && now < to.until_ns) {
@@ -330,6 +346,10 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
   who.host = host_to_reach(who.host, by);
   if (const auto* holder = other_holder(self, who)) return ask_holder(self, *holder, from, gateway, promise, left);
   if (const auto* rival = living_rival(self, who); rival == nullptr) {
+    if (!is_accepted(self, who.id)) {
+      promise.deliver(overtaken(who));
+      return;
+    }
     const auto theirs = from.to == own.id ? from.between : bond{};
     act(self, st.table.met(who, gateway, theirs, member_table::way::hears, st.options.clock(), from.incarnation));
     promise.deliver(make_welcome(self, from, by));

@@ -65,8 +65,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::optional<certificates::identity> certificate_of(node_id who) const { return introduced_->find(who); }
   /// The id of the node with this name, as introduced_nodes::find() gives it. Any thread may call it.
   std::optional<node_id> id_of(const std::string& name) const { return introduced_->find(name); }
-  /// Says that the node with this id is a member, as introduced_nodes::accept() takes it. Any thread may call it.
-  void accept(node_id who) { introduced_->accept(who); }
+  /// Says that the node with this id becomes a member, as introduced_nodes::accept() takes it. Any thread may call it.
+  bool accept(node_id who) { return introduced_->accept(who); }
   /// The certificate of a node of CAF that is connected itself; nothing for another one. Any thread may call it.
   std::optional<certificates::identity> certificate_of(const caf::node_id& who) const;
   /// Keeps others from taking the id of this node. Pre: no connection has been made.

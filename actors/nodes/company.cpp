@@ -183,6 +183,7 @@ contracts::membership_host company::start_membership(const std::string& loopback
   how.shares = [parts = &parts_](node_id who) {
     return parts->services.directory().is_used(who, [&] { return share_context_or_object(*parts, who); });
   };
+  how.accept = [parts = &parts_](node_id who) { return parts->services.accept(who); };
   if (services().policy() != nullptr) how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
   how.guard = [parts = &parts_](caf::actor_id who) { return parts->services.guard(who, network::own_actors::kind::inner); };
   auto result = membership::spawn_membership(services().system(), how);

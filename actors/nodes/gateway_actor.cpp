@@ -90,7 +90,6 @@ template <class Self>
 void is_up(Self self, contracts::peer_up& news) {
   const gateway_shell sh(self);
   const auto id = news.who.id;
-  sh.here.accept(id);
   const bool was_known = !news.again && sh.here.directory().is_member(id);
   sh.here.directory().add(news.who, std::move(news.gateway), news.period);
   const auto gateway = sh.here.directory().gateway(id);

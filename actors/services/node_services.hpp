@@ -114,8 +114,8 @@ class node_services {
   /// The id with which a node with this name in its certificate has introduced itself, whether it is up or not; nothing if none has.
   std::optional<node_id> proven_id_of(const std::string& name) const;
   std::optional<certificates::identity> certificate_of(const caf::node_id& who) const;
-  /// Says that the node with this id is a member: its certificate has no other id any more (gate::introduced_nodes).
-  void accept(node_id who);
+  /// Says that the node with this id becomes a member, as gate::introduced_nodes::accept() takes it. True without certificates.
+  bool accept(node_id who);
   /// Whether nodes prove by certificates who they are.
   bool has_certificates() const noexcept { return !options_.certificates.empty(); }
   /// Whether the actors of this node of CAF live here.

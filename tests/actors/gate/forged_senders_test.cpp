@@ -175,7 +175,6 @@ BOOST_FIXTURE_TEST_CASE(nobody_ends_the_actors_of_another_node, two_friends) {
   BOOST_TEST(a.status().connections_refused == own + 4);
 }
 
-// IO-2. Before, a node that drew one id after another left as many bytes as it liked: each id had the limit of a sender.
 // IO-3. Before, the running node was unknown to the other one from that greeting until its next heartbeat.
 BOOST_AUTO_TEST_CASE(a_second_process_with_the_kit_of_a_running_node_takes_nothing_from_it) {
   const own_cluster mine;
@@ -200,6 +199,7 @@ BOOST_AUTO_TEST_CASE(a_second_process_with_the_kit_of_a_running_node_takes_nothi
   BOOST_TEST(troupe::get<std::int64_t>(b.peer("a").call("one").get().values, "value") == 1);
 }
 
+// IO-2. Before, a node that drew one id after another left as many bytes as it liked: each id had the limit of a sender.
 BOOST_AUTO_TEST_CASE(a_node_that_says_another_id_leaves_no_tensors_of_the_first_one) {
   const own_cluster mine;
   troupe::arriving_tensors* arriving = nullptr;
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_greeting_takes_no_id_from_a_node_that_is_a_member) {  // 
   const troupe::certificates::identity a{"mine", "a", "member"};
   const troupe::certificates::identity b{"mine", "b", "reader"};
   all.introduce(a, node_id{1});
-  all.accept(node_id{1});
+  BOOST_TEST(all.accept(node_id{1}));
   BOOST_TEST(all.introduce(a, node_id{2}));  // a second process
   BOOST_TEST(all.introduce(a, node_id{3}));
   BOOST_TEST((given_up == std::vector{node_id{2}}));
@@ -262,11 +262,12 @@ BOOST_AUTO_TEST_CASE(a_greeting_takes_no_id_from_a_node_that_is_a_member) {  // 
   BOOST_TEST((all.find("a") == node_id{1}));
   BOOST_TEST(!all.introduce(b, node_id{1}));
   BOOST_TEST(!all.introduce(b, node_id{3}));
-  all.accept(node_id{3});  // the first process has ended
+  BOOST_TEST(!all.accept(node_id{2}));
+  BOOST_TEST(all.accept(node_id{3}));  // the first process has ended
   BOOST_TEST((given_up == std::vector{node_id{2}, node_id{1}}));
   BOOST_TEST(!all.find(node_id{1}).has_value());
   BOOST_TEST((all.find("a") == node_id{3}));
-  all.accept(node_id{4});  // nobody's
+  BOOST_TEST(!all.accept(node_id{4}));  // nobody's
   BOOST_TEST(!all.find(node_id{4}).has_value());
 }
 

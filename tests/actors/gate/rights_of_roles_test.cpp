@@ -386,6 +386,15 @@ BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-
   self->request(host, liar::patience, discover{pass.id(), {most_parts + 4}, {}, false, false})
     .receive([](const discovered&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
   BOOST_TEST(contains(text, "has 4096 parts in passes of node 'guest'"), text);
+  // The opener learns at once why its pass can't run. Another thread, because contexts do not nest.
+  auto failed = std::async(std::launch::async, [&] {
+    context another(all.guest);
+    const auto x = at::ones({2}).requires_grad_();
+    const auto y = all.there().call("forward", {x}).get().tensor(0);
+    return all.heard([&] { another.backward({y.sum()}, {.deadline = liar::patience}).get(); });
+  });
+  const auto reason = failed.get();
+  BOOST_TEST(contains(reason, "has 4096 parts in passes of node 'guest'"), reason);
   call_request call;
   call.function = "forward";
   call.payload.context = pass.id();

@@ -37,9 +37,10 @@ struct membership_options {
   std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
   std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
   std::function<std::shared_ptr<const void>(caf::actor_id)>
-    guard;                                // keeps others from sending to the dialer; empty: nothing does
-  std::function<bool(node_id)> accept;    // told before a node becomes a member. False: another process of its name has greeted since;
-                                          // empty: nobody is told
+    guard;  // keeps others from sending to the dialer; empty: nothing does
+  std::function<bool(node_id)>
+    accept;  // told before a node becomes a member. False: another process of its name has greeted since;
+             // empty: nobody is told
   std::function<bool(node_id)> believes;  // whether news of this peer about others count; empty: those of every peer do
   logging::node_log log;
 };

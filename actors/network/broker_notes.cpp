@@ -5,26 +5,52 @@
 
 #include <caf/exit_reason.hpp>
 #include <caf/io/basp_broker.hpp>
+#include <caf/proxy_registry.hpp>
 #include <caf/send.hpp>
 
 namespace troupe::network {
 
+namespace {
+
+/// Reads private members: CAF has no function that returns the nodes of which it knows actors. C++ lets an explicit instantiation name
+/// private members.
+template <auto Proxies, auto Mutex>
+struct known_nodes {
+  /// The nodes of which actors are known, if they are more than `most`; otherwise none.
+  friend std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of) {
+    std::lock_guard lock(of.*Mutex);
+    std::vector<caf::node_id> result;
+    if ((of.*Proxies).size() <= most) return result;
+    for (const auto& [node, actors] : of.*Proxies) result.push_back(node);
+    return result;
+  }
+};
+std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of);
+template struct known_nodes<&caf::proxy_registry::proxies_, &caf::proxy_registry::mtx_>;
+
+}  // namespace
+
 std::string broker_notes::read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed) {
   auto& routes = broker.instance.tbl();
-  std::size_t strangers = 0;
+  std::vector<caf::node_id> strangers;
   {
     std::lock_guard lock(routes.mtx_);
-    strangers = routes.indirect_.size();
+    for (const auto& [node, ways] : routes.indirect_) strangers.push_back(node);
     routes.indirect_.clear();
   }
-  if (broker.spawn_servers.size() > routes.direct_by_nid_.size() + most_strangers) forget_strangers(broker);
+  forget_strangers(broker);
   const auto node = routes.lookup_direct(by);
   return count(strangers, node ? broker.proxies().count_proxies(node) : 0, owed);
 }
 
 void broker_notes::forget_strangers(caf::io::basp_broker& broker) {
+  auto& routes = broker.instance.tbl();
+  const auto most = routes.direct_by_nid_.size() + most_strangers;
+  for (const auto& each : nodes_beyond(most, broker.proxies()))
+    if (!routes.lookup_direct(each)) broker.proxies().erase(each);
+  if (broker.spawn_servers.size() <= most) return;
   for (auto each = broker.spawn_servers.begin(); each != broker.spawn_servers.end();) {
-    if (broker.instance.tbl().lookup_direct(each->first)) {
+    if (routes.lookup_direct(each->first)) {
       ++each;
       continue;
     }
@@ -33,10 +59,10 @@ void broker_notes::forget_strangers(caf::io::basp_broker& broker) {
   }
 }
 
-std::string broker_notes::count(std::size_t strangers, std::size_t actors, std::size_t owed) {
-  strangers_ += strangers;
+std::string broker_notes::count(const std::vector<caf::node_id>& strangers, std::size_t actors, std::size_t owed) {
+  strangers_.insert(strangers.begin(), strangers.end());
   owed_ += owed;
-  if (strangers_ > most_strangers)
+  if (strangers_.size() > most_strangers)
     return "the names of more than " + std::to_string(most_strangers) + " nodes that are not connected with this one";
   if (owed_ > most_owed) return "questions whose answers it does not read";
   if (actors > most_actors) return "messages of more than " + std::to_string(most_actors) + " actors";

@@ -44,6 +44,8 @@ class fragment_reader {
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors);
   /// As message_rules::leaves(). No effect without rules.
   void leaves(const message_head& next);
+  /// Says that the message, or fragment, that comes has so many bytes by now. False: there are too many (see message_rules).
+  bool may_hold(std::size_t bytes) noexcept { return !rules_ || rules_->may_hold(ahead_.size() + bytes); }
   /// As message_rules::owed(); 0 without rules, and for a part that is no payload.
   std::size_t owed() const noexcept { return rules_ && state_ == state::head ? rules_->owed() : 0; }
   /// The head of the message whose parts come now; empty before the first one.

@@ -46,6 +46,8 @@ class front_reader {
     return be64toh(result);
   }
 
+  std::string_view left() const noexcept { return left_; }
+
  private:
   std::string_view left_;
 };
@@ -59,12 +61,17 @@ bool message_outline::begins_with_atom() const noexcept {
 std::optional<message_outline> outline_of(std::string_view payload, bool is_routed) {
   front_reader from(payload);
   if (is_routed && !from.take(2 * message_outline::node_bytes)) return std::nullopt;
-  if (from.take_size() != std::size_t{0}) return std::nullopt;           // further actors
+  if (from.take_size() != std::size_t{0}) return std::nullopt;  // further actors
+  return content_of(from.left());
+}
+
+std::optional<message_outline> content_of(std::string_view message) {
+  front_reader from(message);
   if (from.take(2) != std::string_view("\0\0", 2)) return std::nullopt;  // no number of a type: a name follows
   const auto length = from.take_size();
   const auto types = length ? from.take(*length) : std::nullopt;
   if (!types || !types->starts_with(message_outline::begin_of_types)) return std::nullopt;
-  message_outline result{*types, 0};
+  message_outline result{*types, from.left(), 0};
   if (!result.begins_with_atom()) return result;
   const auto first = from.take_number();
   if (!first) return std::nullopt;

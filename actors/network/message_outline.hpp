@@ -16,10 +16,14 @@ struct message_outline {
   static constexpr std::string_view begin_of_types = "@<>";
 
   std::string_view types;   // as CAF names the types of the values: "@<>+@atom+troupe.call"
+  std::string_view values;  // the bytes that follow the types
   std::uint64_t first = 0;  // the first value, if it is an atom
 
   bool begins_with_atom() const noexcept;
 };
+
+/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF writes them.
+std::optional<message_outline> content_of(std::string_view message);
 
 /// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are not as CAF
 /// writes them, or the message is to pass through further actors; nodes send no such message.

@@ -43,6 +43,11 @@ namespace troupe::network {
 ///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer that is none of
 ///         troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the right to actors: CAF takes note of
 ///         each actor that it reads of.
+///   BR-11 with certificates, CAF can read all that comes: a message to an actor is as CAF writes it, what tells that an actor has ended has a
+///         plain error, and no list of types names what no node sends (see MY-1 of message_types). An answer to an actor of the node itself has
+///         values that nodes answer.
+///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message that CAF sends
+///         for it. It links to no actor of the node itself.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -64,6 +69,11 @@ class message_rules {
   std::string why_not(const message_head& next);
   /// Why this payload, of the message that came last, may not come; empty if it may.
   std::string why_not(std::span<const char> payload);
+  /// So many bytes of the message that came last, or of the fragments of one, are here and not with CAF yet. False: the connections of the
+  /// certificate have too many (NI-3).
+  bool may_hold(std::size_t unfinished) noexcept { return !unfinished_ || unfinished_->has(unfinished); }
+  /// Whether the handshake of the other end has come.
+  bool has_shaken_hands() const noexcept { return has_shaken_hands_; }
   /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see broker_notes).
   std::size_t owed() const noexcept { return owed_; }
 
@@ -72,11 +82,15 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
+  std::string why_not_read(const message_outline& outline) const;
+  bool may_link(std::string_view bytes, const message_outline& outline) const;
   std::string why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline);
 
   gate::end which_;
   std::shared_ptr<const own_actors> own_;
   std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
+  bool answers_own_ = false;            // whether the message that came last is an answer to an actor of the node itself
+  bool is_to_itself_ = false;           // whether the message that came last has one number for its sender and its receiver
   bool is_for_program_ = false;         // whether the message that came last is for no actor of the node itself, and no answer
   bool has_told_of_service_ = false;    // has said where CAF's service is that BR-2 allows
   bool has_shaken_hands_ = false;
@@ -93,7 +107,8 @@ class message_rules {
   certificates::identity who_;
   bool may_use_actors_ = true;
   node_ids::hold own_id_;
-  std::string handshake_;  // payload of the first one
+  std::shared_ptr<node_ids::unfinished_message> unfinished_;  // with certificates
+  std::string handshake_;                                     // payload of the first one
 };
 
 }  // namespace troupe::network

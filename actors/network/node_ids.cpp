@@ -39,6 +39,29 @@ open_questions* node_ids::hold_questions(const std::string& id, const certificat
   return &found.questions;
 }
 
+bool node_ids::has_room(const certificates::identity& who) const {
+  std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [id, each] : all_)
+    if (each.who.node == who.node) count += each.holds;
+  return count < most_connections;
+}
+
+bool node_ids::unfinished_message::has(std::size_t bytes) noexcept {
+  if (bytes == bytes_) return true;
+  std::lock_guard lock(all_->mutex_);
+  try {
+    auto& count = all_->unfinished_[node_];
+    count = count - bytes_ + bytes;
+    bytes_ = bytes;
+    if (count > 0) return count <= most_unfinished;
+    all_->unfinished_.erase(node_);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 std::optional<certificates::identity> node_ids::find(const std::string& id) const {
   std::lock_guard lock(mutex_);
   const auto found = all_.find(id);

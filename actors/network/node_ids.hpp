@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,11 +22,35 @@ namespace troupe::network {
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
 ///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of `most_parted` ids
 ///         they are kept.
+///   NI-3  a certificate has at most `most_connections` connections that hold ids, and their unfinished messages at most `most_unfinished`
+///         bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
   /// What holds an id, for as long as it lives: the questions to the node with this id.
   using hold = std::shared_ptr<open_questions>;
 
+  static constexpr std::size_t most_connections = 32;
+  static constexpr std::size_t most_unfinished = std::size_t{8} << 30;
+
+  /// How many bytes the unfinished message of one connection has. They do not count any more once the object is gone.
+  class unfinished_message {
+   public:
+    unfinished_message(std::shared_ptr<node_ids> all, std::string node) : all_(std::move(all)), node_(std::move(node)) {}
+    ~unfinished_message() { has(0); }
+    unfinished_message(const unfinished_message&) = delete;
+    unfinished_message& operator=(const unfinished_message&) = delete;
+
+    /// False: all connections of the certificate have more than `most_unfinished` bytes.
+    bool has(std::size_t bytes) noexcept;
+
+   private:
+    const std::shared_ptr<node_ids> all_;
+    const std::string node_;
+    std::size_t bytes_ = 0;
+  };
+
+  /// Whether the certificate may have one connection more.
+  bool has_room(const certificates::identity& who) const;
   /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
   hold take(const std::string& id, const certificates::identity& who);
   /// The id of this process itself; empty until it has one.
@@ -46,9 +71,10 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   open_questions* hold_questions(const std::string& id, const certificates::identity& who);
   void give_back(const std::string& id) noexcept;
 
-  mutable std::mutex mutex_;  // guards the next three
+  mutable std::mutex mutex_;  // guards the next four
   std::string own_;
   std::map<std::string, entry> all_;
+  std::map<std::string, std::size_t, std::less<>> unfinished_;  // bytes, by the name in the certificate
   std::deque<std::pair<std::string, entry>> parted_;  // ids that no connection holds, with open questions; the oldest first
 };
 

@@ -366,6 +366,7 @@ void tcp_scribe::stream::want_fragment() {
   try {
     collected_ = fragments_.prepare(part);
     threshold_ = part.size();
+    note_unfinished();
   } catch (const std::bad_alloc&) {
     end_wrong("a message in fragments, for which there is no memory");
   }
@@ -377,9 +378,16 @@ void tcp_scribe::stream::make_room() {
     const auto next = std::min(wished_, std::max(first_room, 2 * part.size()));
     if (part.capacity() < next) part.reserve(std::min(wished_, std::max(most_reserved, 2 * part.size())));
     part.resize(next);
+    note_unfinished();
   } catch (const std::bad_alloc&) {
     end_wrong("a message of " + std::to_string(wished_) + " bytes, for which there is no memory");
   }
+}
+
+/// Small messages do not count: a connection has room for them anyway.
+void tcp_scribe::stream::note_unfinished() {
+  if (!fragments_.may_hold(part.size() > first_room ? part.size() : 0))
+    end_wrong("more than " + std::to_string(node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
 }
 
 /// Also where memory is short: the connection ends, whether there is memory to say why or not.

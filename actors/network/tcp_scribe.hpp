@@ -223,6 +223,7 @@ class tcp_scribe final : public caf::io::scribe {
     void tell_whose();
     bool consume_as_sent(std::size_t bytes);
     void make_room();
+    void note_unfinished();
     void end_wrong(std::string_view what, const char* why = "") noexcept;
 
     tcp_scribe& scribe_;

@@ -70,9 +70,7 @@ std::optional<certificates::identity> node_services::certificate_of(node_id who)
   return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
 }
 
-bool node_services::accept(node_id who) {
-  return network_ == nullptr || !network_->gate().proof() || network_->accept(who);
-}
+bool node_services::accept(node_id who) { return network_ == nullptr || !network_->gate().proof() || network_->accept(who); }
 
 std::optional<node_id> node_services::proven_id_of(const std::string& name) const {
   return network_ != nullptr ? network_->id_of(name) : std::nullopt;

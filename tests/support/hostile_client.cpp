@@ -19,6 +19,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/atom.hpp>
 #include <caf/binary_serializer.hpp>
+#include <caf/config_value.hpp>
 #include <caf/io/basp/message_type.hpp>
 #include <caf/message.hpp>
 
@@ -155,7 +156,13 @@ caf::message random_contents(generator& random, node_id self, std::index_sequenc
 }
 
 caf::message odd_contents(generator& random) {
-  switch (pick(random, 6)) {
+  switch (pick(random, 9)) {
+    case 6:
+      return caf::make_message(caf::link_atom::value, caf::strong_actor_ptr{});
+    case 7:
+      return caf::make_message(caf::config_value(caf::config_value::list{caf::config_value(1), caf::config_value("x")}));
+    case 8:
+      return caf::make_message(make_error(errc::misuse, "go"), random_bytes(random, 100));
     case 0:
       return caf::make_message(support::status_atom::value);
     case 1:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -11,12 +12,14 @@
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/behavior.hpp>
+#include <caf/binary_serializer.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/io/basp/message_type.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/network/broker_notes.hpp>
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/support/process_memory.hpp>
 #include <troupe/troupe.hpp>
 
@@ -100,6 +103,66 @@ BOOST_AUTO_TEST_CASE(a_peer_that_has_actors_without_end_loses_its_connection) { 
   test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
   BOOST_TEST(stranger.is_closed_after(bytes, true));
   BOOST_TEST(victim.status().connections_refused == 1U);
+  caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
+}
+
+// Before, each of these messages of a node with a certificate ended all connections of the node, its process, or its network thread.
+BOOST_AUTO_TEST_CASE(what_caf_can_not_read_ends_its_own_connection_alone) {  // BR-11, BR-12
+  const test::own_cluster mine;
+  node victim(settings_of("victim", mine));
+  node peer(settings_of("peer", mine));
+  peer.join("127.0.0.1", victim.port());
+  int lost = 0;
+  peer.on_peer_down([&](const std::string&, const std::string&) { ++lost; });
+  const auto target = victim.system().spawn([]() -> caf::behavior { return {[](std::int32_t) {}}; });
+  victim.system().registry().put(target.id(), caf::actor_cast<caf::strong_actor_ptr>(target));
+  const auto handshake = test::hostile_client::handshake();
+  const auto written = [&](auto value) {
+    std::vector<char> bytes;
+    caf::binary_serializer to(victim.system(), bytes);
+    BOOST_REQUIRE(!to(value));
+    return std::string(bytes.begin(), bytes.end());
+  };
+  const auto victim_node = written(victim.system().node());
+  const auto message = [&](caf::io::basp::message_type kind, const std::string& payload, std::uint64_t source) {
+    network::message_head head;
+    head.operation = static_cast<std::uint8_t>(kind);
+    head.payload = static_cast<std::uint32_t>(payload.size());
+    head.source = source;
+    head.target = kind == caf::io::basp::message_type::down_message ? 0 : target.id();
+    std::string result(network::message_head::bytes, '\0');
+    head.write(result.data());
+    return result + payload;
+  };
+  const auto content = [](const std::string& types, const std::string& values) {
+    return std::string(2, '\0') + static_cast<char>(types.size()) + types + values;
+  };
+  using kind = caf::io::basp::message_type;
+  const std::string of_no_kind(1, '\xff');  // of the kinds of values that caf::config_value may have
+  std::string deep;
+  for (int i = 0; i < 30'000; ++i) deep += "\7\1";  // a list of one list of one list ...
+  const auto down = [&](const std::string& types, const std::string& values) {
+    const auto reason = '\1' + std::string(8, '\0') + content(types, values);
+    const auto stranger_node = handshake.substr(network::message_head::bytes, network::message_outline::node_bytes);
+    return message(kind::down_message, stranger_node + victim_node + reason, 1);
+  };
+  const auto direct = [&](const std::string& types, const std::string& values) {
+    return message(kind::direct_message, '\0' + content(types, values), 1);
+  };
+  const auto link = written(caf::atom_value{caf::link_atom::value}) + written(caf::actor_cast<caf::strong_actor_ptr>(target));
+  const auto question = content("@<>+@str", written(std::string("x")));
+  const auto routed = message(kind::routed_message, victim_node + victim_node + '\0' + question, target.id());
+  for (const auto& each :
+       {down("@<>+@config_value", of_no_kind), down("@<>+@config_value", deep), direct("@<>+@config_value", of_no_kind),
+        direct("@<>+@message", content("@<>+@config_value", of_no_kind)), direct("@<>+@atom+@strong_actor_ptr", link),
+        routed}) {
+    const auto before = victim.status().connections_refused;
+    test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
+    BOOST_TEST(stranger.is_closed_after(handshake + each, true));
+    BOOST_TEST(victim.status().connections_refused == before + 1);
+    BOOST_TEST(peer.peer("victim").call("echo", {at::ones({4})}).get().tensor(0).sum().item<float>() == 4.0F);
+    BOOST_TEST(lost == 0);
+  }
   caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
 }
 

@@ -13,6 +13,7 @@
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
 #include <caf/message_id.hpp>
+#include <caf/node_id.hpp>
 
 #include <troupe/actors/support/atoms.hpp>
 
@@ -35,15 +36,39 @@ message_head head_of(message_type kind, std::uint32_t payload, std::uint8_t flag
   return result;
 }
 
-/// The id of a node as CAF writes it, and perhaps what follows it.
-std::vector<char> node_of(char which, std::size_t more = 0) { return std::vector<char>(32 + more, which); }
+std::string number_text(std::uint64_t number) {
+  std::string result;
+  for (int shift = 56; shift >= 0; shift -= 8) result += static_cast<char>(number >> shift);
+  return result;
+}
+
+/// The id of a node as CAF writes it.
+std::string node_text(char which) {
+  return number_text(static_cast<std::uint64_t>(caf::node_id::default_data::class_id)) + std::string(24, which);
+}
+
+std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+/// The same, and perhaps what follows it.
+std::vector<char> node_of(char which, std::size_t more = 0) { return bytes_of(node_text(which) + std::string(more, which)); }
+
+/// A message as CAF writes it.
+std::string message_text(const std::string& types, const std::string& values = {}) {
+  return std::string(2, '\0') + static_cast<char>(types.size()) + types + values;
+}
 
 /// A payload that begins with the types and with an atom as the first value.
 std::vector<char> payload_of(const std::string& types, bool is_routed, std::uint64_t first) {
-  std::string result(is_routed ? 64 : 0, 'b');
-  result += std::string(3, '\0') + static_cast<char>(types.size()) + types;
-  for (int shift = 56; shift >= 0; shift -= 8) result += static_cast<char>(first >> shift);
-  return {result.begin(), result.end()};
+  const auto nodes = is_routed ? node_text('b') + node_text('b') : std::string();
+  return bytes_of(nodes + '\0' + message_text(types, number_text(first)));
+}
+
+/// An error as CAF writes it.
+std::string error_text(const std::string& context = message_text("@<>")) { return '\5' + number_text(1) + context; }
+
+/// The message by which an actor of the node links to another one.
+std::string link_text(std::uint64_t actor, const std::string& node, std::uint64_t atom = caf::link_atom::uint_value()) {
+  return message_text("@<>+@atom+@strong_actor_ptr", number_text(atom) + number_text(actor) + node);
 }
 
 /// The rules of a connection whose handshake has come.
@@ -113,6 +138,34 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_connected_again_may_answer) {  // NI-2
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_certificate_has_a_share_of_the_connections_and_of_the_memory) {  // NI-3
+  using troupe::network::node_ids;
+  const auto ids = std::make_shared<node_ids>();
+  ids->set_own(node_text('o'));
+  const auto meets = [&](const std::string& name, char node, const std::string& expected = "") {
+    auto rules = std::make_unique<message_rules>(end::called);
+    rules->meet(ids, {"mine", name, "member"});
+    BOOST_TEST(rules->why_not(head_of(message_type::client_handshake, 32)) == "");
+    BOOST_TEST(rules->why_not(node_of(node)) == expected);
+    return rules;
+  };
+  std::vector<std::unique_ptr<message_rules>> all;
+  for (std::size_t i = 0; i < node_ids::most_connections; ++i) all.push_back(meets("a", static_cast<char>('a' + i % 8)));
+  meets("a", 'a', "one more connection of a certificate that has 32");
+  const auto other = meets("b", 'z');
+  all.pop_back();
+  all.push_back(meets("a", 'a'));
+  constexpr auto half = node_ids::most_unfinished / 2;
+  BOOST_TEST(all[0]->may_hold(half));
+  BOOST_TEST(all[1]->may_hold(half));
+  BOOST_TEST(!all[2]->may_hold(1));
+  BOOST_TEST(other->may_hold(2 * half));
+  BOOST_TEST(all[0]->may_hold(half - 1));
+  BOOST_TEST(!all[2]->may_hold(2));
+  all.erase(all.begin() + 1);  // the connection is over
+  BOOST_TEST(all[1]->may_hold(half));
+}
+
 BOOST_AUTO_TEST_CASE(of_too_many_questions_the_oldest_are_forgotten) {  // OQ-2
   using troupe::network::open_questions;
   open_questions all;
@@ -152,7 +205,7 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_on
     BOOST_TEST(why.empty() == expected.empty(), why);
     return result;
   };
-  ids->set_own(std::string(32, 'o'));
+  ids->set_own(node_text('o'));
   auto a = connected('a', "alice");
   auto b = connected('b', "bob");
   connected('a', "mallory", "another certificate");
@@ -160,10 +213,8 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_on
   for (const auto kind : {message_type::monitor_message, message_type::down_message, message_type::routed_message}) {
     const auto why = [&](char from, char to) {
       BOOST_TEST(b->why_not(head_of(kind, 64)) == "");
-      auto payload = node_of(from);
-      payload.resize(64, to);
-      payload.push_back(0);  // no further actors
-      return b->why_not(payload);
+      const auto rest = kind == message_type::down_message ? error_text() : '\0' + message_text("@<>");
+      return b->why_not(bytes_of(node_text(from) + node_text(to) + rest));
     };
     BOOST_TEST(why('b', 'o') == "");
     for (const char other : {'a', 'c'}) {  // a is connected here, and c is not
@@ -176,20 +227,132 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_on
     }
     BOOST_TEST(why('o', 'o') == "a message of another node");
   }
-  // CAF says of a link that it is from the actor that is linked to.
-  const auto links = [&](const std::string& types, std::uint64_t first) {
-    BOOST_TEST(b->why_not(head_of(message_type::routed_message, 100)) == "");
-    auto payload = payload_of(types, true, first);
-    std::fill_n(payload.begin(), 64, 'o');
-    return b->why_not(payload);
-  };
-  for (const auto link : {caf::link_atom::uint_value(), caf::unlink_atom::uint_value()})
-    BOOST_TEST(links("@<>+@atom+@strong_actor_ptr", link) == "");
-  BOOST_TEST(links("@<>+@atom+@strong_actor_ptr", caf::ok_atom::uint_value()) == "a message of another node");
-  BOOST_TEST(links("@<>+@atom+@str", caf::link_atom::uint_value()) == "a message of another node");
   a.reset();
-  BOOST_TEST(!ids->find(std::string(32, 'a')));
+  BOOST_TEST(!ids->find(node_text('a')));
   connected('a', "mallory");
+}
+
+// Before, one such message stopped the network thread for ever, or ended the membership of the node.
+BOOST_AUTO_TEST_CASE(actors_link_as_caf_does_and_never_to_those_of_a_node) {  // BR-12, BR-5
+  const auto own = std::make_shared<troupe::network::own_actors>();
+  const auto gateway = own->add(5, troupe::network::own_actors::kind::gateway);
+  const auto inner = own->add(6, troupe::network::own_actors::kind::inner);
+  const auto ids = std::make_shared<troupe::network::node_ids>();
+  ids->set_own(node_text('o'));
+  message_rules rules(end::called, own);
+  rules.meet(ids, {"mine", "bob", "member"});
+  BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+  BOOST_TEST(rules.why_not(node_of('b')) == "");
+  auto head = head_of(message_type::routed_message, 100);
+  head.source = 9;
+  const auto why = [&](const std::string& link, const std::string& from = node_text('o')) {
+    BOOST_TEST(rules.why_not(head) == "");
+    const auto nodes = head.operation == static_cast<std::uint8_t>(message_type::routed_message) ? from + node_text('o') : "";
+    return rules.why_not(bytes_of(nodes + '\0' + link));
+  };
+  const auto wrong = "a link that CAF does not send";
+  for (const auto atom : {caf::link_atom::uint_value(), caf::unlink_atom::uint_value()}) {
+    BOOST_TEST(why(link_text(3, node_text('b'), atom)) == "");
+    for (const auto& pointer : {link_text(0, node_text('b'), atom), link_text(5, node_text('o'), atom),
+                                link_text(3, node_text('c'), atom), link_text(3, node_text('b') + "more", atom)})
+      BOOST_TEST(why(pointer) == wrong);
+    BOOST_TEST(why(link_text(3, node_text('b'), atom), node_text('b')) == wrong);
+  }
+  const auto link = link_text(3, node_text('b'));
+  BOOST_TEST(why(link_text(3, node_text('b'), caf::ok_atom::uint_value())) == "a message of another node");
+  BOOST_TEST(why(message_text("@<>+@atom+@str", number_text(caf::link_atom::uint_value()))) == "a message of another node");
+  head.source = 8;
+  BOOST_TEST(why(link) == wrong);
+  head.source = 9;
+  head.message = 1;  // a question: CAF would answer in the name of an actor that there is not
+  BOOST_TEST(why(link) == wrong);
+  head.message = 0;
+  for (const std::uint64_t target : {5, 6}) {
+    head.source = head.target = target;
+    BOOST_TEST(why(link) == wrong);
+  }
+  head.source = head.target = 9;
+  head.operation = static_cast<std::uint8_t>(message_type::direct_message);
+  BOOST_TEST(why(link) == wrong);
+  auto question = head_of(message_type::direct_message, 100);  // and as an answer to a question of the membership
+  question.source = 6;
+  question.message = 7;
+  rules.leaves(question);
+  head.target = 6;
+  head.message = caf::make_message_id(7).response_id().integer_value();
+  BOOST_TEST(why(link) == wrong);
+}
+
+// Before, such a message ended CAF's broker and with it all connections, or the process.
+BOOST_AUTO_TEST_CASE(caf_can_read_all_that_comes) {  // BR-11
+  const auto own = std::make_shared<troupe::network::own_actors>();
+  const auto inner = own->add(6, troupe::network::own_actors::kind::inner);
+  const auto ids = std::make_shared<troupe::network::node_ids>();
+  ids->set_own(node_text('o'));
+  message_rules rules(end::called, own);
+  rules.meet(ids, {"mine", "bob", "member"});
+  auto handshake = head_of(message_type::client_handshake, 32);
+  for (const auto& none :
+       {std::string(32, '\0'), number_text(static_cast<std::uint64_t>(caf::node_id::uri_data::class_id)) + std::string(24, 'x'),
+        node_text('b').substr(0, 8) + std::string(24, '\0')}) {
+    message_rules other(end::called, own);
+    other.meet(ids, {"mine", "bob", "member"});
+    BOOST_TEST(other.why_not(handshake) == "");
+    BOOST_TEST(other.why_not(bytes_of(none)) == "a handshake of no node");
+  }
+  BOOST_TEST(rules.why_not(handshake) == "");
+  BOOST_TEST(rules.why_not(node_of('b')) == "");
+  const std::string deep = message_text("@<>+@config_value", std::string(100, '\7'));
+  // The end of an actor:
+  const auto down = [&](const std::string& reason) {
+    BOOST_TEST(rules.why_not(head_of(message_type::down_message, 100)) == "");
+    return rules.why_not(bytes_of(node_text('b') + node_text('o') + reason));
+  };
+  BOOST_TEST(down(error_text()) == "");
+  BOOST_TEST(down(error_text(message_text("@<>+@str+my.type", "\3abc"))) == "");
+  for (const auto& reason :
+       {std::string(), std::string("\5"), error_text(""), error_text(deep), error_text(message_text("@<>+@charbuf")),
+        error_text(message_text("@<>+@str+@group")), error_text(message_text("@<>+@error", error_text(deep)))})
+    BOOST_TEST(down(reason) == "the end of an actor for a reason that CAF can't read");
+  // Answers:
+  std::uint64_t number = 0;
+  const auto answer = [&](std::uint64_t target, const std::string& content) {
+    auto question = head_of(message_type::direct_message, 100);
+    question.source = target;
+    question.message = ++number;
+    rules.leaves(question);
+    auto head = head_of(message_type::direct_message, 100);
+    head.target = target;
+    head.message = caf::make_message_id(number).response_id().integer_value();
+    BOOST_TEST(rules.why_not(head) == "");
+    return rules.why_not(bytes_of('\0' + content));
+  };
+  for (const std::uint64_t target : {6, 9}) {
+    for (const auto* fine : {"@<>", "@<>+@unit", "@<>+troupe.status", "@<>+@strong_actor_ptr", "@<>+@u64+troupe.hello"})
+      BOOST_TEST(answer(target, message_text(fine)) == "");
+    BOOST_TEST(answer(target, message_text("@<>+@error", error_text())) == "");
+    BOOST_TEST(answer(target, message_text("@<>+@error", error_text(message_text("@<>+@str", "\14+@config_value")))) == "");
+    BOOST_TEST(answer(target, message_text("@<>+@error", error_text(deep))) == "an error that CAF can't read");
+    for (const auto* never :
+         {"@<>+@config_value", "@<>+@str+@group", "@<>+@group_down", "@<>+@open_stream_msg", "@<>+@upstream_msg"})
+      BOOST_TEST(answer(target, message_text(never)) != "", never);
+    BOOST_TEST(answer(target, message_text("@<>+@message", deep)) != "");
+  }
+  for (const auto* own_type : {"@<>+my.type", "@<>+@charbuf", "@<>+@message", "@<>+@actorvec"}) {
+    BOOST_TEST(answer(9, message_text(own_type)) == "");
+    BOOST_TEST(answer(6, message_text(own_type)) == "an answer of a type that no node answers");
+  }
+  // Messages to actors of the program:
+  const auto message = [&](const std::string& payload) {
+    BOOST_TEST(rules.why_not(head_of(message_type::direct_message, 100)) == "");
+    return rules.why_not(bytes_of(payload));
+  };
+  BOOST_TEST(message('\0' + message_text("@<>+@message", message_text("@<>+@str", "\3abc"))) == "");
+  BOOST_TEST(message('\0' + message_text("@<>+@str", "\16+@config_value")) == "");
+  BOOST_TEST(message('\0' + deep) == "a message of a type that no node sends");
+  BOOST_TEST(message('\0' + message_text("@<>+@message", deep)) == "a message of a type that no node sends");
+  BOOST_TEST(message('\0' + std::string("\1\1") + message_text("@<>")) == "a message that is not as CAF writes it");
+  BOOST_TEST(message(std::string("\0\0\0\200\200\200\200\0", 8)) == "a message that is not as CAF writes it");
 }
 
 // CAF reads a null pointer if a message says that it belongs to a stream, and does not.
@@ -224,7 +387,7 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
   for (const bool may : {true, false}) {
     message_rules rules(end::called, own);
     const auto ids = std::make_shared<troupe::network::node_ids>();
-    ids->set_own(std::string(32, 'b'));
+    ids->set_own(node_text('b'));
     rules.meet(ids, {"mine", "bob", "guest"}, may);
     BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
     BOOST_TEST(rules.why_not(node_of('b')) == "");
@@ -250,6 +413,8 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
       rules.leaves(question);
       head.message = caf::make_message_id(1).response_id().integer_value();
       BOOST_TEST(why_not("@<>+@str") == "");
+      rules.leaves(question);
+      BOOST_TEST((why_not("@<>+@charbuf") == "") == may);
     }
     auto to_service = head_of(message_type::direct_message, 100, caf::io::basp::header::named_receiver_flag);
     to_service.target = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
@@ -271,9 +436,10 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
     BOOST_TEST(contains(rules.why_not(passed_on), "for further actors"));
     for (const std::string types : {"@<>+@actorvec", "@<>+troupe.result"}) {
       auto question = head_of(message_type::direct_message, 100);
-      question.source = 5;
+      question.source = 7;
       question.message = 77;
       rules.leaves(question);
+      message.target = 7;
       message.message = caf::make_message_id(77).response_id().integer_value();
       BOOST_TEST(rules.why_not(message) == "");
       auto answer = payload_of(types, false, 0);

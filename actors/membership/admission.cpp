@@ -161,7 +161,7 @@ caf::error overtaken(const member& who) {
 }
 
 template <class Self>
-void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem);
+void try_to_reach(Self self, const target_ptr& to);
 
 template <class Self>
 void welcomed(Self self, const target_ptr& target, const welcome& answer, const caf::strong_actor_ptr& gateway) {
@@ -194,8 +194,13 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
       return;
     }
   }
-  if (!is_accepted(self, who.id)) return unreached(self, target, "answer to the greeting", overtaken(who));
   const auto now = st.options.clock();
+  if (!is_accepted(self, who.id)) {
+    if (to.is_again) return settle(self, to.task, false, {});  // the table dials again
+    if (now + retry_pause.count() >= to.until_ns) return settle(self, to.task, to.first, overtaken(who));
+    after(self, retry_pause, [=] { try_to_reach(self, target); });
+    return;
+  }
   act(self, st.table.met(who, gateway, answer.between, member_table::way::answers, now, answer.incarnation));
   if (st.table.between(who.id) != answer.between && now < to.until_ns) {
     to.greeted = who.id;  // the other node now gets to know this node's bond, and takes it over
@@ -208,9 +213,6 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   }
   settle(self, to.task, to.first, {});
 }
-
-template <class Self>
-void try_to_reach(Self self, const target_ptr& to);
 
 // Tries again for a while if the problem may pass: no program listens, a handshake was cut, or the gateway does not know its
 // node yet. An unanswered greeting is repeated until the deadline: if two nodes dial each other at the same moment CAF drops

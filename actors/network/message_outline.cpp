@@ -1,56 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/message_outline.hpp>
 
-#include <endian.h>
 #include <cstddef>
-#include <cstring>
+
+#include <troupe/actors/network/front_reader.hpp>
 
 namespace troupe::network {
 
 namespace {
 
 constexpr std::string_view atom_first = "@<>+@atom";
-/// Numbers of less than this many bytes say how long the names of types can be.
-constexpr int most_of_length = 4;
-
-/// Takes bytes from the front of a text. After a failure nothing is left.
-class front_reader {
- public:
-  explicit front_reader(std::string_view from) noexcept : left_(from) {}
-
-  std::optional<std::string_view> take(std::size_t bytes) {
-    if (left_.size() < bytes) return std::nullopt;
-    const auto result = left_.substr(0, bytes);
-    left_.remove_prefix(bytes);
-    return result;
-  }
-
-  /// A size as CAF writes it: seven bits in each byte, the lowest first; the eighth bit says that more follow.
-  std::optional<std::size_t> take_size() {
-    std::size_t result = 0;
-    for (int i = 0; i < most_of_length; ++i) {
-      const auto next = take(1);
-      if (!next) return std::nullopt;
-      const auto bits = static_cast<unsigned char>(next->front());
-      result |= static_cast<std::size_t>(bits & 0x7FU) << (7 * i);
-      if ((bits & 0x80U) == 0) return result;
-    }
-    return std::nullopt;
-  }
-
-  std::optional<std::uint64_t> take_number() {
-    const auto bytes = take(sizeof(std::uint64_t));
-    if (!bytes) return std::nullopt;
-    std::uint64_t result = 0;
-    std::memcpy(&result, bytes->data(), sizeof result);
-    return be64toh(result);
-  }
-
-  std::string_view left() const noexcept { return left_; }
-
- private:
-  std::string_view left_;
-};
 
 }  // namespace
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/message_rules.hpp>
 
-#include <endian.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -14,10 +11,10 @@
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
 #include <caf/message_id.hpp>
-#include <caf/node_id.hpp>
 
+#include <troupe/actors/network/front_reader.hpp>
 #include <troupe/actors/network/message_outline.hpp>
-#include <troupe/actors/network/message_types.hpp>
+#include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/support/atoms.hpp>
 
 namespace troupe::network {
@@ -65,20 +62,6 @@ bool is_one_of_troupe(const message_outline& of) {
 bool is_link(const std::optional<message_outline>& of) {
   return of && of->types == types_of_link &&
          (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
-}
-
-std::uint64_t number_at(std::string_view bytes, std::size_t at) {
-  std::uint64_t result = 0;
-  std::memcpy(&result, bytes.data() + at, sizeof result);
-  return be64toh(result);
-}
-
-/// How CAF writes a node that is an actor system, as opposed to no node and to a URI.
-bool is_actor_system(std::string_view node) {
-  constexpr auto kind_bytes = sizeof(std::uint64_t);
-  return node.size() == message_outline::node_bytes &&
-         number_at(node, 0) == static_cast<std::uint64_t>(caf::node_id::default_data::class_id) &&
-         node.find_first_not_of('\0', kind_bytes) != std::string_view::npos;
 }
 
 /// What other nodes may tell a gateway, beside answers. Types that no node sends could name any number of actors, of which CAF would take
@@ -180,8 +163,10 @@ std::string message_rules::why_not(std::span<const char> payload) {
       const bool may_be_link = node == own && kind_ == message_type::routed_message;
       if (!handshake_.starts_with(node) && !(may_be_link && is_link(outline_of(bytes, true))))
         return "a message of another node";
-      if (kind_ == message_type::down_message && !is_plain_error(bytes.substr(2 * message_outline::node_bytes)))
-        return "the end of an actor for a reason that CAF can't read";
+      if (kind_ == message_type::down_message) {
+        const auto reason = message_values::of_error(bytes.substr(2 * message_outline::node_bytes));
+        if (const auto why = why_not_hold(reason); !why.empty()) return "the end of an actor, and in the reason " + why;
+      }
       break;
     }
     default:
@@ -200,25 +185,36 @@ std::string message_rules::why_not(std::span<const char> payload) {
   return {};
 }
 
-/// Why CAF can't read the values of a message to an actor; empty if it can. Pre: the connection has certificates.
-std::string message_rules::why_not_read(const message_outline& outline) const {
-  const auto& types = outline.types;
-  if (is_answer_ && types == types_of_error) return is_plain_error(outline.values) ? "" : "an error that CAF can't read";
-  if (answers_own_ && !is_answer_of_node(types)) return "an answer of a type that no node answers";
-  if (has_harmful_type(types, is_answer_) || (!may_use_actors_ && has_unlimited_type(types)) ||
-      (has_nest(types) && names_harmful_type(outline.values)))
-    return "a message of a type that no node sends";
+/// Why the values may not come; empty if they may. Pre: the connection has certificates.
+std::string message_rules::why_not_hold(const message_values& values) const {
+  if (values.is_wrong) return "values that no node sends";
+  if (!may_use_actors_ && values.pointers > 1)
+    return "more than one actor, which the policy allows no node of the role '" + who_.role + "'";
   return {};
+}
+
+/// Why CAF can't read a message to an actor; empty if it can. Pre: the connection has certificates.
+std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) const {
+  if (!outline) {
+    // This is what CAF writes of a value whose type the sender's program has not registered. CAF drops the message.
+    const std::size_t begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
+    return bytes.size() == begin + 1 && !to_ && !answers_own_ ? "" : "a message that is not as CAF writes it";
+  }
+  if (answers_own_ && outline->types != types_of_error && !is_answer_of_node(outline->types))
+    return "an answer of a type that no node answers";
+  const auto why = why_not_hold(message_values::of(outline->types, outline->values));
+  return why.empty() ? why : "a message with " + why;
 }
 
 /// Whether the message is the one by which an actor of the other end links to an actor here, or lets go of it. CAF takes the first actor for
 /// a proxy without a look, and locks it beside the second one. Pre: the connection has certificates, and is_link().
 bool message_rules::may_link(std::string_view bytes, const message_outline& outline) const {
-  constexpr auto number_bytes = sizeof(std::uint64_t);
-  const auto pointer = outline.values.substr(std::min(outline.values.size(), number_bytes));  // behind the atom
+  front_reader values(outline.values);
+  const auto atom = values.take_number();
+  const auto actor = values.take_number();
   return kind_ == message_type::routed_message && bytes.starts_with(ids_->own()) && is_to_itself_ && !is_answer_ &&
-         !is_request_ && !to_ && pointer.size() == number_bytes + message_outline::node_bytes && number_at(pointer, 0) != 0 &&
-         handshake_.starts_with(pointer.substr(number_bytes));
+         !is_request_ && !to_ && atom && actor && *actor != 0 && values.left().size() == message_outline::node_bytes &&
+         handshake_.starts_with(values.left());
 }
 
 /// As why_not(), for the payload of a message to an actor.
@@ -226,9 +222,8 @@ std::string message_rules::why_not_for_actor(std::string_view bytes, const std::
   if (ids_) {
     const auto begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     if (bytes.size() <= begin || bytes[begin] != 0) return "a message for further actors";
-    if (!outline) return "a message that is not as CAF writes it";
     if (is_link(outline) && !may_link(bytes, *outline)) return "a link that CAF does not send";
-    if (auto why = why_not_read(*outline); !why.empty()) return why;
+    if (auto why = why_not_read(bytes, outline); !why.empty()) return why;
     if (is_answer_ && !may_use_actors_ && bytes.size() > most_answer && !(outline && is_one_of_troupe(*outline)))
       return "an answer of " + std::to_string(bytes.size()) + " bytes, which is none of troupe's";
     if (is_request_) owed_ = owed_for_request;

@@ -15,6 +15,7 @@
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_outline.hpp>
+#include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 
@@ -43,9 +44,9 @@ namespace troupe::network {
 ///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer that is none of
 ///         troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the right to actors: CAF takes note of
 ///         each actor that it reads of.
-///   BR-11 with certificates, CAF can read all that comes: a message to an actor is as CAF writes it, what tells that an actor has ended has a
-///         plain error, and no list of types names what no node sends (see MY-1 of message_types). An answer to an actor of the node itself has
-///         values that nodes answer.
+///   BR-11 with certificates, CAF can read all that comes: a message to an actor, and the reason for which an actor has ended, is as CAF writes
+///         it and holds no value that no node sends (see message_values). An answer to an actor of the node itself has values that nodes answer.
+///         A role without the right to actors names one actor in a message at most.
 ///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message that CAF sends
 ///         for it. It links to no actor of the node itself.
 class message_rules {
@@ -82,7 +83,8 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
-  std::string why_not_read(const message_outline& outline) const;
+  std::string why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) const;
+  std::string why_not_hold(const message_values& values) const;
   bool may_link(std::string_view bytes, const message_outline& outline) const;
   std::string why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline);
 

@@ -12,7 +12,7 @@ add_room(network
   message_head.cpp
   message_outline.cpp
   message_rules.cpp
-  message_types.cpp
+  message_values.cpp
   network_threads.cpp
   node_ids.cpp
   own_actors.cpp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -108,6 +109,7 @@ class fake_cluster {
     options.patience = std::chrono::nanoseconds(1000 * ms);
     options.clock = [this, ahead_ns] { return now() + ahead_ns; };
     options.has_heard = [this](const caf::node_id&, std::chrono::nanoseconds) { return bytes_come; };
+    options.accept = [this](node_id who) { return !accept || accept(who); };
     options.route_to = [this](const caf::node_id&) { return route; };
     node.membership = membership::spawn_membership(system, options);
     auto subscriber = system.spawn([&node](caf::event_based_actor*) -> caf::behavior {
@@ -210,6 +212,7 @@ class fake_cluster {
   int dialled = 0;
   bool bytes_come = false;                 // whether the network has bytes from every node, mute or not
   std::optional<membership::route> route;  // to every node
+  std::function<bool(node_id)> accept;     // see membership_options; empty: each node
 
  private:
   caf::actor connector_;

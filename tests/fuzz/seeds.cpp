@@ -14,10 +14,13 @@
 
 #include <ATen/ATen.h>
 #include <openssl/pem.h>
+#include <caf/atom.hpp>
+#include <caf/io/basp/message_type.hpp>
 
 #include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/tracing/trace_span.hpp>
 #include <troupe/troupe.hpp>
@@ -63,6 +66,39 @@ void write_frames(const fs::path& folder) {
     write(folder, "frames", number,
           std::string(1, static_cast<char>(random() % 8)) + test::hostile_client::handshake() + bytes);
   }
+}
+
+/// The end of an actor with an error, a link, and an answer, as nodes with certificates send them.
+void write_frames_of_caf(const fs::path& folder) {
+  using caf::io::basp::message_type;
+  const auto handshake = test::hostile_client::handshake();
+  const auto other = handshake.substr(network::message_head::bytes);
+  const std::string own(network::message_outline::node_bytes, 'n');
+  const auto message = [](message_type kind, const std::string& payload, std::uint64_t actor) {
+    network::message_head head;
+    head.operation = static_cast<std::uint8_t>(kind);
+    head.payload = static_cast<std::uint32_t>(payload.size());
+    head.source = head.target = actor;
+    std::string result(network::message_head::bytes, '\0');
+    head.write(result.data());
+    return result + payload;
+  };
+  const auto content = [](const std::string& types, const std::string& values) {
+    return std::string(2, '\0') + static_cast<char>(types.size()) + types + values;
+  };
+  const auto error = '\1' + std::string(8, '\0') + content("@<>+@str", "\3abc");
+  const auto number = [](std::uint64_t of) {
+    std::string result;
+    for (int shift = 56; shift >= 0; shift -= 8) result += static_cast<char>(of >> shift);
+    return result;
+  };
+  const auto link = content("@<>+@atom+@strong_actor_ptr", number(caf::link_atom::uint_value()) + number(7) + other);
+  const auto down = message(message_type::down_message, other + own + error, 0);
+  const auto links = message(message_type::routed_message, own + own + '\0' + link, 9);
+  const auto nested =
+    message(message_type::direct_message, '\0' + content("@<>+@error+@message", error + content("@<>", "")), 9);
+  write(folder, "frames", 2000, '\6' + handshake + down + links + nested);
+  write(folder, "frames", 2001, '\2' + handshake + down + links);
 }
 
 /// Bytes of a connection between two nodes: from a program that makes an object, calls it, runs a pass, steps and saves.
@@ -196,6 +232,7 @@ int main(int argc, char** argv) {
   const fs::path folder = argv[1];
   write_messages(folder, std::make_index_sequence<std::tuple_size_v<testing::message_types>>());
   write_frames(folder);
+  write_frames_of_caf(folder);
   write_traffic(folder);
   write_texts(folder);
   write_parts(folder);

@@ -152,10 +152,13 @@ BOOST_AUTO_TEST_CASE(what_caf_can_not_read_ends_its_own_connection_alone) {  // 
   const auto link = written(caf::atom_value{caf::link_atom::value}) + written(caf::actor_cast<caf::strong_actor_ptr>(target));
   const auto question = content("@<>+@str", written(std::string("x")));
   const auto routed = message(kind::routed_message, victim_node + victim_node + '\0' + question, target.id());
+  const auto uri = written(std::uint64_t{1}) + written(caf::atom("uri")) + std::string("\0\0\xff", 3);
   for (const auto& each :
-       {down("@<>+@config_value", of_no_kind), down("@<>+@config_value", deep), direct("@<>+@config_value", of_no_kind),
-        direct("@<>+@message", content("@<>+@config_value", of_no_kind)), direct("@<>+@atom+@strong_actor_ptr", link),
-        routed}) {
+       {down("@<>+@config_value", of_no_kind), down("@<>+@config_value", deep), down("@<>+settings", "\1\1x" + of_no_kind),
+        down("@<>+std::vector<@config_value>", '\1' + of_no_kind), down("@<>+@strong_actor_ptr", uri),
+        direct("@<>+@config_value", of_no_kind), direct("@<>+@message", content("@<>+@config_value", of_no_kind)),
+        direct("@<>+@strong_actor_ptr", uri), direct("@<>+@downstream_msg", std::string(100, '\x9')),
+        direct("@<>+@charbuf", "\xff\xff\xff\xff\xf"), direct("@<>+@atom+@strong_actor_ptr", link), routed}) {
     const auto before = victim.status().connections_refused;
     test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
     BOOST_TEST(stranger.is_closed_after(handshake + each, true));

@@ -123,6 +123,30 @@ BOOST_AUTO_TEST_CASE(two_nodes_of_which_one_has_left_looks_for_the_other_alone) 
   BOOST_TEST(all.dialled - dialled < 40);  // three tries for each greeting, which comes every 2 s
 }
 
+// With certificates a second process with a node's kit may greet while the node's own greeting waits.
+BOOST_AUTO_TEST_CASE(a_node_whose_id_was_given_up_meanwhile_greets_again) {
+  for (const bool at_the_end_that_calls : {false, true}) {
+    fake_cluster all;
+    auto& a = all.start("a", 1, 4001);
+    auto& b = all.start("b", 2, 4002);
+    int refusals = 2;
+    std::vector<node_id> asked;
+    all.accept = [&](node_id who) {
+      asked.push_back(who);
+      return who != node_id{at_the_end_that_calls ? 1U : 2U} || refusals-- <= 0;
+    };
+    auto joined = all.join(b, 4001);
+    all.pass(2'000 * ms);
+    BOOST_TEST_REQUIRE(joined->value.has_value());
+    BOOST_TEST(joined->value->name == "a");
+    CHECK_NAMES(all.peers(a), "b");
+    CHECK_NAMES(all.peers(b), "a");
+    CHECK_NAMES(b.news, "up a");
+    BOOST_TEST(refusals < 0);
+    BOOST_TEST(asked.size() >= 4U);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_node_twice_or_from_both_sides_is_one_peer) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/message_values.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <caf/atom.hpp>
+#include <caf/node_id.hpp>
+
+#include <troupe/actors/network/front_reader.hpp>
+#include <troupe/actors/network/message_outline.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+using fixed = std::pair<std::string_view, std::size_t>;
+/// Types whose values have as many bytes.
+constexpr std::array<fixed, 18> of_one_size = {{{"@atom", 8},
+                                                {"@duration", 12},
+                                                {"@i16", 2},
+                                                {"@i32", 4},
+                                                {"@i64", 8},
+                                                {"@i8", 1},
+                                                {"@message_id", 8},
+                                                {"@timespan", 8},
+                                                {"@timestamp", 8},
+                                                {"@u16", 2},
+                                                {"@u32", 4},
+                                                {"@u64", 8},
+                                                {"@u8", 1},
+                                                {"@unit", 0},
+                                                {"@timeout", 16},
+                                                {"bool", 1},
+                                                {"double", 8},
+                                                {"float", 4}}};
+/// Sequences of elements of one size.
+constexpr std::array<fixed, 6> sequences = {
+  {{"@str", 1}, {"@charbuf", 1}, {"@ldouble", 1}, {"@u16str", 2}, {"@u32str", 4}, {"std::vector<@atom>", 8}}};
+constexpr std::array<std::string_view, 4> pointers_to_actors = {"@actor", "@addr", "@strong_actor_ptr", "@weak_actor_ptr"};
+constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@addrvec", "std::vector<@actor>",
+                                                                 "std::vector<@addr>"};
+constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
+/// How the names of CAF's other types begin, behind the plus sign of a list of types.
+constexpr std::array<std::string_view, 10> wrong_names = {"+@config_value", "+@group",       "+settings",  "+dictionary<@",
+                                                          "+std::vector<@", "+@open_stream", "+@upstream", "+@downstream",
+                                                          "+stream<",       "+@new_data"};
+constexpr std::string_view begin_of_troupes = "troupe.";
+/// How messages/inspect.cpp begins a value: the bytes of the header, and those of the payload.
+constexpr std::size_t prefix_of_troupes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
+constexpr std::size_t code_and_category = sizeof(std::uint8_t) + sizeof(std::uint64_t);
+constexpr std::size_t host_and_process = message_outline::node_bytes - sizeof(std::uint64_t);
+
+template <class Range>
+bool is_in(const Range& all, std::string_view type) noexcept {
+  return std::find(all.begin(), all.end(), type) != all.end();
+}
+
+template <class Range>
+const fixed* find_in(const Range& all, std::string_view type) noexcept {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == type; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// CAF's own types have names with this sign, but for a few.
+bool is_own_type(std::string_view type) noexcept {
+  return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<");
+}
+
+/// Calls `look` for each type of the list while it returns true. Returns whether it always did.
+template <class Look>
+bool for_each_type(std::string_view types, Look look) noexcept {
+  types.remove_prefix(std::min(types.size(), message_outline::begin_of_types.size()));
+  while (!types.empty()) {
+    types.remove_prefix(1);  // the plus sign
+    const auto end = std::min(types.find('+'), types.size());
+    if (!look(types.substr(0, end))) return false;
+    types.remove_prefix(end);
+  }
+  return true;
+}
+
+/// Goes through values as CAF does. The functions return false where CAF should not go.
+class walk {
+ public:
+  walk(std::string_view bytes, message_values& into) noexcept : from_(bytes), into_(into) {}
+
+  bool list(std::string_view types, std::size_t depth) noexcept {
+    if (depth > message_values::most_nested) return false;
+    return for_each_type(types, [&](auto type) { return into_.has_own_types ? may_follow(type) : value(type, depth); });
+  }
+
+  bool error(std::size_t depth) noexcept {
+    if (!from_.take(code_and_category)) return false;
+    return from_.left().empty() || message(depth);
+  }
+
+  std::string_view left() const noexcept { return from_.left(); }
+
+ private:
+  /// Whether a value of the type may stand behind one of an own type.
+  static bool may_follow(std::string_view type) noexcept {
+    return find_in(of_one_size, type) != nullptr || find_in(sequences, type) != nullptr || is_in(pointers_to_actors, type) ||
+           is_in(vectors_of_pointers, type) || is_in(texts, type) || is_own_type(type) || type == "@strmap" ||
+           type == "@node" || type == "@message" || type == "@error" || type == "@exit" || type == "@down";
+  }
+
+  bool value(std::string_view type, std::size_t depth) noexcept {
+    if (const auto* found = find_in(of_one_size, type)) return from_.take(found->second).has_value();
+    if (const auto* found = find_in(sequences, type)) return sequence(found->second);
+    if (is_in(pointers_to_actors, type)) return pointer();
+    if (is_in(vectors_of_pointers, type)) return many([&] { return pointer(); });
+    if (is_in(texts, type)) return many([&] { return sequence(1); });
+    if (type == "@strmap") return many([&] { return sequence(1) && sequence(1); });
+    if (type == "@node") return node().has_value();
+    if (type == "@message") return message(depth);
+    if (type == "@error") return error(depth);
+    if (type == "@exit" || type == "@down") return pointer() && error(depth);
+    if (type.starts_with(begin_of_troupes)) return troupes();
+    into_.has_own_types = is_own_type(type);
+    return into_.has_own_types;
+  }
+
+  bool sequence(std::size_t bytes_of_element) noexcept {
+    const auto count = from_.take_size();
+    return count && from_.take(*count * bytes_of_element);
+  }
+
+  template <class Element>
+  bool many(Element element) noexcept {
+    const auto count = from_.take_size();
+    if (!count) return false;
+    for (std::size_t i = 0; i < *count; ++i)
+      if (!element()) return false;
+    return true;
+  }
+
+  bool troupes() noexcept {
+    const auto prefix = from_.take(prefix_of_troupes);
+    if (!prefix) return false;
+    std::uint32_t header = 0;
+    std::uint64_t payload = 0;
+    std::memcpy(&header, prefix->data(), sizeof header);
+    std::memcpy(&payload, prefix->data() + sizeof header, sizeof payload);
+    return from_.take(header) && payload <= from_.left().size() && from_.take(payload);
+  }
+
+  /// True: an actor system. False: no node.
+  std::optional<bool> node() noexcept {
+    const auto kind = from_.take_number();
+    if (!kind) return std::nullopt;
+    if (*kind == static_cast<std::uint64_t>(caf::atom(""))) return false;
+    if (*kind != static_cast<std::uint64_t>(caf::node_id::default_data::class_id) || !from_.take(host_and_process))
+      return std::nullopt;
+    return true;
+  }
+
+  bool pointer() noexcept {
+    const auto actor = from_.take_number();
+    const auto where = node();
+    if (!actor || !where || (*actor != 0) != *where) return false;
+    into_.pointers += *where ? 1 : 0;
+    return true;
+  }
+
+  bool message(std::size_t depth) noexcept {
+    const auto content = content_of(from_.left());
+    if (!content) return false;
+    from_.take(from_.left().size() - content->values.size());
+    return list(content->types, depth + 1);
+  }
+
+  front_reader from_;
+  message_values& into_;
+};
+
+bool has_wrong_name(std::string_view bytes) noexcept {
+  return std::any_of(wrong_names.begin(), wrong_names.end(),
+                     [&](auto each) { return bytes.find(each) != std::string_view::npos; });
+}
+
+template <class Walk>
+message_values looked_at(std::string_view bytes, Walk how) noexcept {
+  message_values result;
+  walk through(bytes, result);
+  result.is_wrong = !how(through) || (result.has_own_types && has_wrong_name(through.left()));
+  return result;
+}
+
+}  // namespace
+
+message_values message_values::of(std::string_view types, std::string_view values) noexcept {
+  return looked_at(values, [&](walk& through) { return through.list(types, 0); });
+}
+
+message_values message_values::of_error(std::string_view bytes) noexcept {
+  return looked_at(bytes, [](walk& through) { return through.error(0); });
+}
+
+bool is_answer_of_node(std::string_view types) noexcept {
+  return for_each_type(types, [](auto type) {
+    return type.starts_with(begin_of_troupes) || is_in(pointers_to_actors, type) || find_in(of_one_size, type) != nullptr ||
+           type == "@str";
+  });
+}
+
+bool is_actor_system(std::string_view node) noexcept {
+  front_reader from(node);
+  return from.take_number() == static_cast<std::uint64_t>(caf::node_id::default_data::class_id) &&
+         from.left().find_first_not_of('\0') != std::string_view::npos;
+}
+
+}  // namespace troupe::network

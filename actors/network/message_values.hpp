@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/message_values_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace troupe::network {
+
+/// What CAF would meet while it reads a message. CAF makes a value of each type that a message names, whether anybody expects such a value or
+/// not, and trusts what it reads: some of its own types throw in the middle, nest until the stack ends, take as much memory as they announce, or
+/// make actors. So the values are looked at first, as CAF has written them.
+///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages of streams and of
+///         brokers, and so on. Only types that were read through, with their layouts, may come.
+///   MV-2  a message is wrong whose values are not complete, nest deeper than `most_nested`, or have the id of a node that is no actor system: CAF's
+///         reader of such ids (URIs) throws. A pointer to an actor names both an actor and a node, or neither.
+///   MV-3  nobody knows here how types of the program's own are written. Behind the first value of such a type the bytes are searched for the names
+///         that are wrong by MV-1.
+struct message_values {
+  static constexpr std::size_t most_nested = 64;
+
+  bool is_wrong = false;
+  bool has_own_types = false;  // types of the program's own
+  std::size_t pointers = 0;    // to actors, without null pointers, and without those behind a value of an own type
+
+  /// Of a message: the names of its types, as "@<>+@atom+troupe.call", and the bytes that follow them.
+  static message_values of(std::string_view types, std::string_view values) noexcept;
+  /// Of an error that stands alone, as in the news that an actor has ended. An error with a value of a type that the other end has not registered
+  /// ends before its values: CAF drops it.
+  static message_values of_error(std::string_view bytes) noexcept;
+};
+
+/// Whether the list has types alone that nodes answer each other: troupe's, plain ones, pointers to actors.
+bool is_answer_of_node(std::string_view types) noexcept;
+
+/// Whether the bytes are the id of an actor system, as opposed to no node and to a URI. Pre: as many as message_outline::node_bytes.
+bool is_actor_system(std::string_view node) noexcept;
+
+/// CAF's list of the types of a message that is an error.
+inline constexpr std::string_view types_of_error = "@<>+@error";
+
+}  // namespace troupe::network

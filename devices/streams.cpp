@@ -62,17 +62,42 @@ void streams::end() {
   made_.clear();
 }
 
-void streams::enter(const plan::vertex& function) {
-  made_.clear();
-  if (const auto stream = function.function->stream()) {
+void streams::enter_stream(torch::autograd::Node& function) {
+  if (const auto stream = function.stream()) {
     if (std::find(used_.begin(), used_.end(), *stream) == used_.end()) used_.push_back(*stream);
     entered_.emplace(*stream);
   }
+}
+
+void streams::enter(const plan::vertex& function) {
+  made_.clear();
+  enter_stream(*function.function);
   for (std::uint32_t slot = function.first_slot; slot < function.first_slot + function.slot_count; ++slot)
     await(arrivals_[slot]);
 }
 
 void streams::leave() noexcept { entered_.reset(); }
+
+streams::events streams::run_elsewhere(const plan::vertex& function, const std::vector<at::Tensor>& outputs,
+                                       const std::function<void()>& work) const {
+  std::optional<c10::StreamGuard> on;
+  if (const auto stream = function.function->stream()) on.emplace(*stream);
+  work();
+  events made;
+  if (!several_) return made;
+  for (const at::Tensor& each : outputs) {
+    if (!each.defined() || each.device().type() != accelerator_.type()) continue;
+    const c10::Stream stream = accelerator_.getStream(each.device());
+    if (std::none_of(made.begin(), made.end(), [&](const auto& known) { return known.first == stream; }))
+      made.emplace_back(stream, recorded(stream));
+  }
+  return made;
+}
+
+void streams::enter_after(const plan::vertex& function, events made) {
+  enter_stream(*function.function);
+  made_ = std::move(made);
+}
 
 // The stream on which a function reads and writes its tensors of a device.
 std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c10::Device device) const {
@@ -85,9 +110,12 @@ std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c
 streams::event streams::now(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
   if (known != made_.end()) return known->second;
+  return made_.emplace_back(stream, recorded(stream)).second;
+}
+
+streams::event streams::recorded(const c10::Stream& stream) const {
   auto made = std::make_shared<c10::Event>(accelerator_.type());
   made->record(stream);
-  made_.emplace_back(stream, made);
   return made;
 }
 

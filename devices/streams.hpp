@@ -27,6 +27,8 @@ namespace troupe::devices {
 ///   SO-4  a sum is never made in memory that another stream may still be reading.
 ///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
 ///   SO-6  if everything is on one stream, no event is recorded.
+///   SO-7  a function that a lane runs on another thread is ordered in the same way. What else the lane has queued on the stream
+///         meanwhile keeps no consumer waiting.
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);
@@ -35,6 +37,9 @@ class streams final : public engine::stream_order {
   void end() override;
   void enter(const engine::plan::vertex& function) override;
   void leave() noexcept override;
+  events run_elsewhere(const engine::plan::vertex& function, const std::vector<at::Tensor>& outputs,
+                       const std::function<void()>& work) const override;
+  void enter_after(const engine::plan::vertex& function, events made) override;
   void add(const engine::plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) override;
   void add(const engine::plan::vertex& consumer, std::uint32_t slot, at::Tensor& value,
            const std::function<void()>& sum) override;
@@ -51,7 +56,9 @@ class streams final : public engine::stream_order {
   };
 
   std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
+  event recorded(const c10::Stream& stream) const;
   event now(const c10::Stream& stream);
+  void enter_stream(torch::autograd::Node& function);
   void await(arrival& input);
   bool may_be_read_elsewhere(const at::Tensor& value) const;
 
@@ -61,7 +68,7 @@ class streams final : public engine::stream_order {
   std::vector<c10::Stream> used_;
   bool several_ = false;  // functions run on more than one stream
   std::optional<c10::StreamGuard> entered_;
-  std::vector<std::pair<c10::Stream, event>> made_;  // events recorded for the entered function, by stream
+  events made_;  // recorded for the entered function
 };
 
 /// Keeps the memory of `tensor` in use on `stream` until everything that is queued on `stream` now has run.

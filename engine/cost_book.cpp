@@ -18,9 +18,11 @@ constexpr std::uint64_t tag(cost_book::kind of) { return of & ~most; }
 
 cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, const torch::autograd::variable_list& inputs) {
   std::uint64_t size = 0;
+  std::uint64_t device = 0;
   for (const at::Tensor& each : inputs) {
     if (each.defined()) {
       size = std::bit_width(static_cast<std::uint64_t>(each.sym_numel().maybe_as_int().value_or(0)));
+      device = static_cast<std::uint64_t>(each.device().type());
       break;
     }
   }
@@ -28,7 +30,7 @@ cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, const 
   // distance between type infos in memory, so neighbouring types and sizes get different entries. The distances are the same
   // in every run, because libraries are loaded at page boundaries.
   const auto type = reinterpret_cast<std::uintptr_t>(&typeid(function)) >> 3;
-  return tag((type * 64 + size + 1) * 0x9e3779b97f4a7c15ULL) | ((type + size * 157) & most);
+  return tag(((type * 64 + size) * 64 + device + 1) * 0x9e3779b97f4a7c15ULL) | ((type + size * 157 + device * 31) & most);
 }
 
 std::int64_t cost_book::cost(kind of) const noexcept {

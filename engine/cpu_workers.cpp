@@ -8,12 +8,17 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include <c10/util/Exception.h>
 
 namespace troupe::engine {
 
-cpu_workers::cpu_workers(std::size_t count, std::int64_t grain) : count_(count), grain_(grain), process_(getpid()) {}
+cpu_workers::cpu_workers(std::size_t count, std::int64_t grain)
+    : count_(count),
+      grain_(grain),
+      process_(getpid()),
+      cpu_lane_(std::make_shared<lane>(lane::kind::cpu, count, [this](auto work) { post(std::move(work)); })) {}
 
 void cpu_workers::check_process() const {
   TORCH_CHECK(

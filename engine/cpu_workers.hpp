@@ -5,13 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+
+#include <c10/core/Device.h>
 
 #include <troupe/engine/cost_book.hpp>
+#include <troupe/engine/lane.hpp>
 
 namespace troupe::engine {
 
-/// Worker threads that run functions of a pass in parallel with the thread of the pass. The engine has no threads of its own:
-/// a caller that wants functions to run in parallel provides the workers. Several passes may share one object.
+/// Worker threads that run functions of a pass in parallel with the thread of the pass: a lane for the CPU, and, if the object has
+/// them, a lane for each accelerator. The engine has no threads of its own: a caller that wants functions to run in parallel
+/// provides the workers. Several passes may share one object.
 ///   EW-1  posted work runs exactly once, soon, on a thread that runs no pass. Posted work does not throw.
 ///   EW-2  a pass never waits for posted work to begin, so a pass does not need a free worker.
 ///   EW-3  the workers belong to the process that created them. A forked child does not have their threads: a pass that uses
@@ -22,7 +27,12 @@ class cpu_workers {
   cpu_workers(const cpu_workers&) = delete;
   cpu_workers& operator=(const cpu_workers&) = delete;
 
+  /// Runs `work` on a worker of the CPU.
   virtual void post(std::function<void()> work) = 0;
+
+  /// The lane of an accelerator; null if the thread of a pass runs the functions of this device.
+  virtual lane* lane_of(c10::Device) noexcept { return nullptr; }
+  lane& cpu_lane() noexcept { return *cpu_lane_; }
 
   /// Throws c10::Error if another process created the workers.
   void check_process() const;
@@ -48,6 +58,7 @@ class cpu_workers {
   std::size_t count_;
   std::int64_t grain_;
   int process_;
+  std::shared_ptr<lane> cpu_lane_;
   cost_book costs_;
   std::atomic<bool> busy_{false};
 };

@@ -3,56 +3,22 @@
 
 #include <exception>
 #include <thread>
-#include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <troupe/engine/current_streams.hpp>
+#include <troupe/engine/lane.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/warning_relay.hpp>
 
 namespace troupe::engine {
 
-namespace {
-
-// The current devices and streams of a thread. The thread-local state of libtorch does not include these.
-class current_streams {
- public:
-  current_streams() {
-    for (const auto& entry : c10::impl::device_guard_impl_registry) {
-      const c10::impl::DeviceGuardImplInterface* const device = entry.load();
-      if (device == nullptr || device->type() == c10::DeviceType::CPU || device->type() == c10::DeviceType::Meta) continue;
-      for (c10::DeviceIndex i = 0; i < device->deviceCount(); ++i)
-        streams_.push_back({device, device->getStream({device->type(), i})});
-      if (device->deviceCount() > 0) devices_.push_back({device, device->getDevice()});
-    }
-  }
-
-  void set() const {
-    for (const auto& [device, stream] : streams_) device->exchangeStream(stream);
-    for (const auto& [device, current] : devices_) device->setDevice(current);
-  }
-
- private:
-  struct stream {
-    const c10::impl::DeviceGuardImplInterface* device;
-    c10::Stream current;
-  };
-  struct device {
-    const c10::impl::DeviceGuardImplInterface* type;
-    c10::Device current;
-  };
-  std::vector<stream> streams_;
-  std::vector<device> devices_;
-};
-
-}  // namespace
-
 void on_fresh_stack(const std::function<void()>& what) {
   const at::ThreadLocalState state;
   const current_streams streams;
   running_pass* const outer = running_pass::innermost();
+  lane* const served = lane::of_this_thread();
   warning_relay warnings;
   std::exception_ptr thrown;
   std::thread([&] {
@@ -62,6 +28,7 @@ void on_fresh_stack(const std::function<void()>& what) {
       streams.set();
       const at::ThreadLocalStateGuard as_there(state);
       const same_passes here(outer);
+      lane::serve_on_this_thread(served);
       what();
     } catch (...) {
       thrown = std::current_exception();

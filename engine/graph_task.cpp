@@ -160,7 +160,7 @@ void graph_task::implementation::step_watched(std::uint32_t index) {
 // A step of a pass that uses an accelerator.
 void graph_task::implementation::step_on_stream(std::uint32_t index) {
   const plan::vertex& vertex = graph.vertices[index];
-  const entered_stream entered(*streams, vertex);
+  const entered_stream entered(streams.get(), vertex);
   step(index);
   if (vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
 }
@@ -331,8 +331,7 @@ void graph_task::implementation::run_in_order(const std::atomic<bool>* stop) {
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
   // Checked once per pass: if a function starts a profiler, the profiler observes the next pass.
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
-  if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !streams && !watched &&
-      !graph.leaves_out_outputs) {
+  if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !watched && !graph.leaves_out_outputs) {
     settings.workers->check_process();
     run_beside(stop);
   } else {

@@ -24,6 +24,7 @@
 namespace troupe::engine {
 
 class job_board;
+class lane;
 class thread_state_keeper;
 struct job;
 
@@ -95,9 +96,11 @@ struct graph_task::implementation {
   void run_beside(const std::atomic<bool>* stop);
   void share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop);
   void hand_over_or_run(job_board& board, std::uint32_t index);
+  lane* lane_for(const job& next) const;
   void run_job(job& next);
-  void run_here_and_finish(job& next);
-  void finish(job& done);
+  void run_job_elsewhere(job& next);
+  void run_job_here(job& next);
+  void hand_on(job& done);
 
   void abandon() noexcept;
   void fail(std::uint32_t index);

@@ -3,147 +3,146 @@
 
 #include <atomic>
 #include <cfenv>
-#include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
 
+#include <troupe/engine/current_streams.hpp>
+
 namespace troupe::engine {
 
+/// What the pass and the workers share.
 struct job_board::state {
-  explicit state(std::function<void(job&)> run) : run(std::move(run)), threads(at::get_num_threads()) {
+  state(std::function<void(job&)> run, bool uses_accelerator) : run(std::move(run)), threads(at::get_num_threads()) {
     std::fegetenv(&rounding);
+    if (uses_accelerator) streams.emplace();
   }
 
-  void work();
-  bool more_soon();
-  std::unique_ptr<job> begin();
-  void perform(job& which) noexcept;
+  void perform_as_in_the_pass(job& which) const noexcept;
+  void come_back(std::unique_ptr<job> which);
+  bool has_done() const noexcept { return done_count.load(std::memory_order_acquire) > 0; }
 
   const std::function<void(job&)> run;
   const at::ThreadLocalState thread_state;
   const int threads;
   std::fenv_t rounding{};  // rounding mode, and whether denormal numbers are flushed to zero
+  std::optional<const current_streams> streams;
 
-  std::mutex mutex;
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
-  std::deque<std::unique_ptr<job>> waiting;
   std::vector<std::unique_ptr<job>> done;
-  std::size_t running = 0;  // jobs that workers run now
-  std::size_t visits = 0;   // workers that are in work() or have been asked to call work()
-  std::atomic<bool> closed{false};
-  std::atomic<std::size_t> waiting_count{0};
   std::atomic<std::size_t> done_count{0};
+  lane* served_meanwhile = nullptr;  // by the thread of the pass, while it waits
 };
 
-std::unique_ptr<job> job_board::state::begin() {
-  if (waiting.empty()) return nullptr;
-  std::unique_ptr<job> next = std::move(waiting.front());
-  waiting.pop_front();
-  waiting_count.store(waiting.size(), std::memory_order_relaxed);
-  return next;
-}
+struct job_board::handed_over final : lane_task {
+  handed_over(std::shared_ptr<state> board, std::unique_ptr<job> what, std::uint32_t depth, std::uint64_t sequence)
+      : lane_task(depth, sequence), board(std::move(board)), what(std::move(what)) {}
 
-void job_board::state::perform(job& which) noexcept {
-  try {
-    run(which);
-  } catch (...) {
-    which.failure = std::current_exception();
-    which.inputs.clear();
+  void run() noexcept override {
+    board->perform_as_in_the_pass(*what);
+    board->come_back(std::move(what));
   }
-}
 
-// Waits up to 50 microseconds for another job. Often the pass adds its next large function in less time than it takes to wake a
-// worker.
-bool job_board::state::more_soon() {
-  using clock = std::chrono::steady_clock;
-  constexpr std::chrono::microseconds patience{50};
-  const auto until = clock::now() + patience;
-  while (!closed.load(std::memory_order_relaxed)) {
-    if (waiting_count.load(std::memory_order_relaxed) > 0) return true;
-    if (clock::now() > until) return false;
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-  }
-  return false;
-}
+  const std::shared_ptr<state> board;
+  std::unique_ptr<job> what;  // belongs to the thread that has claimed the task
+};
 
-// Runs jobs on the thread of a worker until none is left. Changes that a job makes to the thread's state are undone.
-void job_board::state::work() {
+// Changes that a job makes to the thread's state are undone.
+void job_board::state::perform_as_in_the_pass(job& which) const noexcept {
   std::fenv_t rounding_here{};
   std::fegetenv(&rounding_here);
-  std::unique_lock lock(mutex);
-  while (!closed) {
-    std::unique_ptr<job> next = begin();
-    if (!next) {
-      lock.unlock();
-      const bool more = more_soon();
-      lock.lock();
-      if (!more && waiting.empty()) break;
-      continue;
+  const int threads_here = at::get_num_threads();
+  try {
+    const at::ThreadLocalStateGuard as_in_the_pass(thread_state);
+    std::optional<const current_streams> streams_here;
+    if (streams) {
+      streams_here.emplace();
+      streams->set();
     }
-    ++running;
-    lock.unlock();
-    {
-      const at::ThreadLocalStateGuard as_in_the_pass(thread_state);
-      if (at::get_num_threads() != threads) at::set_num_threads(threads);
-      std::fesetenv(&rounding);
-      perform(*next);
-      std::fesetenv(&rounding_here);
+    if (threads_here != threads) at::set_num_threads(threads);
+    std::fesetenv(&rounding);
+    try {
+      run(which);
+    } catch (...) {
+      which.failure = std::current_exception();
+      which.inputs.clear();
     }
-    lock.lock();
-    --running;
-    done.push_back(std::move(next));
-    done_count.store(done.size(), std::memory_order_release);
-    changed.notify_all();
+    if (streams_here) streams_here->set();
+  } catch (...) {  // of an accelerator that answers no more
+    if (!which.failure) which.failure = std::current_exception();
   }
-  --visits;
+  std::fesetenv(&rounding_here);
+  if (threads_here != threads) at::set_num_threads(threads_here);
 }
 
-job_board::job_board(cpu_workers& workers, std::function<void(job&)> run)
-    : workers_(workers), state_(std::make_shared<state>(std::move(run))) {}
+void job_board::state::come_back(std::unique_ptr<job> which) {
+  const std::lock_guard lock(mutex);
+  done.push_back(std::move(which));
+  done_count.store(done.size(), std::memory_order_release);
+  if (served_meanwhile != nullptr) served_meanwhile->ring();
+  changed.notify_all();
+}
+
+job_board::job_board(std::function<void(job&)> run, bool uses_accelerator, std::uint32_t depth)
+    : state_(std::make_shared<state>(std::move(run), uses_accelerator)), depth_(depth) {}
 
 job_board::~job_board() {
-  std::unique_lock lock(state_->mutex);
-  state_->closed = true;
-  state_->changed.wait(lock, [this] { return state_->running == 0; });
-  state_->waiting.clear();
-  state_->done.clear();
+  while (take()) {
+  }
+  while (wait()) collect();
 }
 
-void job_board::add(std::unique_ptr<job> next) {
-  bool call = false;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->waiting.push_back(std::move(next));
-    state_->waiting_count.store(state_->waiting.size(), std::memory_order_relaxed);
-    call = state_->visits < workers_.count();
-    state_->visits += call ? 1 : 0;
-  }
-  if (call) workers_.post([board = state_] { board->work(); });
+void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequence) {
+  handed& all = where.what() == lane::kind::cpu ? to_cpu_ : to_accelerators_;
+  while (!all.empty() && all.front()->is_claimed()) all.pop_front();
+  all.push_back(std::make_shared<handed_over>(state_, std::move(next), depth_, sequence));
+  ++away_;
+  where.add(all.back());
 }
 
 std::vector<std::unique_ptr<job>> job_board::collect() {
-  if (state_->done_count.load(std::memory_order_acquire) == 0) return {};
+  if (!state_->has_done()) return {};
   const std::lock_guard lock(state_->mutex);
   state_->done_count.store(0, std::memory_order_relaxed);
+  away_ -= state_->done.size();
   return std::exchange(state_->done, {});
 }
 
 std::unique_ptr<job> job_board::take() {
-  const std::lock_guard lock(state_->mutex);
-  return state_->begin();
+  auto next = take(to_cpu_);
+  return next ? std::move(next) : take(to_accelerators_);
+}
+
+std::unique_ptr<job> job_board::take(handed& from) {
+  while (!from.empty()) {
+    const auto next = std::move(from.front());
+    from.pop_front();
+    if (!next->claim()) continue;
+    --away_;
+    return std::move(next->what);
+  }
+  return nullptr;
 }
 
 bool job_board::wait() {
-  std::unique_lock lock(state_->mutex);
-  if (state_->running == 0 && state_->done.empty()) return false;
-  state_->changed.wait(lock, [this] { return !state_->done.empty(); });
+  if (away_ == 0) return false;
+  if (lane* const own = lane::of_this_thread()) {
+    const auto serve_meanwhile = [this](lane* which) {
+      const std::lock_guard lock(state_->mutex);
+      state_->served_meanwhile = which;
+    };
+    serve_meanwhile(own);
+    own->serve_until([this] { return state_->has_done(); });
+    serve_meanwhile(nullptr);
+  } else {
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait(lock, [this] { return state_->has_done(); });
+  }
   return true;
 }
 

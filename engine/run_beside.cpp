@@ -10,6 +10,7 @@
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/job_board.hpp>
+#include <troupe/engine/lane.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/engine/warning_relay.hpp>
@@ -37,7 +38,7 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
       if (stopped(stop)) return functions;
       running = ready.pop();
       ++begun;
-      step(running);
+      streams ? step_on_stream(running) : step(running);
       thread_state->restore();
       ++functions;
     }
@@ -48,11 +49,12 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
   return functions;
 }
 
-// Runs a pass that has large functions: measures each function, and hands a function to the workers if its kind took long the
-// last time.
+// Runs a pass that has large functions: measures each function, and hands a function to its lane if its kind took long the last
+// time.
 void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   cpu_workers& workers = *settings.workers;
   std::size_t functions = 0;
+  if (streams && !sums) sums.emplace(graph);  // streams order two kinds of sums, which must not mix in one buffer
   if (workers.grain() > 0 && !workers.busy().load(std::memory_order_relaxed)) {
     functions = run_until_large(stop);
     if (abandoned || ready.empty()) return;
@@ -61,15 +63,18 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   current_pass_id();  // draws the id now, so that all threads of the pass see the same id
   large_functions = 0;
   auto* const here = running_pass::innermost();
+  std::uint32_t depth = 0;
+  for (auto* outer = here->outer(); outer != nullptr; outer = outer->outer()) ++depth;
   warning_relay warnings;
   std::exception_ptr failure;
   {
-    job_board board(workers, [=, this, &warnings](job& next) {
+    const auto run = [=, this, &warnings](job& next) {
       const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
       const same_passes as_there(here);
       const running_pass there(settings, graph, ready, next.index, notes);
-      run_job(next);
-    });
+      run_job_elsewhere(next);
+    };
+    job_board board(run, streams != nullptr, depth);
     try {
       share(board, warnings, stop);
     } catch (...) {
@@ -83,7 +88,8 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
 void graph_task::implementation::share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop) {
   while (!stopped(stop)) {
     for (const auto& done : board.collect()) {
-      finish(*done);  // throws the function's own error before replay() can throw an error of a warning handler
+      const entered_stream entered(streams.get(), graph.vertices[done->index], std::move(done->made));
+      hand_on(*done);  // throws the function's own error before replay() can throw an error of a warning handler
       warnings.replay();
     }
     if (!ready.empty()) {
@@ -92,7 +98,8 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
       hand_over_or_run(board, running);
     } else if (auto next = board.take()) {
       running = next->index;
-      run_here_and_finish(*next);
+      const entered_stream entered(streams.get(), graph.vertices[running]);
+      run_job_here(*next);
     } else if (!board.wait()) {
       break;
     }
@@ -101,20 +108,28 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
 }
 
 void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_t index) {
-  if (!prepare(index)) return;
   const plan::vertex& vertex = graph.vertices[index];
+  const entered_stream entered(streams.get(), vertex);
+  if (!prepare(index)) return;
   auto next = std::make_unique<job>();
   next->index = index;
   next->kind = cost_book::kind_of(*vertex.function, inputs);
   next->inputs.swap(inputs);
-  if (vertex.edge_count > 0 && settings.workers->costs().cost(next->kind) >= settings.workers->grain()) {
-    board.add(std::move(next));
-    return;
-  }
-  run_here_and_finish(*next);
+  if (lane* const where = lane_for(*next))
+    board.add(*where, std::move(next), vertex.sequence);
+  else
+    run_job_here(*next);
 }
 
-// Called on the thread of the pass or of a worker.
+// Null for a small function, for the end of a graph, and for a function of an accelerator without a lane.
+lane* graph_task::implementation::lane_for(const job& next) const {
+  const plan::vertex& vertex = graph.vertices[next.index];
+  cpu_workers& workers = *settings.workers;
+  if (vertex.edge_count == 0 || workers.costs().cost(next.kind) < workers.grain()) return nullptr;
+  const c10::Device device = streams ? vertex.function->device() : c10::Device(at::kCPU);
+  return device.is_cpu() ? &workers.cpu_lane() : workers.lane_of(device);
+}
+
 void graph_task::implementation::run_job(job& next) {
   const plan::vertex& vertex = graph.vertices[next.index];
   const auto start = clock::now();
@@ -123,17 +138,27 @@ void graph_task::implementation::run_job(job& next) {
   settings.workers->costs().note(next.kind, next.cost);
 }
 
-void graph_task::implementation::run_here_and_finish(job& next) {
-  run_job(next);
-  thread_state->restore();
-  finish(next);
+// Called on the thread of a worker.
+void graph_task::implementation::run_job_elsewhere(job& next) {
+  if (streams)
+    next.made = streams->run_elsewhere(graph.vertices[next.index], next.outputs, [&] { run_job(next); });
+  else
+    run_job(next);
 }
 
-void graph_task::implementation::finish(job& done) {
+void graph_task::implementation::run_job_here(job& next) {
+  run_job(next);
+  thread_state->restore();
+  hand_on(next);
+}
+
+void graph_task::implementation::hand_on(job& done) {
+  const plan::vertex& vertex = graph.vertices[done.index];
   running = done.index;
   if (done.failure) std::rethrow_exception(done.failure);
   large_functions += done.cost >= settings.workers->grain() ? 1 : 0;
-  distribute_in_order(graph.vertices[done.index], done.outputs);
+  distribute_in_order(vertex, done.outputs);
+  if (streams && vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
 }
 
 }  // namespace troupe::engine

@@ -5,17 +5,25 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
 
 #include <troupe/engine/plan.hpp>
 
 namespace troupe::engine {
 
 /// Orders the work of a pass whose functions run on streams of an accelerator. The engine calls this interface on the thread
-/// that runs the pass. devices/streams.hpp implements the interface and lists its promises.
+/// that runs the pass, except for run_elsewhere(). devices/streams.hpp implements the interface and lists its promises.
 class stream_order {
  public:
+  /// By stream, an event after all that a function has queued on the stream. Without an event for a stream, the work that the stream
+  /// has got later counts as work of the function too.
+  using events = std::vector<std::pair<c10::Stream, std::shared_ptr<c10::Event>>>;
+
   virtual ~stream_order() = default;
 
   /// The thread begins or continues the pass. The streams that are current now are the caller's streams until end().
@@ -25,6 +33,14 @@ class stream_order {
   /// enter() and leave() enclose everything that belongs to one function, from taking its inputs to handing over its outputs.
   virtual void enter(const plan::vertex& function) = 0;
   virtual void leave() noexcept = 0;
+
+  /// For a function whose inputs were taken within enter() and leave(): runs `work`, which makes `outputs`, on the streams of the
+  /// function. Called on the thread of a worker, whose current streams are those of the caller.
+  virtual events run_elsewhere(const plan::vertex& function, const std::vector<at::Tensor>& outputs,
+                               const std::function<void()>& work) const = 0;
+
+  /// As enter(), for a function that ran elsewhere: only its outputs are still to be handed over.
+  virtual void enter_after(const plan::vertex& function, events made) = 0;
 
   /// Adds a gradient to an input of `consumer`. The entered function has made the gradient, or the caller if no function is
   /// entered.
@@ -61,23 +77,34 @@ class pass_streams {
   int thrown_;
 };
 
-/// Calls enter() for a function, and leave() at the end of the scope.
+/// Calls enter() or enter_after() for a function, and leave() at the end of the scope. Does nothing for a pass without streams.
 class entered_stream {
  public:
-  entered_stream(stream_order& order, const plan::vertex& function) : order_(order) {
-    try {
-      order_.enter(function);
-    } catch (...) {
-      order_.leave();
-      throw;
-    }
+  entered_stream(stream_order* order, const plan::vertex& function) : order_(order) {
+    guarded([&] { order_->enter(function); });
   }
-  ~entered_stream() { order_.leave(); }
+  entered_stream(stream_order* order, const plan::vertex& function, stream_order::events made) : order_(order) {
+    guarded([&] { order_->enter_after(function, std::move(made)); });
+  }
+  ~entered_stream() {
+    if (order_ != nullptr) order_->leave();
+  }
   entered_stream(const entered_stream&) = delete;
   entered_stream& operator=(const entered_stream&) = delete;
 
  private:
-  stream_order& order_;
+  template <class Enter>
+  void guarded(Enter enter) {
+    if (order_ == nullptr) return;
+    try {
+      enter();
+    } catch (...) {
+      order_->leave();
+      throw;
+    }
+  }
+
+  stream_order* order_;
 };
 
 /// The stream order for the pass; null if all functions run on the CPU. Defined in devices/streams.cpp.

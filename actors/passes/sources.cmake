@@ -5,7 +5,7 @@ add_room(passes
   context_actor.cpp
   context_record.cpp
   cpu_continuation.cpp
-  cpu_worker.cpp
+  lane_worker.cpp
   graph_task_actor.cpp
   open_contexts.cpp
   pass_outcome.cpp

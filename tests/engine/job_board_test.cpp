@@ -40,18 +40,31 @@ std::unique_ptr<job> numbered(std::uint32_t index) {
 // JB-2
 BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
   nobody workers;
-  job_board board(workers, [](job&) {});
-  for (std::uint32_t i = 0; i < 5; ++i) board.add(numbered(i));
+  job_board board([](job&) {});
+  for (std::uint32_t i = 0; i < 5; ++i) board.add(workers.cpu_lane(), numbered(i));
   for (std::uint32_t i = 0; i < 5; ++i) BOOST_TEST(board.take()->index == i);
   BOOST_TEST(!board.take());
 }
 
-// JB-2: one piece of posted work does all jobs that are on the board.
-BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_in_which_they_were_added) {
+// JB-2
+BOOST_AUTO_TEST_CASE(give_jobs_of_the_cpu_before_those_of_accelerators) {
+  nobody workers;
+  const auto device = std::make_shared<lane>(lane::kind::accelerator, 1, [](const auto&) {});
+  job_board board([](job&) {});
+  board.add(*device, numbered(0));
+  board.add(workers.cpu_lane(), numbered(1));
+  BOOST_TEST(board.take()->index == 1u);
+  BOOST_TEST(board.take()->index == 0u);
+  BOOST_TEST(!board.take());
+  BOOST_TEST(!board.wait());
+}
+
+// LV-1: one piece of posted work does all jobs that are in the lane.
+BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_of_the_lane) {
   nobody workers;
   std::vector<std::uint32_t> order;
-  job_board board(workers, [&](job& which) { order.push_back(which.index); });
-  for (std::uint32_t i = 0; i < 5; ++i) board.add(numbered(i));
+  job_board board([&](job& which) { order.push_back(which.index); });
+  for (std::uint32_t i = 0; i < 5; ++i) board.add(workers.cpu_lane(), numbered(i), 5 - i);
   BOOST_REQUIRE(workers.waiting.size() == 1u);
   workers.waiting.front()();
   BOOST_TEST(order == (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
@@ -61,9 +74,8 @@ BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_in_which_they_were_added
 
 BOOST_AUTO_TEST_CASE(keep_what_a_job_throws_with_the_job) {
   nobody workers;
-  job_board board(workers, [](job&) { throw std::runtime_error("of the job"); });
-  board.add(numbered(7));
-  BOOST_TEST(!board.wait());  // no worker runs a job
+  job_board board([](job&) { throw std::runtime_error("of the job"); });
+  board.add(workers.cpu_lane(), numbered(7));
   BOOST_REQUIRE(workers.waiting.size() == 1u);
   workers.waiting.front()();
   BOOST_TEST(board.wait());
@@ -80,9 +92,9 @@ BOOST_AUTO_TEST_CASE(do_no_job_that_had_not_begun_when_the_board_ended) {
   nobody workers;
   int done = 0;
   {
-    job_board board(workers, [&](job&) { ++done; });
-    board.add(numbered(0));
-    board.add(numbered(1));
+    job_board board([&](job&) { ++done; });
+    board.add(workers.cpu_lane(), numbered(0));
+    board.add(workers.cpu_lane(), numbered(1));
   }
   BOOST_REQUIRE(workers.waiting.size() == 1u);
   workers.waiting.front()();
@@ -98,14 +110,14 @@ BOOST_AUTO_TEST_CASE(end_after_the_jobs_that_run) {
   std::promise<void> ended_early;
   std::atomic<int> begun{0};
   std::atomic<int> ended{0};
-  auto board = std::make_unique<job_board>(workers, [&](job&) {
+  auto board = std::make_unique<job_board>([&](job&) {
     ++begun;
     running.set_value();
     ended_early.get_future().wait_for(time_of_the_job);
     ++ended;
   });
-  board->add(numbered(0));
-  board->add(numbered(1));
+  board->add(workers.cpu_lane(), numbered(0));
+  board->add(workers.cpu_lane(), numbered(1));
   running.get_future().wait();
   board.reset();
   BOOST_TEST(begun == 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/passes/cpu_worker.hpp>
+#include <troupe/actors/passes/lane_worker.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -18,7 +18,7 @@ using namespace troupe;
 
 BOOST_AUTO_TEST_SUITE(cpu_workers_of_a_pass)
 
-BOOST_AUTO_TEST_CASE(run_what_they_are_sent_in_order_and_keep_none_of_it) {  // CU-1
+BOOST_AUTO_TEST_CASE(run_what_they_are_sent_in_order_and_keep_none_of_it) {  // LW-1
   constexpr int sent = 100;
   network::system_config config{network::system_config::for_tests{}};
   caf::actor_system system{config};

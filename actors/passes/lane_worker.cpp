@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/lane_worker.hpp>
+
+#include <tuple>
+#include <utility>
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <caf/actor_cast.hpp>
+
+#include <troupe/actors/support/thread_actor.hpp>
+
+namespace troupe::passes {
+
+namespace {
+
+lane_worker_actor spawn_worker(caf::actor_system& system, const char* name, c10::Device device) {
+  return caf::actor_cast<lane_worker_actor>(support::spawn_handlers_with_thread(system, name, [device](const caf::actor&) {
+    if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
+    return std::tuple{[](lane_work_ptr& work) { (*std::exchange(work, nullptr))(); }};
+  }));
+}
+
+}  // namespace
+
+lane_worker_actor spawn_cpu_worker(caf::actor_system& system) {
+  return spawn_worker(system, "troupe.worker", c10::Device(c10::kCPU));
+}
+
+lane_worker_actor spawn_device_worker(caf::actor_system& system, c10::Device device) {
+  return spawn_worker(system, "troupe.device", device);
+}
+
+}  // namespace troupe::passes

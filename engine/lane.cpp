@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/lane.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace troupe::engine {
+
+namespace {
+
+// Often a pass adds its next function in less time than it takes to wake a worker.
+constexpr std::chrono::microseconds patience{50};
+
+thread_local lane* served_here = nullptr;
+
+}  // namespace
+
+lane* lane::of_this_thread() noexcept { return served_here; }
+
+void lane::serve_on_this_thread(lane* which) noexcept { served_here = which; }
+
+void lane::add(lane_task_ptr next) {
+  bool call = false;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push(std::move(next));
+    waiting_.store(queue_.size(), std::memory_order_relaxed);
+    call = serving_ < workers_;
+    serving_ += call ? 1 : 0;
+    rung_.notify_one();
+  }
+  if (call) post_([own = shared_from_this()] { own->serve(); });
+}
+
+bool lane::run_one() {
+  lane_task_ptr next;
+  {
+    const std::lock_guard lock(mutex_);
+    next = queue_.claim_next();
+    waiting_.store(queue_.size(), std::memory_order_relaxed);
+  }
+  if (next) next->run();
+  return next != nullptr;
+}
+
+bool lane::more_soon() const {
+  using clock = std::chrono::steady_clock;
+  const auto until = clock::now() + patience;
+  while (waiting_.load(std::memory_order_relaxed) == 0) {
+    if (clock::now() > until) return false;
+    std::this_thread::yield();  // a thread of the pass may need this core
+  }
+  return true;
+}
+
+void lane::serve() {
+  serve_on_this_thread(this);
+  for (;;) {
+    while (run_one()) {
+    }
+    if (more_soon()) continue;
+    const std::lock_guard lock(mutex_);
+    if (queue_.size() > 0) continue;
+    --serving_;
+    break;
+  }
+  serve_on_this_thread(nullptr);
+}
+
+void lane::serve_until(const std::function<bool()>& done) {
+  while (!done()) {
+    if (run_one()) continue;
+    std::unique_lock lock(mutex_);
+    rung_.wait(lock, [&] { return queue_.size() > 0 || done(); });
+  }
+}
+
+void lane::ring() {
+  const std::lock_guard lock(mutex_);
+  rung_.notify_all();
+}
+
+}  // namespace troupe::engine

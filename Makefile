@@ -15,7 +15,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-hosts bench-security test-python mutate fuzz lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -75,6 +75,10 @@ bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/e
 bench-distributed: configure ## Measure distributed passes beside PyTorch's own: out/bench/distributed.json and .txt
 	@ninja -C $(build) -j $(JOBS) distributed_bench
 	@$(build)/bench/distributed_bench $(ARGS)
+
+bench-devices: configure ## Measure lanes on simulated accelerators: out/bench/devices.json and .txt
+	@ninja -C $(build) -j $(JOBS) devices_bench
+	@$(build)/bench/devices_bench $(ARGS)
 
 bench-hosts: configure ## Measure troupe between hosts (network namespaces; takes root): out/bench/hosts.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench

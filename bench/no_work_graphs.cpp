@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -61,6 +62,17 @@ struct at_work final : Node {
   std::uint64_t steps;
 };
 
+/// A function with one input that waits for a while, as for a result of its device. The outputs are known beforehand.
+struct waiting final : Node {
+  waiting(std::chrono::nanoseconds time, variable_list outputs) : time(time), outputs(std::move(outputs)) {}
+  variable_list apply(variable_list&&) override {
+    if (time.count() > 0) std::this_thread::sleep_for(time);
+    return outputs;
+  }
+  std::chrono::nanoseconds time;
+  variable_list outputs;
+};
+
 /// A function with one input and no output.
 struct end_of_graph final : Node {
   explicit end_of_graph(std::shared_ptr<listener> to) : to(std::move(to)) {}
@@ -78,9 +90,16 @@ class builder {
 
   template <class Function, class... Arguments>
   std::shared_ptr<Node> add(const std::vector<std::shared_ptr<Node>>& next, Arguments&&... arguments) {
+    return add_for<Function>(like_, next, std::forward<Arguments>(arguments)...);
+  }
+
+  /// The function's input is like `input`.
+  template <class Function, class... Arguments>
+  std::shared_ptr<Node> add_for(const at::Tensor& input, const std::vector<std::shared_ptr<Node>>& next,
+                                Arguments&&... arguments) {
     std::shared_ptr<Node> made = engine::make_node<Function>(std::forward<Arguments>(arguments)...);
     for (const auto& to : next) made->add_next_edge({to, 0});
-    made->add_input_metadata(like_);
+    made->add_input_metadata(input);
     ++functions_;
     return made;
   }
@@ -180,6 +199,36 @@ no_work_graph make_wide_at_work(std::size_t width, double microseconds) {
   std::vector<std::shared_ptr<Node>> middle;
   for (std::size_t i = 0; i < width; ++i) middle.push_back(build.add<at_work>({build.add_end()}, steps));
   return build.finish(build.add<spread>(middle), {});
+}
+
+no_work_graph make_wide_over_devices(std::size_t width, double microseconds, const std::vector<c10::Device>& devices) {
+  builder build;
+  const std::uint64_t steps = steps_in(microseconds);
+  const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(microseconds * 1000));
+  std::vector<std::shared_ptr<Node>> middle;
+  variable_list gradients;
+  for (std::size_t i = 0; i < width; ++i) {
+    middle.push_back(build.add<at_work>({build.add_end()}, steps));
+    gradients.push_back(build.like());
+    for (const c10::Device device : devices) {
+      const auto there = at::ones({1}, at::device(device));
+      middle.push_back(build.add_for<waiting>(there, {build.add_end()}, time, variable_list{build.like()}));
+      gradients.push_back(there);
+    }
+  }
+  return build.finish(build.add<waiting>(middle, std::chrono::nanoseconds(0), std::move(gradients)), {});
+}
+
+no_work_graph make_chain_over_devices(std::size_t pairs, c10::Device device) {
+  builder build;
+  const auto there = at::ones({1}, at::device(device));
+  const std::chrono::nanoseconds at_once(0);
+  auto head = build.add_end();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    head = build.add_for<waiting>(there, {head}, at_once, variable_list{build.like()});
+    head = build.add<waiting>({head}, at_once, variable_list{there});
+  }
+  return build.finish(std::move(head), {});
 }
 
 no_work_graph make_lattice(std::size_t layers, std::size_t width) {

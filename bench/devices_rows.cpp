@@ -81,10 +81,11 @@ workload hand_over(int count) {
     }
     auto& workers = beside->own.workers;
     const std::array lanes{&workers.cpu_lane(), workers.lane_of(simulated::device())};
-    engine::job_board board([](job&) {}, true);
+    engine::job_board board({.run = [](job&) {}}, true);
+    auto own = board.own();
     for (int i = 0; i < count; ++i) {
       board.add(*lanes[static_cast<std::size_t>(i % 2)], std::make_unique<job>());
-      board.wait();
+      board.wait(own);
       if (board.collect().size() != 1) throw std::runtime_error("a job did not come back");
     }
   };

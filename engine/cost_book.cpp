@@ -16,7 +16,7 @@ constexpr std::uint64_t tag(cost_book::kind of) { return of & ~most; }
 
 }  // namespace
 
-cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, const torch::autograd::variable_list& inputs) {
+cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, at::TensorList inputs) {
   std::uint64_t size = 0;
   std::uint64_t device = 0;
   for (const at::Tensor& each : inputs) {

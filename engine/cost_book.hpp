@@ -19,7 +19,7 @@ class cost_book {
   static constexpr std::int64_t unknown = -1;  // every other cost is in nanoseconds
 
   using kind = std::uint64_t;
-  static kind kind_of(const torch::autograd::Node& function, const torch::autograd::variable_list& inputs);
+  static kind kind_of(const torch::autograd::Node& function, at::TensorList inputs);
 
   std::int64_t cost(kind of) const noexcept;
   void note(kind of, std::int64_t nanoseconds) noexcept;

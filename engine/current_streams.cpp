@@ -12,9 +12,9 @@ current_streams::current_streams() {
   }
 }
 
-void current_streams::set() const {
+void current_streams::set() const noexcept {
   for (const auto& [type, current] : streams_) type->exchangeStream(current);
-  for (const auto& [type, current] : devices_) type->setDevice(current);
+  for (const auto& [type, current] : devices_) type->uncheckedSetDevice(current);
 }
 
 }  // namespace troupe::engine

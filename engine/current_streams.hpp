@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/engine/nested_test.cpp, tests/devices/lanes_test.cpp
+// Tests: tests/engine/nested_test.cpp, tests/devices/lanes_test.cpp, tests/devices/two_nodes_test.cpp
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -16,7 +17,10 @@ class current_streams {
   current_streams();
 
   /// Makes the devices and streams those of the calling thread.
-  void set() const;
+  void set() const noexcept;
+
+  /// True if the process had no accelerator.
+  bool empty() const noexcept { return streams_.empty(); }
 
  private:
   struct stream {
@@ -29,6 +33,24 @@ class current_streams {
   };
   std::vector<stream> streams_;
   std::vector<device> devices_;
+};
+
+/// Until the end of the scope the calling thread has these devices and streams.
+class same_streams {
+ public:
+  explicit same_streams(const current_streams& as) {
+    if (as.empty()) return;
+    mine_.emplace();
+    as.set();
+  }
+  ~same_streams() {
+    if (mine_) mine_->set();
+  }
+  same_streams(const same_streams&) = delete;
+  same_streams& operator=(const same_streams&) = delete;
+
+ private:
+  std::optional<const current_streams> mine_;
 };
 
 }  // namespace troupe::engine

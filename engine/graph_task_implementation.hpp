@@ -58,7 +58,12 @@ struct graph_task::implementation {
   implementation(const implementation&) = delete;
   implementation& operator=(const implementation&) = delete;
 
-  void push(std::uint32_t index) { ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index}); }
+  void push(std::uint32_t index) {
+    if (made_ready != nullptr)
+      made_ready->push_back(index);
+    else
+      ready.push({graph.vertices[index].sequence, graph.vertices[index].rank, index});
+  }
 
   void seed();
   void show_to_hooks_of_lone_root();
@@ -95,12 +100,17 @@ struct graph_task::implementation {
   std::size_t run_until_large(const std::atomic<bool>* stop);
   void run_beside(const std::atomic<bool>* stop);
   void share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop);
-  void hand_over_or_run(job_board& board, std::uint32_t index);
-  lane* lane_for(const job& next) const;
-  void run_job(job& next);
-  void run_job_elsewhere(job& next);
-  void run_job_here(job& next);
+  void go_on(job_board& board);
+  bool hand_over(job_board& board, std::uint32_t index);
+  lane* lane_for(std::uint32_t index) const;
+  job taken_job(std::uint32_t index);
+  void run_small(std::uint32_t index);
+  void run_alone(job& next) noexcept;
+  void run_job(job& next) const;
+  void evaluate_job(job& next) const;
+  void count_large(const job& done);
   void hand_on(job& done);
+  void hand_outputs_on(job& done);
 
   void abandon() noexcept;
   void fail(std::uint32_t index);
@@ -122,6 +132,7 @@ struct graph_task::implementation {
   std::vector<torch::autograd::variable_list> delivered;
   evaluation evaluate;
   std::size_t large_functions = 0;
+  std::vector<std::uint32_t>* made_ready = nullptr;  // takes the functions that become ready, instead of `ready`, if set
   std::size_t waiting;
   std::uint64_t begun = 0;
   bool seeded;

@@ -21,7 +21,7 @@ class gradient_table;
 class warning_relay;
 struct recv_backward;
 
-/// Takes the gradients that reach a recv_backward while a graph task runs. `more`: the task has other ready functions.
+/// Takes the gradients that reach a recv_backward while a graph task runs. `more`: other functions of the task are ready, or run in lanes.
 class outlet {
  public:
   virtual ~outlet() = default;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cfenv>
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -17,25 +16,38 @@ namespace troupe::engine {
 
 /// What the pass and the workers share.
 struct job_board::state {
-  state(std::function<void(job&)> run, bool uses_accelerator) : run(std::move(run)), threads(at::get_num_threads()) {
+  state(job_board& board, calls given, bool uses_accelerator)
+      : board(board), call(std::move(given)), threads(at::get_num_threads()) {
     std::fegetenv(&rounding);
     if (uses_accelerator) streams.emplace();
   }
 
-  void perform_as_in_the_pass(job& which) const noexcept;
+  template <class Work>
+  void as_in_the_pass(Work work) const;
+  void perform(job& which) const noexcept;
   void come_back(std::unique_ptr<job> which);
+  void go_on() noexcept;
+  void wake_owner(std::unique_ptr<job> which = nullptr) noexcept;
+  void ring_owner(const std::lock_guard<std::mutex>&) noexcept;
   bool has_done() const noexcept { return done_count.load(std::memory_order_acquire) > 0; }
+  bool has_news() const noexcept { return has_done() || woken.load(std::memory_order_acquire); }
 
-  const std::function<void(job&)> run;
+  job_board& board;  // used under the ownership, while the board is not closed
+  const calls call;
   const at::ThreadLocalState thread_state;
   const int threads;
   std::fenv_t rounding{};  // rounding mode, and whether denormal numbers are flushed to zero
   std::optional<const current_streams> streams;
 
+  std::mutex ownership;
+  std::atomic<bool> closed{false};  // changes under the ownership
+
   std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   std::vector<std::unique_ptr<job>> done;
   std::atomic<std::size_t> done_count{0};
+  std::unique_ptr<job> left;
+  std::atomic<bool> woken{false};
   lane* served_meanwhile = nullptr;  // by the thread of the pass, while it waits
 };
 
@@ -44,58 +56,100 @@ struct job_board::handed_over final : lane_task {
       : lane_task(depth, sequence), board(std::move(board)), what(std::move(what)) {}
 
   void run() noexcept override {
-    board->perform_as_in_the_pass(*what);
+    board->perform(*what);
     board->come_back(std::move(what));
+    board->go_on();
   }
 
   const std::shared_ptr<state> board;
   std::unique_ptr<job> what;  // belongs to the thread that has claimed the task
 };
 
-// Changes that a job makes to the thread's state are undone.
-void job_board::state::perform_as_in_the_pass(job& which) const noexcept {
+// Changes that the work makes to the thread's state are undone.
+template <class Work>
+void job_board::state::as_in_the_pass(Work work) const {
   std::fenv_t rounding_here{};
   std::fegetenv(&rounding_here);
   const int threads_here = at::get_num_threads();
+  const auto set = [&](const std::fenv_t& mode, int count) {
+    if (threads_here != threads) at::set_num_threads(count);
+    std::fesetenv(&mode);
+  };
+  set(rounding, threads);
   try {
-    const at::ThreadLocalStateGuard as_in_the_pass(thread_state);
-    std::optional<const current_streams> streams_here;
-    if (streams) {
-      streams_here.emplace();
-      streams->set();
-    }
-    if (threads_here != threads) at::set_num_threads(threads);
-    std::fesetenv(&rounding);
-    try {
-      run(which);
-    } catch (...) {
-      which.failure = std::current_exception();
-      which.inputs.clear();
-    }
-    if (streams_here) streams_here->set();
-  } catch (...) {  // of an accelerator that answers no more
-    if (!which.failure) which.failure = std::current_exception();
+    const at::ThreadLocalStateGuard as_there(thread_state);
+    std::optional<const same_streams> on_its_streams;
+    if (streams) on_its_streams.emplace(*streams);
+    work();
+  } catch (...) {
+    set(rounding_here, threads_here);
+    throw;
   }
-  std::fesetenv(&rounding_here);
-  if (threads_here != threads) at::set_num_threads(threads_here);
+  set(rounding_here, threads_here);
+}
+
+void job_board::state::perform(job& which) const noexcept {
+  try {
+    as_in_the_pass([&] { call.run(which); });
+  } catch (...) {
+    which.failure = std::current_exception();
+    which.inputs.clear();
+  }
 }
 
 void job_board::state::come_back(std::unique_ptr<job> which) {
   const std::lock_guard lock(mutex);
   done.push_back(std::move(which));
   done_count.store(done.size(), std::memory_order_release);
+}
+
+// Whoever has the ownership looks for finished jobs after it has given the ownership up (JB-4).
+void job_board::state::go_on() noexcept {
+  while (has_done()) {
+    if (closed || !call.go_on) return ring_owner(std::lock_guard(mutex));
+    const job_board::ownership own(ownership, std::try_to_lock);
+    if (!own) return;
+    if (closed) continue;  // meanwhile: who left a job to this thread has to find it looking again
+    try {
+      as_in_the_pass([&] { call.go_on(board); });
+    } catch (...) {
+      auto lost = std::make_unique<job>();
+      lost->failure = std::current_exception();
+      wake_owner(std::move(lost));
+    }
+  }
+}
+
+void job_board::state::wake_owner(std::unique_ptr<job> which) noexcept {
+  const std::lock_guard lock(mutex);
+  if (which && !left) left = std::move(which);
+  woken.store(true, std::memory_order_release);
+  ring_owner(lock);
+}
+
+// There is news already.
+void job_board::state::ring_owner(const std::lock_guard<std::mutex>& /*of `mutex`*/) noexcept {
   if (served_meanwhile != nullptr) served_meanwhile->ring();
   changed.notify_all();
 }
 
-job_board::job_board(std::function<void(job&)> run, bool uses_accelerator, std::uint32_t depth)
-    : state_(std::make_shared<state>(std::move(run), uses_accelerator)), depth_(depth) {}
+job_board::job_board(calls given, bool uses_accelerator, std::uint32_t depth)
+    : state_(std::make_shared<state>(*this, std::move(given), uses_accelerator)), depth_(depth) {}
 
 job_board::~job_board() {
+  {
+    const ownership own(state_->ownership);
+    state_->closed = true;
+  }
   while (take()) {
   }
-  while (wait()) collect();
+  for (collect(); away_ > 0; collect()) {
+    take_left();
+    sleep();
+  }
 }
+
+job_board::ownership job_board::own() { return ownership(state_->ownership); }
 
 void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequence) {
   handed& all = where.what() == lane::kind::cpu ? to_cpu_ : to_accelerators_;
@@ -104,6 +158,8 @@ void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequen
   ++away_;
   where.add(all.back());
 }
+
+bool job_board::has_done() const noexcept { return state_->has_done(); }
 
 std::vector<std::unique_ptr<job>> job_board::collect() {
   if (!state_->has_done()) return {};
@@ -129,21 +185,36 @@ std::unique_ptr<job> job_board::take(handed& from) {
   return nullptr;
 }
 
-bool job_board::wait() {
+void job_board::wake(std::unique_ptr<job> left) { state_->wake_owner(std::move(left)); }
+
+std::unique_ptr<job> job_board::take_left() {
+  if (!state_->woken.load(std::memory_order_acquire)) return nullptr;
+  const std::lock_guard lock(state_->mutex);
+  state_->woken.store(false, std::memory_order_relaxed);
+  return std::move(state_->left);
+}
+
+bool job_board::wait(ownership& own) {
   if (away_ == 0) return false;
-  if (lane* const own = lane::of_this_thread()) {
+  own.unlock();
+  sleep();
+  own.lock();
+  return true;
+}
+
+void job_board::sleep() {
+  if (lane* const served = lane::of_this_thread()) {
     const auto serve_meanwhile = [this](lane* which) {
       const std::lock_guard lock(state_->mutex);
       state_->served_meanwhile = which;
     };
-    serve_meanwhile(own);
-    own->serve_until([this] { return state_->has_done(); });
+    serve_meanwhile(served);
+    served->serve_until([this] { return state_->has_news(); });
     serve_meanwhile(nullptr);
   } else {
     std::unique_lock lock(state_->mutex);
-    state_->changed.wait(lock, [this] { return state_->has_done(); });
+    state_->changed.wait(lock, [this] { return state_->has_news(); });
   }
-  return true;
 }
 
 }  // namespace troupe::engine

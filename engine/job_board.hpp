@@ -7,55 +7,82 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <torch/csrc/autograd/function.h>
 
 #include <troupe/engine/cost_book.hpp>
 #include <troupe/engine/lane.hpp>
+#include <troupe/engine/plan.hpp>
 #include <troupe/engine/stream_order.hpp>
 
 namespace troupe::engine {
 
 /// A function of a pass whose inputs are complete.
 struct job {
-  std::uint32_t index = 0;  // the vertex of the function
+  std::uint32_t index = plan::none;  // the vertex of the function
   cost_book::kind kind = 0;
   std::int64_t cost = 0;  // nanoseconds; set after the job has run
   torch::autograd::variable_list inputs;
   torch::autograd::variable_list outputs;
-  stream_order::events made;  // when the accelerator has made the outputs; set after the job has run on a worker
+  stream_order::events made;  // when the accelerator has made the outputs; set after the job has run
   std::exception_ptr failure;
 };
 
-/// The functions of one pass that lanes run. The thread that runs the pass owns the board: this thread hands jobs to lanes, collects
-/// what workers have finished, and runs the jobs that no worker has begun when it has nothing else to do.
+/// The functions of one pass that lanes run, and the ownership of the pass: the right to change its state machine, which one thread has
+/// at a time. The thread of the pass gives the ownership up while it waits or runs a long function. Meanwhile a worker that has
+/// finished a job takes the ownership and goes on with the pass: so a lane gets its next function although the thread of the pass is
+/// busy. collect(), add() and take() need the ownership.
 ///   JB-1  a job runs with the pass's thread-local state (grad mode included), number of libtorch threads and rounding mode, and, if
-///         the pass uses an accelerator, with the current devices and streams of the pass's thread. A worker has its own again after
-///         the job.
+///         the pass uses an accelerator, with the current devices and streams of the pass's thread. So does `go_on`. A worker has its
+///         own again after the job.
 ///   JB-2  take() gives jobs in the order in which they were added, those for the CPU before those for accelerators: a thread that
 ///         waits for an accelerator computes nothing.
-///   JB-3  no job runs after the destructor. A job that has not begun before the destructor never runs.
+///   JB-3  no job runs after the destructor, and no `go_on`. A job that has not begun before the destructor never runs.
+///   JB-4  for each job that a worker has finished, `go_on` or collect() of the thread of the pass follows: a worker leaves a finished
+///         job only to a thread that has the ownership, and such a thread looks again after it has given the ownership up.
 class job_board {
  public:
-  /// `run` runs a job on the thread of a worker. `run` may throw. `depth`: the number of passes around this pass.
-  job_board(std::function<void(job&)> run, bool uses_accelerator = false, std::uint32_t depth = 0);
+  using ownership = std::unique_lock<std::mutex>;
+
+  struct calls {
+    std::function<void(job&)> run;  // runs a job on the thread of a worker; may throw
+    std::function<void(job_board&)>
+      go_on{};  // called by a worker that has the ownership; without it, workers leave all to wait()
+  };
+
+  /// `depth`: the number of passes around this pass.
+  explicit job_board(calls given, bool uses_accelerator = false, std::uint32_t depth = 0);
   ~job_board();
   job_board(const job_board&) = delete;
   job_board& operator=(const job_board&) = delete;
 
+  /// Waits until no worker has the ownership.
+  ownership own();
+
   /// `sequence`: the sequence number of the job's function.
   void add(lane& where, std::unique_ptr<job> next, std::uint64_t sequence = 0);
 
-  /// The jobs that workers have finished since the last call.
+  /// Whether collect() would give a job. Needs no ownership: a thread asks when it has given the ownership up (JB-4).
+  bool has_done() const noexcept;
+
+  /// The jobs that have finished since the last call.
   std::vector<std::unique_ptr<job>> collect();
 
   /// The next job that no worker has begun, for the caller to run; null if there is none.
   std::unique_ptr<job> take();
 
-  /// Blocks until a worker has finished a job. Returns false if no worker runs a job and collect() would return none. A thread
+  /// Whether a job was handed over and has not come back.
+  bool has_away() const noexcept { return away_ > 0; }
+
+  /// For `go_on`: wakes the thread of the pass. A job that it has to see may be handed to it; take_left() gives the job.
+  void wake(std::unique_ptr<job> left = nullptr);
+  std::unique_ptr<job> take_left();
+
+  /// Gives the ownership up and blocks until a job has finished or wake() was called. Returns false at once if no job runs. A thread
   /// that serves a lane serves it meanwhile (LV-2). Pre: take() has returned null, so the wait is for running jobs alone.
-  bool wait();
+  bool wait(ownership& own);
 
  private:
   struct state;
@@ -63,6 +90,7 @@ class job_board {
   using handed = std::deque<std::shared_ptr<handed_over>>;  // some of them have begun
 
   std::unique_ptr<job> take(handed& from);
+  void sleep();
 
   std::shared_ptr<state> state_;
   handed to_cpu_;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <troupe/engine/cpu_workers.hpp>
 #include <troupe/engine/current_pass.hpp>
@@ -68,13 +69,15 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   warning_relay warnings;
   std::exception_ptr failure;
   {
-    const auto run = [=, this, &warnings](job& next) {
+    const auto as_of_this_pass = [=, this, &warnings](std::uint32_t index, const auto& work) {
       const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
       const same_passes as_there(here);
-      const running_pass there(settings, graph, ready, next.index, notes);
-      run_job_elsewhere(next);
+      const running_pass there(settings, graph, ready, index, notes);
+      work();
     };
-    job_board board(run, streams != nullptr, depth);
+    job_board board({.run = [=, this](job& next) { as_of_this_pass(next.index, [&] { run_job(next); }); },
+                     .go_on = [=, this](job_board& on) { as_of_this_pass(plan::none, [&] { go_on(on); }); }},
+                    streams != nullptr, depth);
     try {
       share(board, warnings, stop);
     } catch (...) {
@@ -86,51 +89,125 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
 }
 
 void graph_task::implementation::share(job_board& board, warning_relay& warnings, const std::atomic<bool>* stop) {
-  while (!stopped(stop)) {
+  auto own = board.own();
+  const auto collect = [&] {
+    if (const auto left = board.take_left()) hand_on(*left);
     for (const auto& done : board.collect()) {
-      const entered_stream entered(streams.get(), graph.vertices[done->index], std::move(done->made));
-      hand_on(*done);  // throws the function's own error before replay() can throw an error of a warning handler
-      warnings.replay();
+      hand_on(*done);
+      warnings.replay();  // after the function's own error: a warning handler may throw too
     }
+  };
+  while (!stopped(stop)) {
+    collect();
     if (!ready.empty()) {
       running = ready.pop();
       ++begun;
-      hand_over_or_run(board, running);
-    } else if (auto next = board.take()) {
+      notes.has_functions_away = board.has_away();
+      if (!hand_over(board, running)) run_small(running);
+    } else if (const auto next = board.take()) {
+      own.unlock();
+      while (board.has_done()) {
+        own.lock();
+        collect();
+        own.unlock();
+      }
       running = next->index;
-      const entered_stream entered(streams.get(), graph.vertices[running]);
-      run_job_here(*next);
-    } else if (!board.wait()) {
+      run_alone(*next);
+      own.lock();
+      hand_on(*next);
+    } else if (!board.wait(own)) {
       break;
     }
     thread_state->restore();
   }
 }
 
-void graph_task::implementation::hand_over_or_run(job_board& board, std::uint32_t index) {
+// Called on the thread of a worker: hands the outputs of finished functions on, and the large functions that are then ready over. All
+// else is left to the thread of the pass.
+void graph_task::implementation::go_on(job_board& board) {
+  std::vector<std::uint32_t> next;
+  for (auto& done : board.collect()) {
+    if (abandoned) return;
+    if (!done->failure) {
+      try {
+        made_ready = &next;
+        hand_outputs_on(*done);
+      } catch (...) {
+        done->failure = std::current_exception();
+      }
+      made_ready = nullptr;
+    }
+    if (done->failure) board.wake(std::move(done));
+  }
+  for (const std::uint32_t index : next) {
+    if (graph.vertices[index].marks == plan::needed && hand_over(board, index))
+      ++begun;
+    else
+      push(index);
+  }
+  if (!ready.empty() || !board.has_away()) board.wake();
+}
+
+bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index) {
+  lane* const where = lane_for(index);
+  if (where == nullptr) return false;
   const plan::vertex& vertex = graph.vertices[index];
   const entered_stream entered(streams.get(), vertex);
-  if (!prepare(index)) return;
-  auto next = std::make_unique<job>();
-  next->index = index;
-  next->kind = cost_book::kind_of(*vertex.function, inputs);
-  next->inputs.swap(inputs);
-  if (lane* const where = lane_for(*next))
-    board.add(*where, std::move(next), vertex.sequence);
-  else
-    run_job_here(*next);
+  if (!prepare(index)) return true;
+  board.add(*where, std::make_unique<job>(taken_job(index)), vertex.sequence);
+  return true;
 }
 
 // Null for a small function, for the end of a graph, and for a function of an accelerator without a lane.
-lane* graph_task::implementation::lane_for(const job& next) const {
-  const plan::vertex& vertex = graph.vertices[next.index];
+lane* graph_task::implementation::lane_for(std::uint32_t index) const {
+  const plan::vertex& vertex = graph.vertices[index];
+  if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;
   cpu_workers& workers = *settings.workers;
-  if (vertex.edge_count == 0 || workers.costs().cost(next.kind) < workers.grain()) return nullptr;
+  const auto kind = cost_book::kind_of(*vertex.function, {slots.data() + vertex.first_slot, vertex.slot_count});
+  if (workers.costs().cost(kind) < workers.grain()) return nullptr;
   const c10::Device device = streams ? vertex.function->device() : c10::Device(at::kCPU);
   return device.is_cpu() ? &workers.cpu_lane() : workers.lane_of(device);
 }
 
-void graph_task::implementation::run_job(job& next) {
+// A job with the inputs that prepare() has taken.
+job graph_task::implementation::taken_job(std::uint32_t index) {
+  job next;
+  next.index = index;
+  next.kind = cost_book::kind_of(*graph.vertices[index].function, inputs);
+  next.inputs.swap(inputs);
+  return next;
+}
+
+void graph_task::implementation::run_small(std::uint32_t index) {
+  const plan::vertex& vertex = graph.vertices[index];
+  const entered_stream entered(streams.get(), vertex);
+  if (!prepare(index)) return;
+  job next = taken_job(index);
+  evaluate_job(next);
+  thread_state->restore();
+  count_large(next);
+  distribute_in_order(vertex, next.outputs);
+  if (streams && vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
+}
+
+// Runs a job on the thread of the pass, without the ownership of the pass.
+void graph_task::implementation::run_alone(job& next) noexcept {
+  try {
+    run_job(next);
+  } catch (...) {
+    next.failure = std::current_exception();
+  }
+}
+
+// Needs no ownership.
+void graph_task::implementation::run_job(job& next) const {
+  if (streams)
+    next.made = streams->run_elsewhere(graph.vertices[next.index], next.outputs, [&] { evaluate_job(next); });
+  else
+    evaluate_job(next);
+}
+
+void graph_task::implementation::evaluate_job(job& next) const {
   const plan::vertex& vertex = graph.vertices[next.index];
   const auto start = clock::now();
   next.outputs = evaluate(*vertex.function, next.inputs, graph.edges.data() + vertex.first_edge);
@@ -138,27 +215,22 @@ void graph_task::implementation::run_job(job& next) {
   settings.workers->costs().note(next.kind, next.cost);
 }
 
-// Called on the thread of a worker.
-void graph_task::implementation::run_job_elsewhere(job& next) {
-  if (streams)
-    next.made = streams->run_elsewhere(graph.vertices[next.index], next.outputs, [&] { run_job(next); });
-  else
-    run_job(next);
-}
-
-void graph_task::implementation::run_job_here(job& next) {
-  run_job(next);
-  thread_state->restore();
-  hand_on(next);
+void graph_task::implementation::count_large(const job& done) {
+  large_functions += done.cost >= settings.workers->grain() ? 1 : 0;
 }
 
 void graph_task::implementation::hand_on(job& done) {
-  const plan::vertex& vertex = graph.vertices[done.index];
   running = done.index;
   if (done.failure) std::rethrow_exception(done.failure);
-  large_functions += done.cost >= settings.workers->grain() ? 1 : 0;
+  thread_state->restore();
+  hand_outputs_on(done);
+}
+
+void graph_task::implementation::hand_outputs_on(job& done) {
+  const plan::vertex& vertex = graph.vertices[done.index];
+  const entered_stream entered(streams.get(), vertex, std::move(done.made));
+  count_large(done);
   distribute_in_order(vertex, done.outputs);
-  if (streams && vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
 }
 
 }  // namespace troupe::engine

@@ -51,7 +51,8 @@ bool running_pass::all_of_each_graph_runs() const noexcept {
 
 running_pass::way_out running_pass::leaves_by() noexcept {
   const running_pass* const pass = here.innermost;
-  return pass == nullptr ? way_out{} : way_out{pass->settings_.emit_to, !pass->ready_.empty()};
+  return pass == nullptr ? way_out{}
+                         : way_out{pass->settings_.emit_to, !pass->ready_.empty() || pass->notes_.has_functions_away};
 }
 
 same_passes::same_passes(running_pass* outer) noexcept : innermost_(here.innermost), depth_(here.depth) {

@@ -27,6 +27,7 @@ struct pass_notes {
   std::atomic<std::int64_t> id{-1};  // drawn at the first request
   std::mutex queueing;
   std::vector<std::function<void()>> callbacks;  // run when the pass has finished
+  bool has_functions_away = false;               // lanes have functions of the pass
   std::uint64_t made_from = 0;                   // in anomaly mode: the sequence number when the running function began
 };
 
@@ -47,7 +48,7 @@ class running_pass {
   /// The number of nested passes on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
-  /// The outlet by which gradients leave the node, and whether the pass has other ready functions.
+  /// The outlet by which gradients leave the node, and whether other functions of the pass are ready or run elsewhere.
   struct way_out {
     outlet* to = nullptr;
     bool more = false;

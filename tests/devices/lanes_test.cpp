@@ -122,6 +122,35 @@ BOOST_AUTO_TEST_CASE(each_device_has_one_worker_for_its_functions) {
   BOOST_TEST(all.size() == 3u);
 }
 
+// The thread of the pass is in a long function of the CPU. Meanwhile the lane of a device gets one function after the other.
+BOOST_AUTO_TEST_CASE(a_device_goes_on_while_the_thread_of_the_pass_is_busy) {
+  const auto leaf = at::ones({4}, at::device(first)).requires_grad_();
+  const auto beside = at::ones({64}).requires_grad_();
+  std::promise<void> ends;
+  const auto ended = ends.get_future().share();
+  const auto run = [&](bool meets, engine::cpu_workers* workers) {
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < 4; ++i) {
+      parts.push_back(at::exp(beside).sum());
+      // Neither the thread of the pass nor the worker of the CPU is free until the device has run all of its functions.
+      if (meets) watch(parts.back(), [&] { ended.wait(); });
+    }
+    at::Tensor chain = at::tanh(leaf);
+    if (meets) watch(chain, [&] { ends.set_value(); });  // the last function of the device
+    for (int i = 0; i < 10; ++i) chain = at::tanh(chain);
+    parts.push_back(chain.sum().cpu());  // the function that was recorded last runs first
+    simulated::synchronize();
+    backward({at::stack(parts).sum()}, {}, {.workers = workers});
+    simulated::synchronize();
+    return leaf.grad().cpu().clone();
+  };
+  simulated::lanes lanes;
+  run(false, &lanes);
+  const auto first_sum = run(false, nullptr);
+  const auto twice = run(true, &lanes);
+  BOOST_TEST(at::allclose(twice, first_sum * 1.5));
+}
+
 // JB-1: a function without a stream of its own finds the caller's streams and device.
 BOOST_AUTO_TEST_CASE(functions_find_the_callers_streams_and_the_workers_keep_theirs) {
   simulated::lanes lanes;

@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -40,7 +41,7 @@ std::unique_ptr<job> numbered(std::uint32_t index) {
 // JB-2
 BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
   nobody workers;
-  job_board board([](job&) {});
+  job_board board({.run = [](job&) {}});
   for (std::uint32_t i = 0; i < 5; ++i) board.add(workers.cpu_lane(), numbered(i));
   for (std::uint32_t i = 0; i < 5; ++i) BOOST_TEST(board.take()->index == i);
   BOOST_TEST(!board.take());
@@ -50,20 +51,21 @@ BOOST_AUTO_TEST_CASE(begin_jobs_in_the_order_in_which_they_were_added) {
 BOOST_AUTO_TEST_CASE(give_jobs_of_the_cpu_before_those_of_accelerators) {
   nobody workers;
   const auto device = std::make_shared<lane>(lane::kind::accelerator, 1, [](const auto&) {});
-  job_board board([](job&) {});
+  job_board board({.run = [](job&) {}});
   board.add(*device, numbered(0));
   board.add(workers.cpu_lane(), numbered(1));
   BOOST_TEST(board.take()->index == 1u);
   BOOST_TEST(board.take()->index == 0u);
   BOOST_TEST(!board.take());
-  BOOST_TEST(!board.wait());
+  auto own = board.own();
+  BOOST_TEST(!board.wait(own));
 }
 
 // LV-1: one piece of posted work does all jobs that are in the lane.
 BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_of_the_lane) {
   nobody workers;
   std::vector<std::uint32_t> order;
-  job_board board([&](job& which) { order.push_back(which.index); });
+  job_board board({.run = [&](job& which) { order.push_back(which.index); }});
   for (std::uint32_t i = 0; i < 5; ++i) board.add(workers.cpu_lane(), numbered(i), 5 - i);
   BOOST_REQUIRE(workers.waiting.size() == 1u);
   workers.waiting.front()();
@@ -74,17 +76,18 @@ BOOST_AUTO_TEST_CASE(hand_jobs_to_a_worker_in_the_order_of_the_lane) {
 
 BOOST_AUTO_TEST_CASE(keep_what_a_job_throws_with_the_job) {
   nobody workers;
-  job_board board([](job&) { throw std::runtime_error("of the job"); });
+  job_board board({.run = [](job&) { throw std::runtime_error("of the job"); }});
   board.add(workers.cpu_lane(), numbered(7));
   BOOST_REQUIRE(workers.waiting.size() == 1u);
   workers.waiting.front()();
-  BOOST_TEST(board.wait());
+  auto own = board.own();
+  BOOST_TEST(board.wait(own));
   const auto done = board.collect();
   BOOST_REQUIRE(done.size() == 1u);
   BOOST_TEST(done[0]->index == 7u);
   BOOST_REQUIRE(done[0]->failure);
   BOOST_CHECK_THROW(std::rethrow_exception(done[0]->failure), std::runtime_error);
-  BOOST_TEST(!board.wait());
+  BOOST_TEST(!board.wait(own));
 }
 
 // JB-3: a worker runs the posted work only after the end of the board.
@@ -92,7 +95,7 @@ BOOST_AUTO_TEST_CASE(do_no_job_that_had_not_begun_when_the_board_ended) {
   nobody workers;
   int done = 0;
   {
-    job_board board([&](job&) { ++done; });
+    job_board board({.run = [&](job&) { ++done; }});
     board.add(workers.cpu_lane(), numbered(0));
     board.add(workers.cpu_lane(), numbered(1));
   }
@@ -110,12 +113,12 @@ BOOST_AUTO_TEST_CASE(end_after_the_jobs_that_run) {
   std::promise<void> ended_early;
   std::atomic<int> begun{0};
   std::atomic<int> ended{0};
-  auto board = std::make_unique<job_board>([&](job&) {
+  auto board = std::make_unique<job_board>(job_board::calls{.run = [&](job&) {
     ++begun;
     running.set_value();
     ended_early.get_future().wait_for(time_of_the_job);
     ++ended;
-  });
+  }});
   board->add(workers.cpu_lane(), numbered(0));
   board->add(workers.cpu_lane(), numbered(1));
   running.get_future().wait();
@@ -123,6 +126,85 @@ BOOST_AUTO_TEST_CASE(end_after_the_jobs_that_run) {
   BOOST_TEST(begun == 1);
   BOOST_TEST(ended == 1);
   ended_early.set_value();
+}
+
+// JB-4: the thread of the pass runs something else and has given the ownership up. The worker goes on with the pass.
+BOOST_AUTO_TEST_CASE(let_a_worker_go_on_while_the_pass_is_busy) {
+  threads workers(1);
+  std::promise<void> ended;
+  job_board board({.run = [](job&) {},
+                   .go_on =
+                     [&](job_board& on) {
+                       const auto index = on.collect().at(0)->index;
+                       if (index < 5)
+                         on.add(workers.cpu_lane(), numbered(index + 1));
+                       else
+                         ended.set_value();
+                     }});
+  {
+    const auto own = board.own();
+    board.add(workers.cpu_lane(), numbered(0));
+  }
+  ended.get_future().wait();
+  auto own = board.own();
+  BOOST_TEST(!board.has_away());
+}
+
+// JB-4: the worker finds that the pass has its ownership, and leaves the job.
+BOOST_AUTO_TEST_CASE(leave_a_finished_job_to_the_pass_that_has_the_ownership) {
+  nobody workers;
+  int calls = 0;
+  job_board board({.run = [](job&) {}, .go_on = [&](job_board&) { ++calls; }});
+  auto own = board.own();
+  board.add(workers.cpu_lane(), numbered(3));
+  std::thread(workers.waiting.front()).join();
+  BOOST_TEST(calls == 0);
+  BOOST_TEST(board.has_done());
+  BOOST_TEST(board.wait(own));
+  BOOST_TEST(board.collect().at(0)->index == 3u);
+}
+
+// JB-3, JB-4: boards that end while jobs wait, run, come back and make others go on. A finished job that nobody looks for would keep
+// the destructor waiting for ever.
+BOOST_AUTO_TEST_CASE(end_in_the_middle_of_their_jobs) {
+  threads workers(3);
+  std::atomic<int> runs{0};
+  for (int round = 0; round < 3000; ++round) {
+    std::atomic<bool> ended{false};
+    {
+      job_board board({.run = [&](job&) { ++runs; },
+                       .go_on =
+                         [&](job_board& on) {
+                           BOOST_REQUIRE(!ended);
+                           for (const auto& each : on.collect())
+                             if (each->index > 0) on.add(workers.cpu_lane(), numbered(each->index - 1));
+                           if (!on.has_away()) on.wake();
+                         }});
+      auto own = board.own();
+      for (std::uint32_t i = 0; i < 4; ++i) board.add(workers.cpu_lane(), numbered(i));
+      if (round % 2 == 0) board.take();
+      if (round % 3 == 0) board.collect();
+      if (round % 5 == 0) board.wait(own);
+    }
+    ended = true;
+  }
+  BOOST_TEST(runs > 0);
+}
+
+BOOST_AUTO_TEST_CASE(hand_the_pass_what_a_worker_could_not_go_on_with) {
+  nobody workers;
+  job_board board({.run = [](job&) {},
+                   .go_on =
+                     [](job_board& on) {
+                       on.collect();
+                       throw std::runtime_error("of the sum");
+                     }});
+  board.add(workers.cpu_lane(), numbered(3));
+  workers.waiting.front()();
+  const auto left = board.take_left();
+  BOOST_REQUIRE(left);
+  BOOST_CHECK_THROW(std::rethrow_exception(left->failure), std::runtime_error);
+  BOOST_TEST(!board.take_left());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,37 +4,15 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <ATen/SparseCsrTensorUtils.h>
 
 #include <troupe/devices/present_devices.hpp>
+#include <troupe/engine/device_events.hpp>
 #include <troupe/engine/input_buffer.hpp>
 
 namespace troupe::devices {
 
 using engine::plan;
-
-namespace {
-
-void record_storage(const at::Tensor& tensor, const c10::Stream& stream) {
-  if (tensor.defined() && tensor.device() == stream.device() && tensor.has_storage())
-    c10::impl::VirtualGuardImpl(stream.device_type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
-}
-
-}  // namespace
-
-void record_use(const at::Tensor& tensor, const c10::Stream& stream) {
-  if (tensor.layout() == at::kSparse) {
-    record_storage(tensor._indices(), stream);
-    record_storage(tensor._values(), stream);
-  } else if (at::sparse_csr::is_sparse_compressed(tensor)) {
-    const bool by_row = tensor.layout() == at::kSparseCsr || tensor.layout() == at::kSparseBsr;
-    record_storage(by_row ? tensor.crow_indices() : tensor.ccol_indices(), stream);
-    record_storage(by_row ? tensor.col_indices() : tensor.row_indices(), stream);
-    record_storage(tensor.values(), stream);
-  } else {
-    record_storage(tensor, stream);
-  }
-}
+using engine::record_use;
 
 streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), arrivals_(graph.slot_count) {
   std::optional<c10::Stream> one;

@@ -71,7 +71,4 @@ class streams final : public engine::stream_order {
   events made_;  // recorded for the entered function
 };
 
-/// Keeps the memory of `tensor` in use on `stream` until everything that is queued on `stream` now has run.
-void record_use(const at::Tensor& tensor, const c10::Stream& stream);
-
 }  // namespace troupe::devices

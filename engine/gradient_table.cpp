@@ -35,13 +35,15 @@ at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
 
 void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
   if (!gradient.defined()) return;
+  has_accelerators_ = has_accelerators_ || is_of_accelerator(gradient);
   entry& found = entries_.try_emplace(leaf.unsafeGetTensorImpl(), entry{leaf, {}}).first->second;
   if (!found.gradient.defined() && shares_storage(gradient) && gradient.layout() == at::kStrided && !gradient.is_nested()) {
     found.gradient = torch::autograd::utils::clone_obey_contract(gradient, leaf);
     return;
   }
-  if (found.gradient.defined() && (found.gradient.requires_grad() || !is_ours_alone(found.gradient))) {
-    // Not in place: a caller may hold this gradient, or a function may have saved it.
+  if (found.gradient.defined() &&
+      (found.gradient.requires_grad() || !is_ours_alone(found.gradient) || (!made_.empty() && is_of_accelerator(gradient)))) {
+    // Not in place: a caller may hold this gradient, a function may have saved it, or a stream may still read it.
     found.gradient = sum_of(found.gradient, gradient);
     return;
   }
@@ -49,12 +51,23 @@ void gradient_table::accumulate(const at::Tensor& leaf, at::Tensor gradient) {
                                                   [&](at::Tensor&& sum) { found.gradient = std::move(sum); });
 }
 
+void gradient_table::made_here() {
+  if (!has_accelerators_) return;
+  made_.clear();
+  for (const auto& [key, each] : entries_) made_.record(each.gradient);
+}
+
 void gradient_table::merge(gradient_table&& other) {
+  has_accelerators_ = has_accelerators_ || other.has_accelerators_;
+  for (const gradient_table* table : {static_cast<const gradient_table*>(this), static_cast<const gradient_table*>(&other)})
+    if (has_accelerators_)
+      for (const auto& [key, each] : table->entries_) table->made_.wait(each.gradient);
   for (auto& [key, theirs] : other.entries_) {
     const auto [entry, fresh] = entries_.try_emplace(key, std::move(theirs));
     if (!fresh) accumulate(entry->second.leaf, std::move(theirs.gradient));
   }
-  other.entries_.clear();
+  other.clear();
+  made_here();
 }
 
 bool gradient_table::has_graph() const {
@@ -63,7 +76,9 @@ bool gradient_table::has_graph() const {
 
 at::Tensor gradient_table::find(const at::Tensor& leaf) const {
   const auto found = entries_.find(leaf.unsafeGetTensorImpl());
-  return found == entries_.end() ? at::Tensor() : found->second.gradient;
+  if (found == entries_.end()) return {};
+  made_.wait(found->second.gradient);
+  return found->second.gradient;
 }
 
 }  // namespace troupe::engine

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <troupe/engine/device_events.hpp>
+
 namespace troupe::engine {
 
 /// The gradients of leaves, by leaf. The table has one owner; a table that is shared as const does not change any more.
@@ -12,7 +14,9 @@ namespace troupe::engine {
 ///   TB-2  a gradient in the table shares no storage with a tensor outside. A gradient is stored without a copy only if
 ///         nothing else refers to it.
 ///   TB-3  a gradient that was handed out, by find() or with a copy of the table, does not change any more: later gradients
-///         are summed into new memory. Only a gradient to which nothing else refers is added to in place.
+///         are summed into new memory. Only a gradient to which nothing else refers is added to in place, and no gradient of an
+///         accelerator that was handed out: a stream may still read it.
+///   TB-4  after made_here(), find() and merge() order the current streams of their threads after those that made the gradients.
 class gradient_table {
  public:
   /// Adds to the gradient of the leaf, with the bits of libtorch's AccumulateGrad. The first gradient is stored unchanged if
@@ -20,7 +24,11 @@ class gradient_table {
   /// first gradient is cloned. Each later gradient is added.
   void accumulate(const at::Tensor& leaf, at::Tensor gradient);
 
-  /// Adds all gradients of `other`, which is empty afterwards.
+  /// Notes that the current streams of the calling thread have made the gradients, or wait for them. To be called before the table
+  /// is handed to another thread.
+  void made_here();
+
+  /// Adds all gradients of `other`, which is empty afterwards. The current streams of the calling thread make the sums.
   void merge(gradient_table&& other);
 
   /// The gradient of the leaf; undefined if the table has none.
@@ -31,7 +39,7 @@ class gradient_table {
 
   std::size_t size() const noexcept { return entries_.size(); }
   bool empty() const noexcept { return entries_.empty(); }
-  void clear() { entries_.clear(); }
+  void clear() { *this = {}; }
 
  private:
   struct entry {
@@ -39,6 +47,8 @@ class gradient_table {
     at::Tensor gradient;
   };
   std::unordered_map<const at::TensorImpl*, entry> entries_;
+  bool has_accelerators_ = false;  // some gradient may be one of an accelerator
+  device_events made_;             // used with has_accelerators_
 };
 
 }  // namespace troupe::engine

@@ -11,6 +11,7 @@
 
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/support/atoms.hpp>
+#include <troupe/engine/current_streams.hpp>
 #include <troupe/messages/ids.hpp>
 
 namespace troupe::contracts {
@@ -23,7 +24,8 @@ struct backward_job {
   bool create_graph = false;
   bool fast = false;
   program_place place;
-  engine::recording recorded;  // what the thread that called backward has recorded
+  engine::recording recorded;       // what the thread that called backward has recorded
+  engine::current_streams streams;  // of the thread that called backward
   std::chrono::milliseconds deadline{0};
   future<done> result;
   ~backward_job() { result.set_error(error(errc::stopping, "the context was released, or its node has stopped")); }

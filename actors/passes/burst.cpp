@@ -177,6 +177,7 @@ void run_functions(burst& work, engine::graph_task& task) {
   work.deliveries.clear();
   for (auto send : work.sends) task.drop(index.at(send));
   task.run(work.stop.get());
+  work.state->leaves.made_here();
 }
 
 void walk(burst& work, engine::graph_task& task) {
@@ -214,9 +215,11 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 
 void run_burst(burst& work, services::node_services& here) {
   std::optional<support::anomaly_scope> anomaly;
+  std::optional<engine::same_streams> as_the_caller;
   std::uint64_t before = 0;
   try {
     auto& state = *work.state;
+    if (state.streams) as_the_caller.emplace(*state.streams);
     if (!state.task) {
       // The graph task of this pass may have been set up while the last burst of an earlier pass still ran on this node. The
       // recordings of that burst are complete only now.

@@ -15,6 +15,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_outcome.hpp>
 #include <troupe/devices/courier.hpp>
+#include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/messages/errors.hpp>
@@ -35,6 +36,7 @@ struct pass_task {
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
+  std::optional<engine::current_streams> streams;  // of the caller; none if another node started the pass
   contracts::context_record_ptr record;
   engine::pass_recorder recorder;          // used with create_graph
   bool anomaly = false;                    // the context's calls were made in anomaly mode

@@ -41,6 +41,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
   auto terms = make_terms(record, std::move(start), job.keep_graph, job.create_graph);
   if (job.create_graph) terms->place = std::move(job.place);
+  terms->task->streams = std::move(job.streams);
   auto& settings = terms->task->settings;
   settings.roots = std::move(job.roots);
   settings.root_gradients = std::move(job.gradients);

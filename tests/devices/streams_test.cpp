@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(each_part_of_a_sparse_tensor_is_kept_for_the_stream_that_us
       sparse = at::_sparse_compressed_tensor_unsafe(parts[2], parts[1], parts[0], {2, 2}, parts[0].options().layout(layout));
     }
     simulated::synchronize();
-    devices::record_use(sparse, stream);
+    engine::record_use(sparse, stream);
     simulated::gate late(stream);
     std::vector<at::Tensor> read;
     {

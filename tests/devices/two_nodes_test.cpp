@@ -2,6 +2,7 @@
 // Calls and passes with tensors of an accelerator, between nodes of one process that talk over loopback.
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -10,6 +11,8 @@
 #include <string>
 
 #include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/node_access.hpp>
@@ -243,6 +246,57 @@ BOOST_AUTO_TEST_CASE(a_pass_sends_gradients_only_when_the_device_has_made_them) 
   late.open();
   done.get();
   BOOST_TEST(same(pass.gradient(x), at::tensor({2.0, 3.0})));
+}
+
+// TB-4
+BOOST_AUTO_TEST_CASE(a_gradient_may_be_read_on_any_stream_before_its_device_has_made_it) {
+  const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+  context pass(a);
+  at::Tensor root;
+  {
+    const c10::StreamGuard forward(stream);
+    root = (x * 3).sum();
+    simulated::synchronize();
+  }
+  simulated::gate late(stream);
+  {
+    const c10::StreamGuard callers(other);
+    pass.backward({root}).get();
+  }
+  const auto read = pass.gradient(x) * 1;
+  simulated::settle();
+  late.open();
+  simulated::synchronize();
+  BOOST_TEST(same(read, at::tensor({3.0, 3.0})));
+}
+
+// The later bursts of a pass run on another thread than the one that called backward().
+BOOST_AUTO_TEST_CASE(each_burst_of_a_pass_has_the_streams_of_its_caller) {
+  const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
+  b.functions().add("twice", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) * 2}}; });
+  const auto x = at::ones({2}).requires_grad_();
+  std::atomic<int> wrong{0};
+  std::atomic<int> bursts{0};
+  const auto noted = [&](const at::Tensor& value) {
+    value.register_hook([&](const at::Tensor&) {
+      ++bursts;
+      wrong += accelerator.getStream(first) == other && accelerator.getDevice() == first ? 0 : 1;
+    });
+    return value;
+  };
+  {
+    context pass(a);
+    const auto before = noted(x * 3);
+    const auto after = noted(a.peer("b").call("twice", {before}).get().tensors.at(0) * 5);
+    const c10::StreamGuard callers(other);
+    auto done = pass.backward({after.sum()});
+    const c10::StreamGuard changed(default_stream);  // after the call: has no effect on the pass
+    done.get();
+    BOOST_TEST((accelerator.getStream(first) == default_stream));
+    BOOST_TEST(same(pass.gradient(x), at::full({2}, 30.0F)));
+  }
+  BOOST_TEST(bursts == 2);
+  BOOST_TEST(wrong == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_device_that_fails_fails_the_call_and_the_pass) {

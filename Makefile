@@ -89,7 +89,7 @@ bench-security: configure ## Measure what proofs cost and what strangers can do 
 	@$(build)/bench/hosts_bench --security $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
-FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp actors/*.*pp actors/*/*.*pp
+FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp devices/cuda/*.*pp actors/*.*pp actors/*/*.*pp
 N ?= 20
 SEED ?= 1
 mutate: configure ## Put small faults in and tell which no test notices: make mutate FILES='engine/*.cpp' N=20 SEED=1

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/devices/cuda/block_codec_test.cpp
+#pragma once
+
+#include <cstdint>
+
+#include <troupe/devices/cuda/host_device.hpp>
+
+/// Arithmetic on float32 whose results have the same bits on a GPU and on the host.
+///   FB-1  each operation is rounded once, to nearest even. A compiler never joins a product and a sum to one operation (fma):
+///         on a GPU by the functions used here, on the host by -ffp-contract=off, which the targets with this header have.
+///   FB-2  denormal numbers are numbers, unless the thread of the host has turned on that they are flushed to zero.
+/// The bits of a NaN that an operation makes may differ. So no function here makes a NaN of an operation.
+namespace troupe::devices::cuda {
+
+inline constexpr std::uint32_t sign_bit = 0x80000000;
+inline constexpr std::uint32_t infinity_bits = 0x7f800000;  // the bits of a NaN without its sign are greater than these
+inline constexpr std::uint32_t nan_bits = 0x7fc00000;
+
+// Not std::bit_cast, which runs on the host only.
+TROUPE_HOST_DEVICE inline std::uint32_t bits_of(float value) {
+  std::uint32_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+TROUPE_HOST_DEVICE inline float float_of(std::uint32_t bits) {
+  float value = 0;
+  __builtin_memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/// The bits of the magnitude. Magnitudes have the order of their bits; infinity and then NaN come after all numbers.
+TROUPE_HOST_DEVICE inline std::uint32_t magnitude_bits(float value) { return bits_of(value) & ~sign_bit; }
+
+#ifdef __CUDA_ARCH__
+TROUPE_HOST_DEVICE inline float sum(float left, float right) { return __fadd_rn(left, right); }
+TROUPE_HOST_DEVICE inline float difference(float left, float right) { return __fsub_rn(left, right); }
+TROUPE_HOST_DEVICE inline float product(float left, float right) { return __fmul_rn(left, right); }
+TROUPE_HOST_DEVICE inline float quotient(float left, float right) { return __fdiv_rn(left, right); }
+#else
+TROUPE_HOST_DEVICE inline float sum(float left, float right) { return left + right; }
+TROUPE_HOST_DEVICE inline float difference(float left, float right) { return left - right; }
+TROUPE_HOST_DEVICE inline float product(float left, float right) { return left * right; }
+TROUPE_HOST_DEVICE inline float quotient(float left, float right) { return left / right; }
+#endif
+
+/// The nearest whole number, the even one of two that are equally near. The magnitude of the value is at most 2^22.
+TROUPE_HOST_DEVICE inline float nearest_whole(float value) {
+  constexpr float shift = 12582912;  // 1.5 * 2^23: the neighbours of this number are whole numbers
+  return difference(sum(value, shift), shift);
+}
+
+}  // namespace troupe::devices::cuda

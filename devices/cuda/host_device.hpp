@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+/// Before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain function.
+#ifdef __CUDACC__
+#define TROUPE_HOST_DEVICE __host__ __device__
+#else
+#define TROUPE_HOST_DEVICE
+#endif
+
+/// Bodies of CUDA kernels: what one thread of a grid does. A kernel calls a body with the place of its thread. A test calls the
+/// body for each place of the same grid, on the CPU.
+namespace troupe::devices::cuda {
+
+/// All kernels run with this number of threads in a block.
+inline constexpr std::uint32_t threads_in_block = 256;
+
+/// The largest number of blocks in a grid of one dimension.
+inline constexpr std::uint64_t most_blocks = 0x7fffffff;
+
+/// The place of a thread in a grid.
+struct thread_place {
+  std::uint64_t block;
+  std::uint32_t thread;  // below threads_in_block
+};
+
+/// The number of parts of `size` that `count` needs; the last part may be smaller.
+TROUPE_HOST_DEVICE constexpr std::uint64_t parts_of(std::uint64_t count, std::uint64_t size) {
+  return count / size + (count % size != 0);
+}
+
+}  // namespace troupe::devices::cuda

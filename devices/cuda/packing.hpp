@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include <troupe/devices/cuda/host_device.hpp>
+
+/// The body of a kernel that copies many pieces of memory into one buffer (packs) or from the buffer back (unpacks).
+///   KP-1  over a grid of table.blocks() blocks, the bytes of each piece arrive at the place that the table says. No other byte
+///         is written, whatever the alignment of pieces and offsets.
+///   KP-2  a table that is full takes no further piece and says so. A piece without bytes needs no block.
+///   KP-3  a table fits into the arguments of a kernel, so a launch copies no table to the GPU first.
+namespace troupe::devices::cuda {
+
+/// Pieces and their places in the buffer. A grid has one or more blocks for each piece.
+class packing_table {
+ public:
+  static constexpr std::uint32_t capacity = 1024;
+  /// A block copies at most this many bytes; a multiple of the largest word.
+  static constexpr std::uint64_t part_bytes = 16384;
+
+  /// Adds a piece of `bytes` at `memory`, which lies at `offset` in the buffer. Returns false, and adds nothing, if the table is
+  /// full: the caller launches the kernel with this table and begins another one.
+  bool add(void* memory, std::uint64_t bytes, std::uint64_t offset) {
+    const std::uint64_t needed = parts_of(bytes, part_bytes);
+    if (needed == 0) return true;
+    if (size_ == capacity || needed > most_blocks - blocks()) return false;
+    memory_[size_] = static_cast<unsigned char*>(memory);
+    bytes_[size_] = bytes;
+    offset_[size_] = offset;
+    ++size_;
+    first_block_[size_] = first_block_[size_ - 1] + static_cast<std::uint32_t>(needed);
+    return true;
+  }
+
+  TROUPE_HOST_DEVICE std::uint32_t size() const { return size_; }
+  TROUPE_HOST_DEVICE std::uint32_t blocks() const { return first_block_[size_]; }
+
+  /// What a block copies.
+  struct part {
+    unsigned char* memory;
+    std::uint64_t offset;  // in the buffer
+    std::uint64_t bytes;
+  };
+  TROUPE_HOST_DEVICE part part_of(std::uint64_t block) const {
+    std::uint32_t piece = 0;  // the last piece whose first block is not after `block`
+    std::uint32_t end = size_;
+    while (end - piece > 1) {
+      const std::uint32_t middle = piece + (end - piece) / 2;
+      if (first_block_[middle] <= block)
+        piece = middle;
+      else
+        end = middle;
+    }
+    const std::uint64_t begin = (block - first_block_[piece]) * part_bytes;
+    const std::uint64_t left = bytes_[piece] - begin;
+    return {memory_[piece] + begin, offset_[piece] + begin, left < part_bytes ? left : part_bytes};
+  }
+
+ private:
+  std::uint32_t size_ = 0;
+  std::uint32_t first_block_[capacity + 1] = {};
+  unsigned char* memory_[capacity];
+  std::uint64_t bytes_[capacity];
+  std::uint64_t offset_[capacity];
+};
+static_assert(sizeof(packing_table) <= 32000, "the arguments of a kernel have at most 32,764 bytes");
+
+// Words of memory that holds elements of any type.
+struct __attribute__((may_alias, aligned(16))) long_word {
+  std::uint64_t low, high;
+};
+struct __attribute__((may_alias, aligned(4))) short_word {
+  std::uint32_t bits;
+};
+
+// Copies the whole words of `bytes` and returns how many bytes they have.
+template <class Word>
+TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
+                                                   std::uint32_t thread) {
+  const std::uint64_t words = bytes / sizeof(Word);
+  for (std::uint64_t i = thread; i < words; i += threads_in_block)
+    reinterpret_cast<Word*>(to)[i] = reinterpret_cast<const Word*>(from)[i];
+  return words * sizeof(Word);
+}
+
+// Copies with the largest word for which both places are aligned.
+TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
+                                         std::uint32_t thread) {
+  const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  std::uint64_t copied = 0;
+  if (places % sizeof(long_word) == 0)
+    copied = copy_words<long_word>(to, from, bytes, thread);
+  else if (places % sizeof(short_word) == 0)
+    copied = copy_words<short_word>(to, from, bytes, thread);
+  for (std::uint64_t i = copied + thread; i < bytes; i += threads_in_block) to[i] = from[i];
+}
+
+/// Copies the thread's part of the pieces into the buffer.
+TROUPE_HOST_DEVICE inline void pack_part(const packing_table& table, unsigned char* buffer, thread_place at) {
+  const packing_table::part part = table.part_of(at.block);
+  copy_part(buffer + part.offset, part.memory, part.bytes, at.thread);
+}
+
+/// Copies the thread's part of the buffer into the pieces.
+TROUPE_HOST_DEVICE inline void unpack_part(const packing_table& table, const unsigned char* buffer, thread_place at) {
+  const packing_table::part part = table.part_of(at.block);
+  copy_part(part.memory, buffer + part.offset, part.bytes, at.thread);
+}
+
+}  // namespace troupe::devices::cuda

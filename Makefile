@@ -99,7 +99,7 @@ lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what diff
 	@cmake/lint.sh $(TIDY)
 
 format: ## Put every source file into the format that lint checks
-	@git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' | xargs clang-format -i
+	@git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | xargs clang-format -i
 
 install: build ## Install libraries, headers and the program: make install PREFIX=$HOME/.local
 	@cmake --install $(build) --prefix $(PREFIX)

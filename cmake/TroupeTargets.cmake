@@ -208,8 +208,9 @@ function(troupe_add_program name)
   endif()
   if(arg_INSTALL)
     # The folder is named here, because CMAKE_INSTALL_RPATH_USE_LINK_PATH leaves out folders inside the project, such as
-    # .venv's libtorch.
-    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$<TARGET_FILE_DIR:LibTorch::torch_cpu>")
+    # .venv's libtorch. The first folder has the CUDA kernels.
+    set_target_properties(${name} PROPERTIES
+      INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$<TARGET_FILE_DIR:LibTorch::torch_cpu>")
     install(TARGETS ${name})
   endif()
 endfunction()

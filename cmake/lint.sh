@@ -20,11 +20,11 @@ done
 git rev-parse --git-dir >/dev/null  # outside of a repository there would be nothing to check, and no error
 present() { while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
 
-git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' | present | xargs -r clang-format --dry-run -Werror
+git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | present | xargs -r clang-format --dry-run -Werror
 
 # Words that codespell does not know: names, a format of sparse tensors, and words that tests misspell on purpose.
 words=mattern,coo,wieght,trian
-git ls-files -co --exclude-standard -- '*.md' '*.hpp' '*.cpp' '*.proto' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' Makefile |
+git ls-files -co --exclude-standard -- '*.md' '*.hpp' '*.cpp' '*.cu' '*.proto' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' Makefile |
   present | xargs -r codespell --ignore-words-list="$words" || {
   echo "lint: a word above is misspelt; mend it, or add it to the words in cmake/lint.sh if it is right" >&2
   exit 1

@@ -84,14 +84,20 @@ TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsi
   return words * sizeof(Word);
 }
 
-// Copies with the largest word for which both places are aligned.
+/// The bytes of the largest word for which both places are aligned: 16, 4 or 1. A GPU stops at a word that is not aligned.
+TROUPE_HOST_DEVICE inline std::uint32_t word_bytes(const void* to, const void* from) {
+  const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  if (places % sizeof(long_word) == 0) return sizeof(long_word);
+  return places % sizeof(short_word) == 0 ? sizeof(short_word) : 1;
+}
+
 TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
                                          std::uint32_t thread) {
-  const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  const std::uint32_t word = word_bytes(to, from);
   std::uint64_t copied = 0;
-  if (places % sizeof(long_word) == 0)
+  if (word == sizeof(long_word))
     copied = copy_words<long_word>(to, from, bytes, thread);
-  else if (places % sizeof(short_word) == 0)
+  else if (word == sizeof(short_word))
     copied = copy_words<short_word>(to, from, bytes, thread);
   for (std::uint64_t i = copied + thread; i < bytes; i += threads_in_block) to[i] = from[i];
 }

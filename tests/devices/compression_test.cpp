@@ -51,6 +51,16 @@ BOOST_AUTO_TEST_CASE(blocks_have_the_bits_of_the_plain_codec) {  // KC-2
   }
 }
 
+BOOST_AUTO_TEST_CASE(nothing_behind_the_spans_is_written) {  // KC-2
+  const std::vector<float> elements(300, 1);
+  std::vector<float> residual(310, 0), scales(12, 9), decoded(310, 9);
+  std::vector<std::int8_t> codes(310, 9);
+  devices::encode_blocks(elements, std::span(residual).first(300), std::span(codes).first(300), std::span(scales).first(2));
+  devices::decode_blocks(std::span(codes).first(300), std::span(scales).first(2), std::span(decoded).first(300));
+  for (std::size_t i = 300; i < 310; ++i)
+    BOOST_TEST((residual[i] == 0 && codes[i] == 9 && scales[i - 298] == 9 && decoded[i] == 9));
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_residual_stands_for_none) {  // KC-2
   std::mt19937 random(2);
   const auto elements = gradients(600, 1, random);

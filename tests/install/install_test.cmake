@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Run by ctest with BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR and SANITIZE.
+# Run by ctest with BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR, SANITIZE and KERNELS.
 set(prefix "${SCRATCH}/prefix")
 set(consumer "${SCRATCH}/consumer")
 set(work "${SCRATCH}/work")
@@ -48,6 +48,14 @@ foreach(program IN LISTS programs)
   get_filename_component(name ${program} NAME)
   run("${name}" ${program})
 endforeach()
+
+# The CUDA kernels are loaded by their name: a user's program finds them, and so does the installed one.
+if(KERNELS)
+  run("node_consumer" ${consumer}/node_consumer)
+  expect("kernels found")
+  run("run path" objdump -p ${prefix}/bin/troupe)
+  expect("PATH +[$]ORIGIN/../${LIBDIR}:")
+endif()
 
 # A library that knows only the installed headers, in the installed program. The node ends with its stdin.
 execute_process(COMMAND ${bare} ${prefix}/bin/troupe node --name stage --load ${consumer}/libloaded_modules.so --until-silent 60

@@ -83,7 +83,7 @@ def configure(given, source, build):
     if torch is None and not venv.exists():
         venv.symlink_to(root / ".venv")
     more = [f"-DTROUPE_TORCH_DIR={torch}"] if torch else []
-    done = call("cmake", "--preset", "release", "-B", build, "-DTROUPE_WERROR=OFF", *more, cwd=source,
+    done = call("cmake", "--preset", "release", "-B", build, "-DTROUPE_WERROR=OFF", "-DTROUPE_CUDA=OFF", *more, cwd=source,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"mutate: the copy of the tree can't be configured:\n{done.stderr}")

@@ -14,7 +14,12 @@ using namespace troupe;
 
 namespace {
 
-std::uint16_t counted(float value) { return static_cast<std::uint16_t>(value + 1); }
+std::size_t conversions = 0;
+
+std::uint16_t counted(float value) {
+  ++conversions;
+  return static_cast<std::uint16_t>(value + 1);
+}
 
 }  // namespace
 
@@ -25,8 +30,10 @@ BOOST_AUTO_TEST_CASE(each_element_is_converted_and_nothing_beside_them) {  // KV
     std::vector<float> from(count);
     for (std::size_t i = 0; i < count; ++i) from[i] = static_cast<float>(i % 60000);
     std::vector<std::uint16_t> to(count + 600, 7);
+    conversions = 0;
     test::for_each_thread(devices::cuda::conversion_blocks(count), static_cast<unsigned>(count),
                           [&](auto at) { devices::cuda::convert_part<counted>(from.data(), to.data() + 300, count, at); });
+    BOOST_TEST(conversions == count);
     std::vector<std::uint16_t> expected(count + 600, 7);
     for (std::size_t i = 0; i < count; ++i) expected[300 + i] = static_cast<std::uint16_t>(i % 60000 + 1);
     BOOST_TEST((to == expected), "wrong for " << count << " elements");

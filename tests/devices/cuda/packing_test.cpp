@@ -111,6 +111,16 @@ BOOST_AUTO_TEST_CASE(random_pieces_arrive_whole_and_nothing_beside_them) {  // K
   }
 }
 
+BOOST_AUTO_TEST_CASE(words_are_as_large_as_both_places_allow) {  // KP-1
+  alignas(16) const unsigned char memory[64] = {};
+  for (std::size_t to = 0; to < 32; ++to)
+    for (std::size_t from = 0; from < 32; ++from) {
+      std::uint32_t expected = 16;
+      while (expected != 1 && (to % expected != 0 || from % expected != 0)) expected /= 4;
+      BOOST_TEST(devices::cuda::word_bytes(memory + to, memory + from) == expected);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_full_table_says_so_and_a_second_table_takes_the_rest) {  // KP-2
   std::mt19937 random(3);
   world many;

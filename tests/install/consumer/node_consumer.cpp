@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A user's program: a node, and a backward pass in a context.
+#include <dlfcn.h>
+
 #include <cstdio>
 
 #include <ATen/ATen.h>
@@ -13,5 +15,6 @@ int main() {
   pass.backward({(weight * weight).sum()}).get();
   auto right = at::equal(pass.gradient(weight), 2 * weight);
   std::printf("gradients %s\n", right ? "right" : "wrong");
+  std::printf("kernels %s\n", dlopen("libtroupe_cuda.so", RTLD_NOW) == nullptr ? dlerror() : "found");
   return right ? 0 : 1;
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernels, each around a body that the tests also run on the CPU, and their launches.
+#include <cuda_runtime.h>
+
+#include <troupe/devices/cuda/conversion.hpp>
+#include <troupe/devices/cuda/functions.hpp>
+#include <troupe/devices/cuda/half_floats.hpp>
+
+namespace troupe::devices::cuda {
+
+namespace {
+
+__device__ thread_place own_place() { return {blockIdx.x, threadIdx.x}; }
+
+__global__ void pack_kernel(const __grid_constant__ packing_table table, unsigned char* buffer) {
+  pack_part(table, buffer, own_place());
+}
+
+__global__ void unpack_kernel(const __grid_constant__ packing_table table, const unsigned char* buffer) {
+  unpack_part(table, buffer, own_place());
+}
+
+template <auto Convert, class From, class To>
+__global__ void convert_kernel(const From* from, To* to, std::uint64_t count) {
+  convert_part<Convert>(from, to, count, own_place());
+}
+
+__global__ void encode_kernel(encoding what) {
+  __shared__ std::uint32_t magnitudes[threads_in_block];
+  const lane_elements own = gather_part(what, magnitudes, own_place());
+  __syncthreads();
+  encode_part(what, own, magnitudes, own_place());
+}
+
+__global__ void decode_kernel(decoding what) { decode_part(what, own_place()); }
+
+// The result is that of this launch alone. libtorch must not find it as the last error and take it for one of its own.
+template <class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), std::uint64_t blocks, void* stream, const Arguments&... arguments) {
+  if (blocks == 0) return cudaSuccess;
+  if (blocks > most_blocks) return cudaErrorInvalidConfiguration;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(threads_in_block);
+  config.stream = static_cast<cudaStream_t>(stream);
+  const cudaError_t result = cudaLaunchKernelEx(&config, kernel, arguments...);
+  if (result != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return result;
+}
+
+int pack(const packing_table* table, unsigned char* buffer, void* stream) {
+  return launch(pack_kernel, table->blocks(), stream, *table, buffer);
+}
+
+int unpack(const packing_table* table, const unsigned char* buffer, void* stream) {
+  return launch(unpack_kernel, table->blocks(), stream, *table, buffer);
+}
+
+template <auto Convert, class From, class To>
+int convert(const From* from, To* to, std::uint64_t count, void* stream) {
+  return launch(convert_kernel<Convert, From, To>, conversion_blocks(count), stream, from, to, count);
+}
+
+int encode_blocks(const encoding* what, void* stream) {
+  return launch(encode_kernel, codec_blocks(what->count), stream, *what);
+}
+
+int decode_blocks(const decoding* what, void* stream) {
+  return launch(decode_kernel, codec_blocks(what->count), stream, *what);
+}
+
+const char* reason(int result) { return cudaGetErrorString(static_cast<cudaError_t>(result)); }
+
+}  // namespace
+
+}  // namespace troupe::devices::cuda
+
+extern "C" __attribute__((visibility("default"))) const troupe::devices::cuda::functions* troupe_cuda_functions() {
+  using namespace troupe::devices::cuda;
+  static const functions table{functions_version,
+                               pack,
+                               unpack,
+                               convert<to_bfloat16, float, std::uint16_t>,
+                               convert<from_bfloat16, std::uint16_t, float>,
+                               convert<to_float16, float, std::uint16_t>,
+                               convert<from_float16, std::uint16_t, float>,
+                               encode_blocks,
+                               decode_blocks,
+                               reason};
+  return &table;
+}

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into .venv (or uses the
-# libtorch in TROUPE_TORCH_DIR). Installs only what is missing.
+# libtorch in TROUPE_TORCH_DIR). Installs only what is missing. With TROUPE_CUDA=ON in the environment, also installs nvcc from
+# NVIDIA's wheels into .venv, for the CUDA kernels.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,6 +22,11 @@ packages="
 torch=2.11.0
 wheels="torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
 stamp=.venv/libtorch-$torch
+# The compiler of the CUDA that libtorch is built for. Debian 12 has CUDA 11.8, which knows neither that CUDA nor the newest GPUs.
+# What is needed of the toolkit: nvcc, its headers (crt), its optimiser (nvvm), and the runtime with its headers.
+cuda=13.0
+cuda_wheels="nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96"
+cuda_stamp=.venv/cuda-$cuda
 
 say() { echo "deps: $*"; }
 fail() { echo "deps: $*" >&2; exit 1; }
@@ -58,8 +64,17 @@ install_libtorch() {
   : >"$stamp"
 }
 
+install_cuda() {
+  [ "${TROUPE_CUDA:-}" = ON ] && [ ! -e "$cuda_stamp" ] || return 0
+  say "installing nvcc $cuda into .venv (downloads 95 MB, takes 250 MB on disk, once)"
+  [ -e .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip install --disable-pip-version-check --no-compile --no-deps $cuda_wheels
+  : >"$cuda_stamp"
+}
+
 command -v dpkg-query >/dev/null || fail "expected Debian or a relative of it (no dpkg here);" \
   "install by other means:" $packages
 install_packages
 install_libtorch
+install_cuda
 say "all there (libtorch: ${TROUPE_TORCH_DIR:-.venv})"

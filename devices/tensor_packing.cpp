@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/devices/tensor_packing.hpp>
+
+#include <memory>
+#include <string>
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <troupe/devices/cuda/functions.hpp>
+#include <troupe/devices/cuda_kernels.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::devices {
+
+namespace {
+
+constexpr std::int64_t alignment = 16;  // of the kernels' largest word, and of each element type
+
+using launch = int (*)(const cuda::packing_table& table, unsigned char* bytes, const cuda::functions& kernels, void* stream);
+
+int launch_pack(const cuda::packing_table& table, unsigned char* bytes, const cuda::functions& kernels, void* stream) {
+  return kernels.pack(&table, bytes, stream);
+}
+
+int launch_unpack(const cuda::packing_table& table, unsigned char* bytes, const cuda::functions& kernels, void* stream) {
+  return kernels.unpack(&table, bytes, stream);
+}
+
+[[noreturn]] void refuse(const char* function, std::size_t index, const std::string& expected, const std::string& got) {
+  throw error(errc::misuse,
+              std::string(function) + ": expected " + expected + " as tensor " + std::to_string(index) + ", got " + got);
+}
+
+void check(const char* function, const std::vector<at::Tensor>& tensors, c10::Device device) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].defined()) refuse(function, i, "a defined tensor", "an undefined one");
+    if (tensors[i].layout() != at::kStrided || tensors[i].is_nested())
+      refuse(function, i, "a strided tensor", "the layout " + std::string(c10::str(tensors[i].layout())));
+    if (tensors[i].is_meta() || tensors[i]._is_zerotensor())
+      refuse(function, i, "a tensor with memory", "one that is only a shape");
+    if (tensors[i].device() != device)
+      refuse(function, i, "a tensor on " + device.str(), "one on " + tensors[i].device().str());
+  }
+}
+
+// Queues one kernel for each table that the tensors fill.
+void launch_tables(launch how, const char* kernel, const packed_tensors& packed, const std::vector<at::Tensor>& tensors,
+                   const cuda::functions& kernels) {
+  const c10::Device device = packed.bytes.device();
+  auto* bytes = static_cast<unsigned char*>(packed.bytes.mutable_data_ptr());
+  void* stream = current_stream(device);
+  auto table = std::make_unique<cuda::packing_table>();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    auto* memory = const_cast<void*>(tensors[i].const_data_ptr());  // unpack() alone writes to it
+    const auto offset = static_cast<std::uint64_t>(packed.offsets[i]);
+    if (table->add(memory, tensors[i].nbytes(), offset)) continue;
+    expect_launched(how(*table, bytes, kernels, stream), kernel, device, kernels);
+    *table = {};
+    if (!table->add(memory, tensors[i].nbytes(), offset)) refuse(kernel, i, "a tensor of at most 32 TiB", "a larger one");
+  }
+  expect_launched(how(*table, bytes, kernels, stream), kernel, device, kernels);
+}
+
+// The bytes of one tensor, seen with its type, sizes and strides.
+at::Tensor seen_as(const packed_tensors& packed, std::size_t index, const at::Tensor& tensor) {
+  const auto size = static_cast<std::int64_t>(tensor.nbytes());
+  return packed.bytes.narrow(0, packed.offsets[index], size)
+    .view(tensor.scalar_type())
+    .as_strided(tensor.sizes(), tensor.strides());
+}
+
+}  // namespace
+
+const cuda::functions* kernels_for(c10::Device device) { return device.is_cuda() ? own_cuda_kernels() : nullptr; }
+
+void expect_launched(int result, const char* kernel, c10::Device device, const cuda::functions& kernels) {
+  if (result == 0) return;
+  throw error(errc::function_failed, "expected to run the kernel '" + std::string(kernel) + "' on " + device.str() +
+                                       ", got: " + kernels.reason(result) + " (CUDA error " + std::to_string(result) + ")");
+}
+
+void* current_stream(c10::Device device) {
+  return device.is_cpu() ? nullptr : c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+}
+
+packed_tensors pack(const std::vector<at::Tensor>& tensors, const cuda::functions* kernels) {
+  const c10::AutoGradMode no_grad(false);
+  const c10::Device device = tensors.empty() || !tensors[0].defined() ? c10::Device(c10::kCPU) : tensors[0].device();
+  check("pack", tensors, device);
+  const c10::DeviceGuard guard(device);
+  packed_tensors packed;
+  std::vector<at::Tensor> dense;
+  std::int64_t end = 0;
+  for (const auto& each : tensors) {
+    const at::Tensor plain = each.detach().resolve_conj().resolve_neg();
+    dense.push_back(plain.is_non_overlapping_and_dense() ? plain : plain.contiguous());
+    packed.offsets.push_back(end);
+    end += (static_cast<std::int64_t>(dense.back().nbytes()) + alignment - 1) / alignment * alignment;
+  }
+  packed.bytes = at::empty({end}, at::TensorOptions(at::kByte).device(device));
+  if (kernels != nullptr) {
+    launch_tables(launch_pack, "pack", packed, dense, *kernels);
+    return packed;
+  }
+  for (std::size_t i = 0; i < dense.size(); ++i)
+    if (dense[i].numel() != 0) seen_as(packed, i, dense[i]).copy_(dense[i], true);
+  return packed;
+}
+
+void unpack(const packed_tensors& packed, const std::vector<at::Tensor>& tensors, const cuda::functions* kernels) {
+  const c10::AutoGradMode no_grad(false);
+  const c10::Device device = packed.bytes.device();
+  check("unpack", tensors, device);
+  if (tensors.size() != packed.offsets.size())
+    throw error(errc::misuse, "unpack: expected " + std::to_string(packed.offsets.size()) + " tensors, as were packed, got " +
+                                std::to_string(tensors.size()));
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].is_non_overlapping_and_dense() || tensors[i].is_conj() || tensors[i].is_neg())
+      refuse("unpack", i, "a tensor without gaps", "one with gaps or lazy bits");
+    const std::int64_t end = i + 1 < tensors.size() ? packed.offsets[i + 1] : packed.bytes.numel();
+    if (static_cast<std::int64_t>(tensors[i].nbytes()) > end - packed.offsets[i])
+      refuse("unpack", i, "at most " + std::to_string(end - packed.offsets[i]) + " bytes", std::to_string(tensors[i].nbytes()));
+  }
+  const c10::DeviceGuard guard(device);
+  if (kernels != nullptr) {
+    launch_tables(launch_unpack, "unpack", packed, tensors, *kernels);
+    return;
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].numel() != 0) tensors[i].detach().copy_(seen_as(packed, i, tensors[i]), true);
+}
+
+}  // namespace troupe::devices

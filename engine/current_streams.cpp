@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/current_streams.hpp>
 
+#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
+
 namespace troupe::engine {
+
+namespace {
+
+// Setting a device without a context would make one, which takes hundreds of megabytes of a GPU.
+bool has_context(c10::Device device) {
+  return at::globalContext().getAcceleratorHooksInterface(device.type()).hasPrimaryContext(device.index());
+}
+
+}  // namespace
 
 current_streams::current_streams() {
   for (const auto& entry : c10::impl::device_guard_impl_registry) {
     const c10::impl::DeviceGuardImplInterface* const type = entry.load();
-    if (type == nullptr || type->type() == c10::DeviceType::CPU || type->type() == c10::DeviceType::Meta) continue;
-    for (c10::DeviceIndex i = 0; i < type->deviceCount(); ++i) streams_.push_back({type, type->getStream({type->type(), i})});
-    if (type->deviceCount() > 0) devices_.push_back({type, type->getDevice()});
+    if (type == nullptr || !at::accelerator::isAccelerator(type->type())) continue;
+    bool any = false;
+    for (c10::DeviceIndex i = 0; i < type->deviceCount(); ++i) {
+      if (!has_context({type->type(), i})) continue;
+      streams_.push_back({type, type->getStream({type->type(), i})});
+      any = true;
+    }
+    if (any && has_context(type->getDevice())) devices_.push_back({type, type->getDevice()});
   }
 }
 

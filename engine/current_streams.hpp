@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/engine/nested_test.cpp, tests/devices/lanes_test.cpp, tests/devices/two_nodes_test.cpp
+// Tests: tests/engine/nested_test.cpp, tests/devices/lanes_test.cpp, tests/devices/device_events_test.cpp
 #pragma once
 
 #include <optional>
@@ -12,6 +12,7 @@
 namespace troupe::engine {
 
 /// The current devices and streams of the constructing thread. libtorch's thread-local state does not include these.
+///   CS-1  devices that the process does not use (without a primary context) are left out, and stay unused.
 class current_streams {
  public:
   current_streams();
@@ -19,7 +20,7 @@ class current_streams {
   /// Makes the devices and streams those of the calling thread.
   void set() const noexcept;
 
-  /// True if the process had no accelerator.
+  /// True if the process used no accelerator.
   bool empty() const noexcept { return streams_.empty(); }
 
  private:

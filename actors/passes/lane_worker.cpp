@@ -15,8 +15,10 @@ namespace {
 
 lane_worker_actor spawn_worker(caf::actor_system& system, const char* name, c10::Device device) {
   return caf::actor_cast<lane_worker_actor>(support::spawn_handlers_with_thread(system, name, [device](const caf::actor&) {
-    if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
-    return std::tuple{[](lane_work_ptr& work) { (*std::exchange(work, nullptr))(); }};
+    return std::tuple{[device, is_bound = device.is_cpu()](lane_work_ptr& work) mutable {
+      if (!std::exchange(is_bound, true)) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
+      (*std::exchange(work, nullptr))();
+    }};
   }));
 }
 

@@ -17,7 +17,8 @@ using lane_work_ptr = std::shared_ptr<std::function<void()>>;
 
 /// A compute thread that serves a lane: a CPU worker, or the device worker of an accelerator.
 ///   LW-1  the worker runs the work in the order in which it was sent, and keeps none of it.
-///   LW-2  the device of a device worker is the current device of its thread.
+///   LW-2  the device of a device worker is the current device of its thread, from the first work on: a device that no function uses
+///         stays without a context.
 using lane_worker_actor = caf::typed_actor<caf::reacts_to<lane_work_ptr>>;
 
 /// Spawns a worker with a thread of its own. Throws std::system_error if the system gives no thread.

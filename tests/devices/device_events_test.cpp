@@ -5,6 +5,7 @@
 #include <c10/core/StreamGuard.h>
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 #include "support/simulated_fixture.hpp"
@@ -85,6 +86,16 @@ BOOST_AUTO_TEST_CASE(cost_nothing_for_tensors_of_the_cpu_and_on_one_stream) {
   const auto before = simulated::waits();
   events.wait(made);
   BOOST_TEST(simulated::waits() == before);
+}
+
+BOOST_AUTO_TEST_CASE(of_devices_that_nobody_uses_need_no_context) {  // CS-1
+  const engine::current_streams used;
+  BOOST_TEST(!used.empty());
+  const simulated::unused_devices none;
+  const engine::current_streams unused;
+  BOOST_TEST(unused.empty());
+  { const engine::same_streams as_there(unused); }
+  BOOST_TEST(simulated::unused_devices::uses() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(of_a_table_order_who_finds_a_gradient) {  // TB-4

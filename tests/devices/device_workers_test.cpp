@@ -58,6 +58,16 @@ BOOST_AUTO_TEST_CASE(have_their_device_as_current_device) {  // LW-2
   caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
 }
 
+BOOST_AUTO_TEST_CASE(of_devices_that_nobody_uses_make_no_context) {  // LW-2
+  const simulated::unused_devices none;
+  worker_team team(system, 1);
+  const auto x = at::linspace(0, 1, 1000).requires_grad_();
+  for (int round = 0; round < 3; ++round) backward({at::tanh(x).sum()}, {}, {.workers = &team});
+  BOOST_TEST(simulated::unused_devices::uses() == 0);
+  ask(*team.lane_of(second), current_device);
+  BOOST_TEST(simulated::unused_devices::uses() == 1);
+}
+
 BOOST_AUTO_TEST_CASE(each_accelerator_has_one) {  // WT-2
   worker_team team(system, 2);
   std::set<std::thread::id> threads;

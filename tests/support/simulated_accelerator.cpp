@@ -24,6 +24,8 @@ namespace troupe::test::simulated {
 namespace {
 
 thread_local c10::DeviceIndex current_device = 0;
+std::atomic<bool> are_unused{false};
+std::atomic<int> times_set{0};
 thread_local std::array<c10::StreamId, device_count> current_streams{};
 
 c10::Stream current_stream(c10::DeviceIndex index) {
@@ -120,8 +122,11 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return at::kPrivateUse1; }
   c10::Device exchangeDevice(c10::Device to) const override { return device(std::exchange(current_device, to.index())); }
   c10::Device getDevice() const override { return device(current_device); }
-  void setDevice(c10::Device to) const override { current_device = to.index(); }
-  void uncheckedSetDevice(c10::Device to) const noexcept override { current_device = to.index(); }
+  void setDevice(c10::Device to) const override { uncheckedSetDevice(to); }
+  void uncheckedSetDevice(c10::Device to) const noexcept override {
+    ++times_set;
+    current_device = to.index();
+  }
   c10::DeviceIndex deviceCount() const noexcept override { return device_count; }
 
   c10::Stream getStream(c10::Device of) const override { return current_stream(index_of(of)); }
@@ -160,7 +165,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
 struct hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return !are_unused; }
   c10::DeviceIndex deviceCount() const override { return device_count; }
   c10::DeviceIndex getCurrentDevice() const override { return current_device; }
   void setCurrentDevice(c10::DeviceIndex to) const override { current_device = to; }
@@ -184,6 +189,13 @@ struct hooks final : at::PrivateUse1HooksInterface {
 
 broken_device::broken_device() { stream_set::all().set_broken(true); }
 broken_device::~broken_device() { stream_set::all().set_broken(false); }
+
+unused_devices::unused_devices() {
+  times_set = 0;
+  are_unused = true;
+}
+unused_devices::~unused_devices() { are_unused = false; }
+int unused_devices::uses() { return times_set; }
 
 no_pinned_memory::no_pinned_memory() { pinned_memory::all().is_refused = true; }
 no_pinned_memory::~no_pinned_memory() { pinned_memory::all().is_refused = false; }

@@ -61,6 +61,18 @@ class broken_device {
   broken_device& operator=(const broken_device&) = delete;
 };
 
+/// While an object of this class lives, no device has a primary context.
+class unused_devices {
+ public:
+  unused_devices();
+  ~unused_devices();
+  unused_devices(const unused_devices&) = delete;
+  unused_devices& operator=(const unused_devices&) = delete;
+
+  /// How often a thread has set its current device in the object's life. On a GPU the first time makes a context.
+  static int uses();
+};
+
 /// Bytes of pinned memory in use.
 std::size_t pinned_bytes();
 

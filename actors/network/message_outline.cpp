@@ -11,6 +11,13 @@ namespace {
 
 constexpr std::string_view atom_first = "@<>+@atom";
 
+/// Whether each plus sign begins the name of a type. CAF passes over a plus sign at the end: it would read the same types from two lists.
+bool is_list_of_names(std::string_view types) noexcept {
+  if (!types.starts_with(message_outline::begin_of_types)) return false;
+  types.remove_prefix(message_outline::begin_of_types.size());
+  return types.empty() || (types.front() == '+' && types.back() != '+' && types.find("++") == std::string_view::npos);
+}
+
 }  // namespace
 
 bool message_outline::begins_with_atom() const noexcept {
@@ -29,7 +36,7 @@ std::optional<message_outline> content_of(std::string_view message) {
   if (from.take(2) != std::string_view("\0\0", 2)) return std::nullopt;  // no number of a type: a name follows
   const auto length = from.take_size();
   const auto types = length ? from.take(*length) : std::nullopt;
-  if (!types || !types->starts_with(message_outline::begin_of_types)) return std::nullopt;
+  if (!types || !is_list_of_names(*types)) return std::nullopt;
   message_outline result{*types, from.left(), 0};
   if (!result.begins_with_atom()) return result;
   const auto first = from.take_number();

@@ -22,7 +22,8 @@ struct message_outline {
   bool begins_with_atom() const noexcept;
 };
 
-/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF writes them.
+/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF writes them. So a list
+/// of types is written in one way only: no name in it is empty.
 std::optional<message_outline> content_of(std::string_view message);
 
 /// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are not as CAF

@@ -84,6 +84,7 @@ std::string message_rules::why_not(const message_head& next) {
   const auto kind = static_cast<message_type>(next.operation);
   const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
   const bool is_handshake = kind == message_type::server_handshake || kind == message_type::client_handshake;
+  if (ids_ && !place_) return "one more connection of a certificate that has " + std::to_string(node_ids::most_connections);
   if (!has_shaken_hands_ && kind != expected) return "a message before its handshake";
   // A caller that has two connections says once more by a handshake which one counts.
   const bool chooses = kind == message_type::client_handshake && expected == kind && !has_chosen_ &&
@@ -91,6 +92,7 @@ std::string message_rules::why_not(const message_head& next) {
   if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
   kind_ = kind;
   owed_ = 0;
+  is_walked_ = false;
   const auto id = caf::make_message_id(next.message);
   const bool is_answer = id.is_response();
   is_answer_ = is_answer;
@@ -122,7 +124,7 @@ std::string message_rules::why_not(const message_head& next) {
         return "an answer to a question that was not asked there, or that has been answered";
       if (id.is_stream_message() && (is_answer || to_)) return "a message of a stream to an actor that takes none";
       is_for_program_ = !is_answer && !to_ && (next.flags & caf::io::basp::header::named_receiver_flag) == 0;
-      return {};
+      return is_for_program_ && !may_use_actors_ && next.payload > most_of_service ? not_for_program() : std::string();
     case message_type::heartbeat:
       return next.payload == 0 ? std::string() : "a heartbeat of CAF with a payload";
     default:
@@ -133,6 +135,7 @@ std::string message_rules::why_not(const message_head& next) {
 void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors) {
   ids_ = std::move(all);
   who_ = std::move(who);
+  place_ = ids_->add_connection(who_.node);
   unfinished_ = std::make_shared<node_ids::unfinished_message>(ids_, who_.node);
   may_use_actors_ = may_use_actors;
 }
@@ -146,8 +149,6 @@ std::string message_rules::why_not(std::span<const char> payload) {
       if (bytes.size() < message_outline::node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
       if (ids_ && !is_actor_system(node)) return "a handshake of no node";
       if (!handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
-      if (handshake_.empty() && ids_ && !ids_->has_room(who_))
-        return "one more connection of a certificate that has " + std::to_string(node_ids::most_connections);
       if (handshake_.empty() && ids_ && !(own_id_ = ids_->take(node, who_)))
         return "a handshake of a node that has another certificate";
       handshake_ = bytes;
@@ -177,7 +178,7 @@ std::string message_rules::why_not(std::span<const char> payload) {
   const auto outline = outline_of(bytes, is_routed);
   if (is_routed || kind_ == message_type::direct_message)
     if (auto why = why_not_for_actor(bytes, outline); !why.empty()) return why;
-  if (bytes.size() <= never_deep || !may_nest(outline)) return {};
+  if (is_walked_ || bytes.size() <= never_deep || !may_nest(outline)) return {};
   std::size_t found = 0;
   for (auto at = bytes.find(message_outline::begin_of_types); at != std::string_view::npos;
        at = bytes.find(message_outline::begin_of_types, at + 1))
@@ -186,17 +187,28 @@ std::string message_rules::why_not(std::span<const char> payload) {
 }
 
 /// Why the values may not come; empty if they may. Pre: the connection has certificates.
-std::string message_rules::why_not_hold(const message_values& values) const {
+std::string message_rules::why_not_hold(const message_values& values) {
   if (values.is_wrong) return "values that no node sends";
-  if (!may_use_actors_ && values.pointers > 1)
-    return "more than one actor, which the policy allows no node of the role '" + who_.role + "'";
+  is_walked_ = !values.has_own_types;
+  if (may_use_actors_) return {};
+  const auto refused = [this](const char* what) {
+    return what + (", which the policy allows no node of the role '" + who_.role) + "'";
+  };
+  if (values.has_own_types) return refused("a value of a type of a program");
+  if (values.pointers > 1) return refused("more than one actor");
+  if (values.pointers == 1 && !handshake_.starts_with(values.node) && values.node != ids_->own())
+    return refused("an actor of a third node");
   return {};
 }
 
+std::string message_rules::not_for_program() const {
+  return "a message to an actor of a program, which the policy allows no node of the role '" + who_.role + "'";
+}
+
 /// Why CAF can't read a message to an actor; empty if it can. Pre: the connection has certificates.
-std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) const {
+std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (!outline) {
-    // This is what CAF writes of a value whose type the sender's program has not registered. CAF drops the message.
+    // This is what CAF writes of a message with a type that the sender's program has not registered. CAF reads an empty message from it.
     const std::size_t begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     return bytes.size() == begin + 1 && !to_ && !answers_own_ ? "" : "a message that is not as CAF writes it";
   }
@@ -217,13 +229,12 @@ bool message_rules::may_link(std::string_view bytes, const message_outline& outl
          handshake_.starts_with(values.left());
 }
 
-/// As why_not(), for the payload of a message to an actor.
+/// As why_not(), for the payload of a message to an actor. Looks last at what takes time: who may not send the message does not get so far.
 std::string message_rules::why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (ids_) {
     const auto begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     if (bytes.size() <= begin || bytes[begin] != 0) return "a message for further actors";
     if (is_link(outline) && !may_link(bytes, *outline)) return "a link that CAF does not send";
-    if (auto why = why_not_read(bytes, outline); !why.empty()) return why;
     if (is_answer_ && !may_use_actors_ && bytes.size() > most_answer && !(outline && is_one_of_troupe(*outline)))
       return "an answer of " + std::to_string(bytes.size()) + " bytes, which is none of troupe's";
     if (is_request_) owed_ = owed_for_request;
@@ -241,11 +252,10 @@ std::string message_rules::why_not_for_actor(std::string_view bytes, const std::
   if (is_for_program_ && !may_use_actors_) {
     const bool tells_of_service = !has_told_of_service_ && outline && bytes.size() <= most_of_service &&
                                   outline->types == types_of_service && outline->first == caf::ok_atom::uint_value();
-    if (!tells_of_service)
-      return "a message to an actor of a program, which the policy allows no node of the role '" + who_.role + "'";
+    if (!tells_of_service) return not_for_program();
     has_told_of_service_ = true;
   }
-  return {};
+  return ids_ ? why_not_read(bytes, outline) : std::string();
 }
 
 }  // namespace troupe::network

@@ -37,7 +37,8 @@ namespace troupe::network {
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions for its status
 ///         and for published actors. Nothing ends these actors, or tells them what they tell each other.
 ///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
-///         answers to any actor. CAF's own question after the handshake is answered by one message more.
+///         answers to any actor. CAF's own question after the handshake is answered by one message more. All other messages are refused before
+///         anybody looks at their values, and those that are larger than CAF's answer by their headers.
 ///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
 ///         look. It is not for the actors of a node itself.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
@@ -46,7 +47,8 @@ namespace troupe::network {
 ///         each actor that it reads of.
 ///   BR-11 with certificates, CAF can read all that comes: a message to an actor, and the reason for which an actor has ended, is as CAF writes
 ///         it and holds no value that no node sends (see message_values). An answer to an actor of the node itself has values that nodes answer.
-///         A role without the right to actors names one actor in a message at most.
+///         A role without the right to actors sends no value of a type of the program's own, and names one actor in a message at most: one of
+///         the two nodes.
 ///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message that CAF sends
 ///         for it. It links to no actor of the node itself.
 class message_rules {
@@ -61,8 +63,8 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: no payload has come, and `all` has
-  /// the id of this process.
+  /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: it
+  /// is called once, nothing has come, and `all` has the id of this process.
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors = true);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);
@@ -83,8 +85,9 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
-  std::string why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) const;
-  std::string why_not_hold(const message_values& values) const;
+  std::string why_not_read(std::string_view bytes, const std::optional<message_outline>& outline);
+  std::string why_not_hold(const message_values& values);
+  std::string not_for_program() const;
   bool may_link(std::string_view bytes, const message_outline& outline) const;
   std::string why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline);
 
@@ -103,11 +106,13 @@ class message_rules {
   bool is_for_service_ = false;
   bool is_answer_ = false;
   bool is_request_ = false;
+  bool is_walked_ = false;              // whether all its values were walked through
   bool is_of_stream_ = false;           // what the message that came last says
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;
   certificates::identity who_;
   bool may_use_actors_ = true;
+  node_ids::place place_;  // with certificates; null: the certificate has too many connections
   node_ids::hold own_id_;
   std::shared_ptr<node_ids::unfinished_message> unfinished_;  // with certificates
   std::string handshake_;                                     // payload of the first one

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/message_values.hpp>
 
+#include <endian.h>
+#include <string.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -38,18 +41,24 @@ constexpr std::array<fixed, 18> of_one_size = {{{"@atom", 8},
                                                 {"bool", 1},
                                                 {"double", 8},
                                                 {"float", 4}}};
+/// CAF makes room for so many bytes as such a value announces before it looks whether they are there.
+constexpr std::string_view bytes_of_char = "@charbuf";
 /// Sequences of elements of one size.
 constexpr std::array<fixed, 6> sequences = {
-  {{"@str", 1}, {"@charbuf", 1}, {"@ldouble", 1}, {"@u16str", 2}, {"@u32str", 4}, {"std::vector<@atom>", 8}}};
+  {{"@str", 1}, {bytes_of_char, 1}, {"@ldouble", 1}, {"@u16str", 2}, {"@u32str", 4}, {"std::vector<@atom>", 8}}};
 constexpr std::array<std::string_view, 4> pointers_to_actors = {"@actor", "@addr", "@strong_actor_ptr", "@weak_actor_ptr"};
 constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@addrvec", "std::vector<@actor>",
                                                                  "std::vector<@addr>"};
 constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
-/// How the names of CAF's other types begin, behind the plus sign of a list of types.
-constexpr std::array<std::string_view, 10> wrong_names = {"+@config_value", "+@group",       "+settings",  "+dictionary<@",
-                                                          "+std::vector<@", "+@open_stream", "+@upstream", "+@downstream",
-                                                          "+stream<",       "+@new_data"};
+/// Values that may hold messages, or ids of nodes, beside pointers to actors.
+constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
+/// How the names begin that are wrong behind the plus sign of a list of types, in bytes whose layout nobody knows here: those of CAF's other types.
+constexpr std::array<std::string_view, 12> wrong_names = {
+  "@config_value", "@group",    "settings",    "dictionary<@", "std::vector<@", "std::vector<troupe.",
+  "@open_stream",  "@upstream", "@downstream", "stream<",      "@new_data",     bytes_of_char};
 constexpr std::string_view begin_of_troupes = "troupe.";
+/// Each type that is registered with CAF brings its vector along. No node sends one of troupe's.
+constexpr std::string_view begin_of_vectors = "std::vector<troupe.";
 /// How messages/inspect.cpp begins a value: the bytes of the header, and those of the payload.
 constexpr std::size_t prefix_of_troupes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 constexpr std::size_t code_and_category = sizeof(std::uint8_t) + sizeof(std::uint64_t);
@@ -68,7 +77,18 @@ const fixed* find_in(const Range& all, std::string_view type) noexcept {
 
 /// CAF's own types have names with this sign, but for a few.
 bool is_own_type(std::string_view type) noexcept {
-  return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<");
+  return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<") &&
+         !type.starts_with(begin_of_vectors);
+}
+
+bool may_hold_nodes(std::string_view type) noexcept {
+  return is_in(pointers_to_actors, type) || is_in(vectors_of_pointers, type) || is_in(with_more_in_them, type);
+}
+
+/// Whether walk::value() may read values of the type.
+bool may_come(std::string_view type) noexcept {
+  return find_in(of_one_size, type) != nullptr || find_in(sequences, type) != nullptr || is_in(texts, type) ||
+         may_hold_nodes(type) || type == "@strmap" || type.starts_with(begin_of_troupes) || is_own_type(type);
 }
 
 /// Calls `look` for each type of the list while it returns true. Returns whether it always did.
@@ -91,22 +111,33 @@ class walk {
 
   bool list(std::string_view types, std::size_t depth) noexcept {
     if (depth > message_values::most_nested) return false;
-    return for_each_type(types, [&](auto type) { return into_.has_own_types ? may_follow(type) : value(type, depth); });
+    return for_each_type(types, [&](auto type) {
+      if (into_.has_own_types) return may_follow(type);
+      return from_.left().empty() ? may_be_missing(type) : value(type, depth);
+    });
   }
 
-  bool error(std::size_t depth) noexcept {
+  /// An error behind which nothing comes.
+  bool last_error() noexcept {
     if (!from_.take(code_and_category)) return false;
-    return from_.left().empty() || message(depth);
+    return from_.left().empty() || (content_of(from_.left()) && message(0));
   }
 
   std::string_view left() const noexcept { return from_.left(); }
+  /// Whether values that were not walked through may hold the id of a node, beside those of own types.
+  bool has_left_nodes() const noexcept { return has_left_nodes_; }
 
  private:
   /// Whether a value of the type may stand behind one of an own type.
-  static bool may_follow(std::string_view type) noexcept {
-    return find_in(of_one_size, type) != nullptr || find_in(sequences, type) != nullptr || is_in(pointers_to_actors, type) ||
-           is_in(vectors_of_pointers, type) || is_in(texts, type) || is_own_type(type) || type == "@strmap" ||
-           type == "@node" || type == "@message" || type == "@error" || type == "@exit" || type == "@down";
+  bool may_follow(std::string_view type) noexcept {
+    has_left_nodes_ = has_left_nodes_ || may_hold_nodes(type);
+    return may_come(type) && type != bytes_of_char;
+  }
+
+  /// Whether a value of the type may begin where the message ends: CAF then stops there, at the latest.
+  bool may_be_missing(std::string_view type) noexcept {
+    into_.has_own_types = is_own_type(type);
+    return may_come(type);
   }
 
   bool value(std::string_view type, std::size_t depth) noexcept {
@@ -120,9 +151,11 @@ class walk {
     if (type == "@message") return message(depth);
     if (type == "@error") return error(depth);
     if (type == "@exit" || type == "@down") return pointer() && error(depth);
-    if (type.starts_with(begin_of_troupes)) return troupes();
-    into_.has_own_types = is_own_type(type);
-    return into_.has_own_types;
+    if (type.starts_with(begin_of_troupes) && depth == 0) return troupes();
+    if (!is_own_type(type)) return false;
+    // Also one of troupe's within another message: if CAF can't read it, CAF goes on behind that message at a place that nobody knows here.
+    into_.has_own_types = true;
+    return true;
   }
 
   bool sequence(std::size_t bytes_of_element) noexcept {
@@ -161,33 +194,57 @@ class walk {
 
   bool pointer() noexcept {
     const auto actor = from_.take_number();
+    const auto before = from_.left();
     const auto where = node();
     if (!actor || !where || (*actor != 0) != *where) return false;
-    into_.pointers += *where ? 1 : 0;
+    if (!*where) return true;
+    ++into_.pointers;
+    into_.node = before.substr(0, message_outline::node_bytes);
     return true;
   }
 
+  bool error(std::size_t depth) noexcept { return from_.take(code_and_category) && message(depth); }
+
+  /// If CAF can't read a message within another one, CAF leaves it empty and goes on with the next value, where it has stopped. The same where
+  /// CAF can't write the inner message.
   bool message(std::size_t depth) noexcept {
+    if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());
-    if (!content) return false;
+    if (!content) {
+      into_.has_own_types = true;
+      return true;
+    }
     from_.take(from_.left().size() - content->values.size());
     return list(content->types, depth + 1);
   }
 
   front_reader from_;
   message_values& into_;
+  bool has_left_nodes_ = false;
 };
 
+/// Goes through the bytes once: the sender chooses them, and this thread serves all connections.
 bool has_wrong_name(std::string_view bytes) noexcept {
-  return std::any_of(wrong_names.begin(), wrong_names.end(),
-                     [&](auto each) { return bytes.find(each) != std::string_view::npos; });
+  for (auto at = bytes.find('+'); at != std::string_view::npos; at = bytes.find('+')) {
+    bytes.remove_prefix(std::min(bytes.size(), bytes.find_first_not_of('+', at)));
+    if (bytes.empty()) return false;
+    for (const auto& each : wrong_names)  // most end at their first letter
+      if (std::mismatch(each.begin(), each.end(), bytes.begin(), bytes.end()).first == each.end()) return true;
+  }
+  return false;
+}
+
+bool has_mark_of_uri(std::string_view bytes) noexcept {
+  const auto mark = htobe64(static_cast<std::uint64_t>(caf::node_id::uri_data::class_id));
+  return !bytes.empty() && ::memmem(bytes.data(), bytes.size(), &mark, sizeof mark) != nullptr;
 }
 
 template <class Walk>
 message_values looked_at(std::string_view bytes, Walk how) noexcept {
   message_values result;
   walk through(bytes, result);
-  result.is_wrong = !how(through) || (result.has_own_types && has_wrong_name(through.left()));
+  result.is_wrong = !how(through) || (result.has_own_types && has_wrong_name(through.left())) ||
+                    (through.has_left_nodes() && has_mark_of_uri(through.left()));
   return result;
 }
 
@@ -198,7 +255,7 @@ message_values message_values::of(std::string_view types, std::string_view value
 }
 
 message_values message_values::of_error(std::string_view bytes) noexcept {
-  return looked_at(bytes, [](walk& through) { return through.error(0); });
+  return looked_at(bytes, [](walk& through) { return through.last_error(); });
 }
 
 bool is_answer_of_node(std::string_view types) noexcept {

@@ -12,21 +12,26 @@ namespace troupe::network {
 /// make actors. So the values are looked at first, as CAF has written them.
 ///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages of streams and of
 ///         brokers, and so on. Only types that were read through, with their layouts, may come.
-///   MV-2  a message is wrong whose values are not complete, nest deeper than `most_nested`, or have the id of a node that is no actor system: CAF's
-///         reader of such ids (URIs) throws. A pointer to an actor names both an actor and a node, or neither.
+///   MV-2  a message is wrong in which a value is not complete, whose values nest deeper than `most_nested`, or which has the id of a node that is
+///         no actor system: CAF's reader of such ids (URIs) throws. A pointer to an actor names both an actor and a node, or neither. A message
+///         that ends where a value would begin is not wrong: CAF sends that if it can't write the value, and reads an empty message from it.
 ///   MV-3  nobody knows here how types of the program's own are written. Behind the first value of such a type the bytes are searched for the names
-///         that are wrong by MV-1.
+///         that are wrong by MV-1, and for the mark of a URI if values follow that may hold the id of a node. No `std::vector<char>` stands there:
+///         CAF takes the memory that such a value announces. The same holds behind a message within a message that CAF might not read to its end,
+///         because a value in it is of troupe's, or because it is none: CAF goes on behind it at a place that nobody knows here.
 struct message_values {
   static constexpr std::size_t most_nested = 64;
 
   bool is_wrong = false;
-  bool has_own_types = false;  // types of the program's own
-  std::size_t pointers = 0;    // to actors, without null pointers, and without those behind a value of an own type
+  bool has_own_types =
+    false;  // whether there is a value of a type of the program's own, or another one with which the walk ends (MV-3)
+  std::size_t pointers = 0;  // to actors, without null pointers, and without those behind a value of an own type
+  std::string_view node;     // of the last one of these pointers: the bytes of the id; part of the message
 
   /// Of a message: the names of its types, as "@<>+@atom+troupe.call", and the bytes that follow them.
   static message_values of(std::string_view types, std::string_view values) noexcept;
   /// Of an error that stands alone, as in the news that an actor has ended. An error with a value of a type that the other end has not registered
-  /// ends before its values: CAF drops it.
+  /// ends before its values.
   static message_values of_error(std::string_view bytes) noexcept;
 };
 

@@ -39,12 +39,22 @@ open_questions* node_ids::hold_questions(const std::string& id, const certificat
   return &found.questions;
 }
 
-bool node_ids::has_room(const certificates::identity& who) const {
+node_ids::place node_ids::add_connection(const std::string& node) {
+  auto until_it_ends = [all = shared_from_this(), node = std::string(node)](const void*) { all->end_connection(node); };
+  {
+    std::lock_guard lock(mutex_);
+    auto& count = connections_[node];
+    if (count == most_connections) return nullptr;
+    ++count;
+  }
+  // Without memory for the count of owners the connection ends at once, which takes the mutex.
+  return {this, std::move(until_it_ends)};
+}
+
+void node_ids::end_connection(const std::string& node) noexcept {
   std::lock_guard lock(mutex_);
-  std::size_t count = 0;
-  for (const auto& [id, each] : all_)
-    if (each.who.node == who.node) count += each.holds;
-  return count < most_connections;
+  if (const auto found = connections_.find(node); found != connections_.end() && --found->second == 0)
+    connections_.erase(found);
 }
 
 bool node_ids::unfinished_message::has(std::size_t bytes) noexcept {

@@ -22,12 +22,14 @@ namespace troupe::network {
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
 ///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of `most_parted` ids
 ///         they are kept.
-///   NI-3  a certificate has at most `most_connections` connections that hold ids, and their unfinished messages at most `most_unfinished`
-///         bytes in all.
+///   NI-3  a certificate has at most `most_connections` connections on which something has come, whether a handshake or the beginning of one.
+///         Their unfinished messages have at most `most_unfinished` bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
   /// What holds an id, for as long as it lives: the questions to the node with this id.
   using hold = std::shared_ptr<open_questions>;
+  /// What counts a connection, for as long as it lives.
+  using place = std::shared_ptr<const void>;
 
   static constexpr std::size_t most_connections = 32;
   static constexpr std::size_t most_unfinished = std::size_t{8} << 30;
@@ -49,8 +51,8 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     std::size_t bytes_ = 0;
   };
 
-  /// Whether the certificate may have one connection more.
-  bool has_room(const certificates::identity& who) const;
+  /// Counts a connection with the certificate of this name. Null: the certificate has `most_connections`.
+  place add_connection(const std::string& node);
   /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
   hold take(const std::string& id, const certificates::identity& who);
   /// The id of this process itself; empty until it has one.
@@ -70,11 +72,13 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
 
   open_questions* hold_questions(const std::string& id, const certificates::identity& who);
   void give_back(const std::string& id) noexcept;
+  void end_connection(const std::string& node) noexcept;
 
-  mutable std::mutex mutex_;  // guards the next four
+  mutable std::mutex mutex_;  // guards the next five
   std::string own_;
   std::map<std::string, entry> all_;
-  std::map<std::string, std::size_t, std::less<>> unfinished_;  // bytes, by the name in the certificate
+  std::map<std::string, std::size_t, std::less<>> connections_;  // how many, by the name in the certificate
+  std::map<std::string, std::size_t, std::less<>> unfinished_;   // bytes, by the name in the certificate
   std::deque<std::pair<std::string, entry>> parted_;  // ids that no connection holds, with open questions; the oldest first
 };
 

@@ -152,13 +152,22 @@ BOOST_AUTO_TEST_CASE(what_caf_can_not_read_ends_its_own_connection_alone) {  // 
   const auto link = written(caf::atom_value{caf::link_atom::value}) + written(caf::actor_cast<caf::strong_actor_ptr>(target));
   const auto question = content("@<>+@str", written(std::string("x")));
   const auto routed = message(kind::routed_message, victim_node + victim_node + '\0' + question, target.id());
-  const auto uri = written(std::uint64_t{1}) + written(caf::atom("uri")) + std::string("\0\0\xff", 3);
+  const auto id_of_uri = written(caf::atom("uri")) + std::string("\0\0\xff\xff\xff", 5);
+  const auto uri = written(std::uint64_t{1}) + id_of_uri;
+  const auto too_much = std::string("\xff\xff\xff\xff\xf", 5);
+  const auto nothing = content("@<>+@u8+", "x");  // CAF passes over the last plus sign
+  // CAF goes on in the middle of a message within a message that it can't read.
+  const auto unreadable = content("@<>+troupe.call", static_cast<char>(id_of_uri.size()) + std::string(11, '\0') + id_of_uri);
   for (const auto& each :
        {down("@<>+@config_value", of_no_kind), down("@<>+@config_value", deep), down("@<>+settings", "\1\1x" + of_no_kind),
         down("@<>+std::vector<@config_value>", '\1' + of_no_kind), down("@<>+@strong_actor_ptr", uri),
         direct("@<>+@config_value", of_no_kind), direct("@<>+@message", content("@<>+@config_value", of_no_kind)),
         direct("@<>+@strong_actor_ptr", uri), direct("@<>+@downstream_msg", std::string(100, '\x9')),
-        direct("@<>+@charbuf", "\xff\xff\xff\xff\xf"), direct("@<>+@atom+@strong_actor_ptr", link), routed}) {
+        direct("@<>+@charbuf", too_much), direct("@<>+@atom+@strong_actor_ptr", link),
+        direct("@<>+@atom+@strong_actor_ptr+", link), routed, down("@<>+@message+@node", nothing + id_of_uri),
+        down("@<>+@message+@charbuf", nothing + too_much),
+        down("@<>+@message+@u64+@u32+@node", unreadable + std::string(12, '\0') + written(caf::node_id{})),
+        down("@<>+std::vector<troupe.call>+@node", '\0' + id_of_uri)}) {
     const auto before = victim.status().connections_refused;
     test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
     BOOST_TEST(stranger.is_closed_after(handshake + each, true));

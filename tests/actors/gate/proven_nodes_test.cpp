@@ -36,6 +36,8 @@
 #include <troupe/actors/network/accepting.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/message_size.hpp>
+#include <troupe/messages/messages.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
@@ -314,6 +316,33 @@ BOOST_FIXTURE_TEST_CASE(actors_of_two_nodes_may_link, two_nodes) {  // BR-5
   }
   BOOST_TEST(here.status().connections_refused == 0U);
   BOOST_TEST(here.peer("other").status().self.name == "other");
+}
+
+// CAF sends what it has written until then. Before, the connection ended.
+BOOST_FIXTURE_TEST_CASE(a_message_that_could_not_be_written_ends_no_connection, two_nodes) {  // MV-2
+  troupe::node here(settings_of("here"));
+  troupe::node other(settings_of("other"));
+  other.join("127.0.0.1", here.port());
+  std::promise<int> came;
+  const auto target =
+    here.system().spawn([&came]() -> caf::behavior { return {[&came](int number) { came.set_value(number); }}; });
+  here.publish("target", caf::actor_cast<caf::strong_actor_ptr>(target));
+  {
+    const auto remote = caf::actor_cast<caf::actor>(other.peer("here").actor("target"));
+    troupe::call_request large;
+    large.function = std::string(troupe::max_header_bytes + 1, 'x');
+    const std::vector<std::uint64_t> unregistered = {1};
+    caf::anon_send(remote, std::string("a"), large);
+    caf::anon_send(remote, std::string("a"), caf::make_message(unregistered));
+    caf::anon_send(remote, caf::make_message(unregistered), std::string("b"));
+    caf::anon_send(remote, 7);
+    auto number = came.get_future();
+    BOOST_REQUIRE((number.wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+    BOOST_TEST(number.get() == 7);
+  }
+  BOOST_TEST(here.status().connections_refused == 0U);
+  BOOST_TEST(here.peer("other").status().self.name == "other");
+  caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
 }
 
 // It ended the process.

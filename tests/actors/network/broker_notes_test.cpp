@@ -2,11 +2,24 @@
 #include <troupe/actors/network/broker_notes.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
 
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/atom.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/io/basp_broker.hpp>
+#include <caf/io/middleman.hpp>
 #include <caf/node_id.hpp>
+
+#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/settings.hpp>
+
+#include "actors/network/posted_work.hpp"
 
 BOOST_AUTO_TEST_SUITE(notes_of_the_broker)
 
@@ -19,6 +32,44 @@ caf::node_id node_of(std::uint32_t process) {
   host.fill(1);
   return caf::make_node_id(process, host);
 }
+
+/// CAF's broker of messages between nodes, with a connection to node 1 on which nothing comes.
+struct broker_of_caf {
+  troupe::network::system_config config{troupe::settings{}};
+  caf::actor_system system{config};
+  caf::actor held = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+  caf::io::basp_broker& broker = dynamic_cast<caf::io::basp_broker&>(*caf::actor_cast<caf::abstract_actor*>(held));
+  caf::io::connection_handle by = caf::io::connection_handle::from_int(1'000'000);
+  caf::node_id connected = node_of(1);
+
+  broker_of_caf() {
+    run([this] { broker.instance.tbl().add_direct(by, connected); });
+  }
+  ~broker_of_caf() {
+    run([this] {
+      broker.proxies().clear();
+      broker.instance.tbl().erase_direct(by);
+    });
+  }
+
+  /// Runs the work in the thread that the broker has.
+  void run(const std::function<void()>& work) {
+    std::promise<void> done;
+    system.middleman().backend().post([&] {
+      work();
+      done.set_value();
+    });
+    BOOST_REQUIRE((done.get_future().wait_for(troupe::test::long_enough) == std::future_status::ready));
+  }
+  /// What CAF does when it first reads of an actor of the node, in a message of node 1.
+  void meet(std::uint32_t process) {
+    const auto node = node_of(process);
+    broker.set_last_hop(&connected);
+    broker.proxies().get_or_put(node, 1);
+    broker.set_last_hop(nullptr);
+    broker.spawn_servers.emplace(node, system.spawn([](caf::event_based_actor*) {}));
+  }
+};
 
 }  // namespace
 
@@ -34,6 +85,29 @@ BOOST_AUTO_TEST_CASE(a_connection_names_a_bounded_number_of_strangers) {  // BN-
   BOOST_TEST(notes.count({node_of(1), node_of(7)}, 0, 0) == "");  // once more
   BOOST_TEST(notes.count({node_of(broker_notes::most_strangers + 1)}, 0, 0) ==
              "the names of more than 1024 nodes that are not connected with this one");
+}
+
+BOOST_FIXTURE_TEST_CASE(nodes_that_are_not_connected_are_forgotten, broker_of_caf) {  // BN-2
+  constexpr auto most = broker_notes::most_strangers;
+  const auto known = [&](std::uint32_t process) { return broker.proxies().count_proxies(node_of(process)); };
+  run([&] {
+    meet(1);
+    for (std::uint32_t process = 2; process < most + 2; ++process) meet(process);
+    BOOST_TEST(!broker.instance.tbl().indirect_.empty());
+    broker_notes notes;
+    BOOST_TEST(notes.read(broker, by, 0) == "");
+    BOOST_TEST(broker.instance.tbl().indirect_.empty());
+    for (const std::uint32_t process : {std::uint32_t{1}, std::uint32_t{2}, static_cast<std::uint32_t>(most) + 1})
+      BOOST_TEST(known(process) == 1U, process);
+    BOOST_TEST(broker.spawn_servers.size() == most + 1);
+    meet(most + 2);
+    BOOST_TEST(broker_notes().read(broker, by, 0) == "");  // of another connection: this one has named a single node
+    for (std::uint32_t process = 2; process < most + 3; ++process) BOOST_TEST_REQUIRE(known(process) == 0U);
+    BOOST_TEST(known(1) == 1U);
+    BOOST_TEST(broker.spawn_servers.size() == 1U);
+    meet(most + 3);
+    BOOST_TEST(notes.read(broker, by, 0) == "the names of more than 1024 nodes that are not connected with this one");
+  });
 }
 
 BOOST_AUTO_TEST_CASE(who_asks_reads_the_answers) {  // BN-3

@@ -75,4 +75,15 @@ BOOST_FIXTURE_TEST_CASE(what_nodes_do_not_send_has_no_outline, written) {
   BOOST_TEST(!outline_of(std::string("\0\0\0\3abc", 7), false).has_value());
 }
 
+// CAF reads "@<>+@u8+" as "@<>+@u8". Before, the walk through the values took the last name for one of a type of the program's.
+BOOST_AUTO_TEST_CASE(a_list_of_types_is_written_in_one_way) {
+  const auto has_outline = [](const std::string& types) {
+    return outline_of(std::string(3, '\0') + static_cast<char>(types.size()) + types + std::string(20, '\0'), false)
+      .has_value();
+  };
+  for (const auto* fine : {"@<>", "@<>+@u8", "@<>+@atom+my.type"}) BOOST_TEST(has_outline(fine), fine);
+  for (const auto* other : {"@<>+", "@<>+@u8+", "@<>++@u8", "@<>+@u8++@u8", "@<>@u8", "@<> +@u8", "@<+@u8", "+@u8"})
+    BOOST_TEST(!has_outline(other), other);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

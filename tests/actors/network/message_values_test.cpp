@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <set>
 #include <string>
@@ -12,9 +13,11 @@
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
+#include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
 #include <caf/config_value.hpp>
 #include <caf/duration.hpp>
+#include <caf/error.hpp>
 #include <caf/message.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/sec.hpp>
@@ -25,6 +28,7 @@
 #include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/messages/message_size.hpp>
 #include <troupe/messages/messages.hpp>
 
 BOOST_AUTO_TEST_SUITE(values_of_messages)
@@ -65,15 +69,15 @@ struct writer {
     return {bytes.begin(), bytes.end()};
   }
 
-  /// Looks at the message as CAF writes it. With each byte less it is wrong: so all of them were looked at.
+  /// Looks at the message as CAF writes it. A value of two bytes does not fit into one more byte behind it: so all bytes were looked at.
   message_values look(const caf::message& what) {
     const auto bytes = written(what);
     const auto content = content_of(bytes);
     BOOST_REQUIRE(content.has_value());
     const auto result = message_values::of(content->types, content->values);
-    if (!content->values.empty() && !result.has_own_types)
-      BOOST_TEST(message_values::of(content->types, content->values.substr(0, content->values.size() - 1)).is_wrong,
-                 content->types);
+    const std::string more = std::string(content->values) + 'x';
+    BOOST_TEST(message_values::of(std::string(content->types) + "+@u16", more).is_wrong, content->types);
+    BOOST_TEST(!message_values::of(std::string(content->types) + "+@u8", more).is_wrong, content->types);
     return result;
   }
 };
@@ -158,7 +162,7 @@ BOOST_FIXTURE_TEST_CASE(no_other_type_of_cafs_comes, writer) {  // MV-1
   std::vector<std::string> names;
   for (std::size_t i = 0; i + 1 < caf::type_nrs; ++i) names.emplace_back(caf::numbered_type_names[i]);
   for (const auto& [name, make] : config.value_factories_by_name)
-    if (!name.starts_with("troupe.") && !name.starts_with("std::vector<troupe.")) names.push_back(name);
+    if (!name.starts_with("troupe.")) names.push_back(name);
   for (const auto* of_brokers : {"@new_data_msg", "@receive_buffer", "@address_listing"}) names.emplace_back(of_brokers);
   BOOST_TEST(names.size() > 50U);
   for (const auto& each : names) {
@@ -171,6 +175,7 @@ BOOST_FIXTURE_TEST_CASE(no_other_type_of_cafs_comes, writer) {  // MV-1
     if (comes && !not_zero.contains(each)) BOOST_TEST(!is_wrong(types, zeros), each);
     if (!comes) BOOST_TEST(is_wrong(types, zeros), each);
     if (!comes) BOOST_TEST(is_wrong("@<>+my.type+" + each, zeros), each);
+    if (!comes) BOOST_TEST(is_wrong("@<>+" + each), each);
   }
 }
 
@@ -202,17 +207,95 @@ BOOST_AUTO_TEST_CASE(values_that_caf_can_not_read_are_wrong) {  // MV-2
     BOOST_TEST(error_with(message_text(each, std::string(10, '\0'))), each);
   BOOST_TEST(error_with("x"));
   BOOST_TEST(message_values::of_error("").is_wrong);
+  // A list in which a name is empty is one that CAF reads in another way: what follows was not looked at before.
+  BOOST_TEST(error_with(message_text("@<>+@message+@node", message_text("@<>+@u8+", "x") + uri)));
+  BOOST_TEST(error_with(message_text("@<>+@message+@charbuf", message_text("@<>+@u8+", "x") + "\377\377\377\377\17")));
   BOOST_TEST(is_wrong("@<>+troupe.call", std::string("\1\0\0\0\377\377\377\377\377\377\377\377x", 13)));
+}
+
+// Before, an honest node lost its connection when it could not write a value.
+BOOST_FIXTURE_TEST_CASE(what_caf_could_not_write_is_not_wrong, writer) {  // MV-2
+  troupe::call_request large;
+  large.function = std::string(troupe::max_header_bytes + 1, 'x');
+  const std::vector<std::uint64_t> unregistered = {1};
+  const auto nested = caf::make_message(unregistered);
+  const caf::error with_context(1, caf::atom("test"), nested);
+  for (const auto& each :
+       {caf::make_message(large), caf::make_message(std::string("a"), large, std::int8_t{1}),
+        caf::make_message(std::string("a"), nested), caf::make_message(caf::make_message(std::int8_t{2}, nested)),
+        caf::make_message(with_context), caf::make_message(std::int8_t{1}, nested, std::string("b")),
+        caf::make_message(with_context, std::string("c")), caf::make_message(caf::make_message(large), std::string("d"))}) {
+    const auto bytes = written(each);
+    const auto content = content_of(bytes);
+    BOOST_REQUIRE(content.has_value());
+    BOOST_TEST(!message_values::of(content->types, content->values).is_wrong, content->types);
+  }
+  for (const auto* never : {"@<>+@config_value", "@<>+@str+@group", "@<>+troupe.call+@config_value"})
+    BOOST_TEST(is_wrong(never));
 }
 
 BOOST_AUTO_TEST_CASE(behind_an_own_type_names_are_searched) {  // MV-3
   const auto own = message_values::of("@<>+my.type+@str", "whatever @config_value, settings and @group");
   BOOST_TEST(!own.is_wrong);
   BOOST_TEST(own.has_own_types);
-  for (const auto* each : {"+@config_value", "@<>+@str+settings", "+std::vector<@message>", "+@downstream_msg",
-                           "+dictionary<@config_value>", "+stream<@str>"})
+  for (const auto* each :
+       {"+@config_value", "@<>+@str+settings", "+std::vector<@message>", "+@downstream_msg", "+dictionary<@config_value>",
+        "+stream<@str>", "+@charbuf", "++@group", "+++@open_stream_msg", "+x+settings", "+std::vector<troupe.call>"})
     BOOST_TEST(is_wrong("@<>+my.type", std::string("x") + each), each);
   BOOST_TEST(is_wrong("@<>+@message", message_text("@<>+my.type", "x@<>+@group")));
+  BOOST_TEST(!is_wrong("@<>+my.type", "x+@"));
+  BOOST_TEST(!is_wrong("@<>+my.type", "x@group+"));
+  // Before, CAF threw at the first of these, and took 4 GiB and ten seconds for the second one.
+  const auto uri = number_text(static_cast<std::uint64_t>(caf::node_id::uri_data::class_id)) + std::string(2, '\0');
+  const std::string announced("\1x\377\377\377\377\17");
+  BOOST_TEST(is_wrong("@<>+my.type+@node", "\1x" + uri + std::string(40, '\377')));
+  BOOST_TEST(is_wrong("@<>+my.type+@charbuf", announced));
+  BOOST_TEST(is_wrong("@<>+@message+@charbuf", message_text("@<>+my.type") + announced));
+  BOOST_TEST(is_wrong("@<>+my.type+@message", "\1x" + message_text("@<>+@charbuf", announced)));
+  for (const auto* each : {"@actor", "@addr", "@strong_actor_ptr", "@weak_actor_ptr", "@actorvec", "std::vector<@addr>",
+                           "@message", "@error", "@exit", "@down"}) {
+    BOOST_TEST(is_wrong(std::string("@<>+my.type+@str+") + each, "\1x" + uri), each);
+    BOOST_TEST(!is_wrong(std::string("@<>+my.type+@str+") + each, "\1x" + node_text()), each);
+  }
+  BOOST_TEST(!is_wrong("@<>+my.type+@u64", "\1x" + uri));  // the program's own number may look like the mark of a URI
+}
+
+// CAF leaves a message empty that it can't read within another one, and goes on with the next value where it has stopped. Before, the walk went on
+// behind the message.
+BOOST_FIXTURE_TEST_CASE(behind_a_message_that_caf_might_not_read_names_are_searched, writer) {  // MV-3
+  const auto uri =
+    number_text(static_cast<std::uint64_t>(caf::node_id::uri_data::class_id)) + std::string(2, '\0') + std::string(40, '\377');
+  const auto of_troupe = [](const std::string& name, const std::string& header) {
+    return message_text("@<>+" + name, static_cast<char>(header.size()) + std::string(11, '\0') + header);
+  };
+  const auto nobody = number_text(static_cast<std::uint64_t>(caf::atom("")));
+  for (const auto* name : {"troupe.call", "troupe.unknown", "my.type"}) {
+    const auto values = of_troupe(name, uri) + std::string(12, '\0') + nobody;
+    const auto all = message_text("@<>+@message+@u64+@u32+@node", values);
+    caf::binary_deserializer from(system, all.data(), all.size());
+    caf::message read;
+    BOOST_CHECK_THROW(static_cast<void>(from(read)), std::exception);
+    BOOST_TEST(is_wrong("@<>+@message+@u64+@u32+@node", values), name);
+    BOOST_TEST(is_wrong("@<>+@error+@u64+@u32+@node", '\1' + number_text(0) + values), name);
+    BOOST_TEST(is_wrong("@<>+@message+@u64+@u32+@charbuf", of_troupe(name, "\377\377\377\377\17") + std::string(13, '\0')),
+               name);
+    BOOST_TEST(message_values::of("@<>+@message", of_troupe(name, "")).has_own_types, name);
+  }
+  BOOST_TEST(is_wrong("@<>+@message+@node", "\0\1" + uri));
+  const auto none = message_values::of("@<>+@message+@str", std::string("\1b"));
+  BOOST_TEST(!none.is_wrong);
+  BOOST_TEST(none.has_own_types);
+  BOOST_TEST(is_wrong("@<>+@message+@message", "\1b" + message_text("@<>+@config_value")));
+  BOOST_TEST(!message_values::of("@<>+troupe.call", std::string(12, '\0')).has_own_types);
+}
+
+BOOST_AUTO_TEST_CASE(the_node_of_a_pointer_is_told) {
+  const auto pointer = number_text(3) + node_text();
+  const auto nobody = number_text(0) + number_text(static_cast<std::uint64_t>(caf::atom("")));
+  const auto values = pointer + nobody;
+  const auto two = message_values::of("@<>+@strong_actor_ptr+@actor", values);
+  BOOST_TEST(two.pointers == 1U);
+  BOOST_TEST(two.node == node_text());
 }
 
 BOOST_AUTO_TEST_CASE(nodes_answer_types_of_troupe_and_plain_ones) {

@@ -211,7 +211,7 @@ class walk {
     if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());
     if (!content) {
-      into_.has_own_types = true;
+      into_.has_own_types = has_left_nodes_ = true;
       return true;
     }
     from_.take(from_.left().size() - content->values.size());

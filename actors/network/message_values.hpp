@@ -23,10 +23,9 @@ struct message_values {
   static constexpr std::size_t most_nested = 64;
 
   bool is_wrong = false;
-  bool has_own_types =
-    false;  // whether there is a value of a type of the program's own, or another one with which the walk ends (MV-3)
-  std::size_t pointers = 0;  // to actors, without null pointers, and without those behind a value of an own type
-  std::string_view node;     // of the last one of these pointers: the bytes of the id; part of the message
+  bool has_own_types = false;  // of the program's own; or there is another value with which the walk ends (MV-3)
+  std::size_t pointers = 0;    // to actors, without null pointers, and without those behind a value of an own type
+  std::string_view node;       // of the last one of these pointers: the bytes of the id; part of the message
 
   /// Of a message: the names of its types, as "@<>+@atom+troupe.call", and the bytes that follow them.
   static message_values of(std::string_view types, std::string_view values) noexcept;

@@ -282,6 +282,12 @@ BOOST_FIXTURE_TEST_CASE(behind_a_message_that_caf_might_not_read_names_are_searc
     BOOST_TEST(message_values::of("@<>+@message", of_troupe(name, "")).has_own_types, name);
   }
   BOOST_TEST(is_wrong("@<>+@message+@node", "\0\1" + uri));
+  // No node follows, but CAF reads one within the message whose list of types is none.
+  const auto within = message_text("@<>+@message", message_text("@<>+@node+", uri));
+  caf::binary_deserializer from(system, within.data(), within.size());
+  caf::message read;
+  BOOST_CHECK_THROW(static_cast<void>(from(read)), std::exception);
+  BOOST_TEST(is_wrong("@<>+@message", message_text("@<>+@node+", uri)));
   const auto none = message_values::of("@<>+@message+@str", std::string("\1b"));
   BOOST_TEST(!none.is_wrong);
   BOOST_TEST(none.has_own_types);

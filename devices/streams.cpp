@@ -13,6 +13,7 @@ namespace troupe::devices {
 
 using engine::plan;
 using engine::record_use;
+using engine::recorded;
 
 streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), arrivals_(graph.slot_count) {
   std::optional<c10::Stream> one;
@@ -89,12 +90,6 @@ streams::event streams::now(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
   if (known != made_.end()) return known->second;
   return made_.emplace_back(stream, recorded(stream)).second;
-}
-
-streams::event streams::recorded(const c10::Stream& stream) const {
-  auto made = std::make_shared<c10::Event>(accelerator_.type());
-  made->record(stream);
-  return made;
 }
 
 void streams::await(arrival& input) {

@@ -56,7 +56,6 @@ class streams final : public engine::stream_order {
   };
 
   std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
-  event recorded(const c10::Stream& stream) const;
   event now(const c10::Stream& stream);
   void enter_stream(torch::autograd::Node& function);
   void await(arrival& input);

@@ -38,14 +38,18 @@ void record_use(const at::Tensor& tensor, const c10::Stream& stream) {
   }
 }
 
+std::shared_ptr<c10::Event> recorded(const c10::Stream& stream) {
+  auto made = std::make_shared<c10::Event>(stream.device_type());
+  made->record(stream);
+  return made;
+}
+
 void device_events::record(const at::Tensor& tensor) {
   if (!is_of_accelerator(tensor)) return;
   const auto device = tensor.device();
   if (std::any_of(made_.begin(), made_.end(), [&](const auto& each) { return each.first.device() == device; })) return;
   const auto stream = current_stream(device);
-  auto made = std::make_shared<c10::Event>(device.type());
-  made->record(stream);
-  made_.emplace_back(stream, std::move(made));
+  made_.emplace_back(stream, recorded(stream));
 }
 
 void device_events::wait(const at::Tensor& tensor) const {

@@ -18,6 +18,9 @@ bool is_of_accelerator(const at::Tensor& tensor);
 /// Keeps the memory of `tensor` in use on `stream` until everything that is queued on `stream` now has run.
 void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
+/// An event after all that `stream` has been given.
+std::shared_ptr<c10::Event> recorded(const c10::Stream& stream);
+
 /// When accelerators will have made tensors: an event for each device. Nobody waits on the host.
 ///   DE-1  after record(tensor) and wait(tensor), work that the waiting thread queues on its current stream finds the elements that the
 ///         recording thread's current stream had made, or had waited for.

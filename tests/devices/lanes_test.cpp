@@ -17,7 +17,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/autograd/function_hook.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/devices/streams.hpp>
@@ -25,6 +24,7 @@
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/roots.hpp>
 
+#include "engine/notifying_hook.hpp"
 #include "support/simulated_fixture.hpp"
 #include "support/simulated_lanes.hpp"
 
@@ -33,20 +33,6 @@ using namespace troupe::test;
 using torch::autograd::variable_list;
 
 namespace {
-
-struct called final : torch::autograd::FunctionPreHook {
-  explicit called(std::function<void()> notify) : notify(std::move(notify)) {}
-  variable_list operator()(const variable_list& gradients) override {
-    notify();
-    return gradients;
-  }
-  std::function<void()> notify;
-};
-
-/// Calls `notify` when the function that made `tensor` runs.
-void watch(const at::Tensor& tensor, std::function<void()> notify) {
-  tensor.grad_fn()->add_pre_hook(std::make_unique<called>(std::move(notify)));
-}
 
 /// A leaf on each device and on the CPU, and functions of one kind over each leaf, all independent until their sum.
 struct branches {

@@ -14,7 +14,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/function_hook.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
@@ -22,6 +21,7 @@
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
+#include "engine/notifying_hook.hpp"
 #include "engine/oracle.hpp"
 #include "engine/random_program.hpp"
 #include "engine/threads.hpp"
@@ -85,21 +85,12 @@ std::vector<at::Tensor> pass_of_any_kind(std::uint64_t seed, cpu_workers* worker
   return found;
 }
 
-struct called final : torch::autograd::FunctionPreHook {
-  explicit called(std::function<void()> notify) : notify(std::move(notify)) {}
-  variable_list operator()(const variable_list& gradients) override {
-    notify();
-    return gradients;
-  }
-  std::function<void()> notify;
-};
-
 // `width` functions of one kind whose gradients meet in a sum. Each function calls `notify` when it runs.
 struct fan {
   explicit fan(int width, const std::function<void(int)>& notify = {}) {
     for (int i = 0; i < width; ++i) {
       parts.push_back((leaf * (i + 0.3)).sin());
-      if (notify) parts.back().grad_fn()->add_pre_hook(std::make_unique<called>([=] { notify(i); }));
+      if (notify) watch(parts.back(), [=] { notify(i); });
     }
     root = at::stack(parts).sum();
   }
@@ -192,7 +183,7 @@ BOOST_AUTO_TEST_CASE(keep_small_functions_and_the_ends_of_the_graph_on_the_calle
     for (int i = 0; i < 10; ++i) {
       leaves.push_back(at::ones({4}).requires_grad_());
       sum = sum + leaves.back().sin();
-      torch::autograd::impl::grad_accumulator(leaves.back())->add_pre_hook(std::make_unique<called>([&] {
+      torch::autograd::impl::grad_accumulator(leaves.back())->add_pre_hook(std::make_unique<notifying_hook>([&] {
         ends.insert(std::this_thread::get_id());
       }));
     }

@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(values_that_caf_can_not_read_are_wrong) {  // MV-2
     BOOST_TEST(error_with(message_text(each, std::string(10, '\0'))), each);
   BOOST_TEST(error_with("x"));
   BOOST_TEST(message_values::of_error("").is_wrong);
-  // A list in which a name is empty is one that CAF reads in another way: what follows was not looked at before.
+  // CAF passes over an empty name in a list. The walk has to refuse the list, because it would not look at the values behind the name.
   BOOST_TEST(error_with(message_text("@<>+@message+@node", message_text("@<>+@u8+", "x") + uri)));
   BOOST_TEST(error_with(message_text("@<>+@message+@charbuf", message_text("@<>+@u8+", "x") + "\377\377\377\377\17")));
   BOOST_TEST(is_wrong("@<>+troupe.call", std::string("\1\0\0\0\377\377\377\377\377\377\377\377x", 13)));

@@ -110,8 +110,10 @@ void job_board::state::go_on() noexcept {
     const job_board::ownership own(ownership, std::try_to_lock);
     if (!own) return;
     if (closed) continue;  // meanwhile: who left a job to this thread has to find it looking again
+    board.added_ = 0;
     try {
       as_in_the_pass([&] { call.go_on(board); });
+      if (board.added_ > 1) wake_owner();
     } catch (...) {
       auto lost = std::make_unique<job>();
       lost->failure = std::current_exception();
@@ -156,6 +158,7 @@ void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequen
   while (!all.empty() && all.front()->is_claimed()) all.pop_front();
   all.push_back(std::make_shared<handed_over>(state_, std::move(next), depth_, sequence));
   ++away_;
+  ++added_;
   where.add(all.back());
 }
 

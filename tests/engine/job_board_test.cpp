@@ -131,8 +131,12 @@ BOOST_AUTO_TEST_CASE(end_after_the_jobs_that_run) {
 // JB-4: the thread of the pass runs something else and has given the ownership up. The worker goes on with the pass.
 BOOST_AUTO_TEST_CASE(let_a_worker_go_on_while_the_pass_is_busy) {
   threads workers(1);
+  std::promise<void> given_up;
   std::promise<void> ended;
-  job_board board({.run = [](job&) {},
+  job_board board({.run =
+                     [&](job& which) {
+                       if (which.index == 0) given_up.get_future().wait();
+                     },
                    .go_on =
                      [&](job_board& on) {
                        const auto index = on.collect().at(0)->index;
@@ -145,9 +149,41 @@ BOOST_AUTO_TEST_CASE(let_a_worker_go_on_while_the_pass_is_busy) {
     const auto own = board.own();
     board.add(workers.cpu_lane(), numbered(0));
   }
+  given_up.set_value();  // a worker that was done earlier would leave the job to this thread
   ended.get_future().wait();
   auto own = board.own();
   BOOST_TEST(!board.has_away());
+}
+
+// JB-5: the one worker begins one of two jobs, and the pass takes the other one meanwhile.
+BOOST_AUTO_TEST_CASE(wake_the_pass_for_the_second_of_several_jobs) {
+  nobody workers;
+  std::promise<void> went_on;
+  std::promise<void> taken;
+  bool in_time = false;
+  job_board board({.run =
+                     [&](job& which) {
+                       if (which.index > 0)
+                         in_time = taken.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+                     },
+                   .go_on =
+                     [&](job_board& on) {
+                       if (on.collect().at(0)->index > 0) return on.wake();
+                       on.add(workers.cpu_lane(), numbered(1));
+                       on.add(workers.cpu_lane(), numbered(2));
+                       went_on.set_value();
+                     }});
+  board.add(workers.cpu_lane(), numbered(0));
+  std::thread worker(workers.waiting.front());
+  went_on.get_future().wait();
+  {
+    auto own = board.own();
+    board.wait(own);
+    board.take();
+  }
+  taken.set_value();
+  worker.join();
+  BOOST_TEST(in_time);
 }
 
 // JB-4: the worker finds that the pass has its ownership, and leaves the job.

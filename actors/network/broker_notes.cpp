@@ -16,14 +16,15 @@ namespace {
 /// private members.
 template <auto Proxies, auto Mutex>
 struct known_nodes {
-  /// The nodes of which actors are known, if they are more than `most`; otherwise none.
-  friend std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of) {
+  static std::vector<caf::node_id> beyond(std::size_t most, caf::proxy_registry& of) {
     std::lock_guard lock(of.*Mutex);
     std::vector<caf::node_id> result;
     if ((of.*Proxies).size() <= most) return result;
     for (const auto& [node, actors] : of.*Proxies) result.push_back(node);
     return result;
   }
+  /// The nodes of which actors are known, if they are more than `most`; otherwise none.
+  friend std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of) { return beyond(most, of); }
 };
 std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of);
 template struct known_nodes<&caf::proxy_registry::proxies_, &caf::proxy_registry::mtx_>;

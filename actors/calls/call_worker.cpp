@@ -185,7 +185,7 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   if (job->arriving.events.empty())
     give_back(nullptr);
   else
-    here.transfers().post(std::exchange(job->arriving, {}), std::move(give_back));
+    here.departures().post(std::exchange(job->arriving, {}), std::move(give_back));
   caf::anon_send(here.gateway(), support::free_atom::value, worker, depth);
 }
 

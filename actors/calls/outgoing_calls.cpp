@@ -56,7 +56,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   if (arriving.events.empty()) return caf::anon_send(here_.gateway(), std::move(job));
   job->late = true;
   caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
-  here_.transfers().post(std::move(arriving),
+  here_.departures().post(std::move(arriving),
                          [gateway = here_.gateway(), job = std::move(job)](const std::exception_ptr& failure) {
                            if (failure) job->not_copied = contracts::not_copied(failure);
                            caf::anon_send(gateway, support::arrived_atom::value, job);

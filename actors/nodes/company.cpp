@@ -249,7 +249,7 @@ void company::end_actors() {
   parts_.calls.stop();
   services().gradient_credits().stop();
   parts_.objects.close();
-  services().transfers().finish(std::chrono::steady_clock::now() + device_patience);
+  services().departures().finish(std::chrono::steady_clock::now() + device_patience);
   caf::scoped_actor self{services().system()};
   const auto& membership = services().membership();
   if (membership)

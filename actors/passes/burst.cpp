@@ -28,7 +28,7 @@ namespace {
 class gradient_outlet : public engine::outlet {
  public:
   explicit gradient_outlet(services::node_services& here)
-      : services_(here), peers_(here.directory()), here_(here.id()), transfers_(here.transfers()) {}
+      : services_(here), peers_(here.directory()), here_(here.id()), departures_(here.departures()) {}
 
   void bind(burst& work) { work_ = &work; }
 
@@ -46,7 +46,7 @@ class gradient_outlet : public engine::outlet {
     message.message = from.message;
     if (work_->create_graph) join(message, gradients, to);
     leave_out_repetition(message, gradients);
-    auto staged = transfers_.stage.to_host(std::move(gradients));
+    auto staged = departures_.stage.to_host(std::move(gradients));
     peers_.sent(to, staged.tensors);
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
@@ -123,7 +123,7 @@ class gradient_outlet : public engine::outlet {
         caf::anon_send(initiator, participant_failed{message.context, message.pass, here,
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
     };
-    transfers_.post(std::move(arriving), std::move(sent_on));
+    departures_.post(std::move(arriving), std::move(sent_on));
   }
 
   purse last_purse() {
@@ -135,7 +135,7 @@ class gradient_outlet : public engine::outlet {
   services::node_services& services_;
   const membership::peer_directory& peers_;
   node_id here_;
-  devices::transfers& transfers_;
+  services::departures& departures_;
 };
 
 /// Expands gradients that came without their repeated elements. The shape must be that of the tensor in the forward. Any other

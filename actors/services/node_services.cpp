@@ -42,6 +42,7 @@ void node_services::live_on(caf::actor_system& system, network::shared_multiplex
   system_ = &system;
   network_ = network;
   arriving_ = arriving;
+  departures_.emplace(system, [this](caf::actor_id courier) { return guard(courier, network::own_actors::kind::inner); });
   if (network_ == nullptr) return;
   network_->set_idle_work(tidy_);
   network_->introduce_self(id());
@@ -97,7 +98,7 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   payload.context = context;
   payload.message = {next_number(), id()};
   if (to != id()) check_count_travels(tensors, what);
-  auto staged = transfers_->stage.to_host(tensors);
+  auto staged = departures_->stage.to_host(tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
   if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);
@@ -165,7 +166,7 @@ void node_services::actors_ended() {
 }
 
 void node_services::let_go() {
-  transfers_.reset();
+  departures_.reset();
   tracer_ = tracing::tracer_actor{};
   membership_ = contracts::membership_actor{};
   continuation_ = contracts::cpu_continuation_actor{};

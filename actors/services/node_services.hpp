@@ -23,12 +23,13 @@
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/work_times.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
-#include <troupe/devices/courier.hpp>
+#include <troupe/devices/staging.hpp>
 #include <troupe/engine/send_backward.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -96,7 +97,8 @@ class node_services {
   support::work_times& times() noexcept { return times_; }
   /// Bytes of gradients that are under way to other nodes (GW-14).
   network::send_credits& gradient_credits() noexcept { return gradient_credits_; }
-  devices::transfers& transfers() noexcept { return *transfers_; }
+  /// Pre: live_on() was called.
+  services::departures& departures() noexcept { return *departures_; }
   /// Pre: networked().
   arriving_tensors& arriving() noexcept { return *arriving_; }
 
@@ -198,7 +200,7 @@ class node_services {
   contracts::membership_actor membership_;
   contracts::cpu_continuation_actor continuation_;
   tracing::tracer_actor tracer_;
-  std::optional<devices::transfers> transfers_{std::in_place};
+  std::optional<services::departures> departures_;
 };
 
 }  // namespace troupe::services

@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(services
+  courier.cpp
+  departures.cpp
   node_services.cpp)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/devices/courier.hpp>
-
-#include <boost/test/unit_test.hpp>
-
+// Couriers and what gives them their parcels.
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -15,7 +13,11 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <boost/test/unit_test.hpp>
+#include <caf/actor_system.hpp>
 
+#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/services/departures.hpp>
 #include <troupe/messages/errors.hpp>
 
 #include "support/no_more_threads.hpp"
@@ -26,173 +28,183 @@ using namespace troupe::test;
 
 namespace {
 
-struct courier_fixture : simulated::fixture {
-  devices::staging stage;
-  std::optional<devices::courier> messenger{std::in_place};
+std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::now(); }
+std::chrono::steady_clock::time_point in_an_hour() { return now() + std::chrono::hours(1); }
+
+struct node_with_device : simulated::fixture {
+  network::system_config config{network::system_config::for_tests{}};  // the scheduler has no threads, but couriers have
+  std::optional<caf::actor_system> system{config};
+  std::vector<caf::actor_id> guarded;
+  std::optional<services::departures> all{std::in_place, *system, [this](caf::actor_id courier) {
+                                            guarded.push_back(courier);
+                                            return std::shared_ptr<const void>();
+                                          }};
+
+  void post(const c10::Device& from, std::function<void(std::exception_ptr)> send) {
+    all->post(all->stage.to_host({at::ones({2}, at::device(from))}), std::move(send));
+  }
 };
+
+bool is_too_late(const std::exception_ptr& failure) {
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const error& reason) {
+    return reason.code() == errc::stopping;
+  }
+  return false;
+}
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(courier, courier_fixture)
+BOOST_FIXTURE_TEST_SUITE(couriers, node_with_device)
 
-BOOST_AUTO_TEST_CASE(what_needs_no_waiting_is_sent_by_the_caller) {  // CE-1
-  std::thread::id sender;
-  messenger->post(stage.to_host({at::ones({2})}), [&](std::exception_ptr) { sender = std::this_thread::get_id(); });
-  BOOST_CHECK(sender == std::this_thread::get_id());
-}
-
-BOOST_AUTO_TEST_CASE(parcels_are_sent_in_order_when_their_elements_are_there) {  // CE-2
+BOOST_AUTO_TEST_CASE(send_in_order_what_has_arrived) {  // CE-1
   simulated::gate late(default_stream);
-  auto staged = stage.to_host({at::ones({2}, at::device(first))});
+  auto staged = all->stage.to_host({at::ones({2}, at::device(first))});
   const auto tensor = staged.tensors[0];
   std::vector<int> order;
   std::promise<bool> right;
-  messenger->post(std::move(staged), [&](std::exception_ptr failure) {
+  all->post(std::move(staged), [&](std::exception_ptr failure) {
     order.push_back(1);
     right.set_value(!failure && (tensor == 1).all().item<bool>());
   });
-  messenger->post({}, [&](std::exception_ptr) { order.push_back(2); });  // ready, but behind another parcel
+  post(first, [&](std::exception_ptr) { order.push_back(2); });
   auto answer = right.get_future();
   simulated::settle();
   BOOST_TEST(order.empty());
   late.open();
   BOOST_TEST(answer.get());
-  messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
+  all->finish(in_an_hour());
   BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(at_the_end_parcels_are_sent_on_one_thread_at_a_time_too) {  // CE-2
+BOOST_AUTO_TEST_CASE(send_one_parcel_at_a_time_at_the_end_too) {  // CE-1
   std::promise<void> inside;
   std::promise<void> may_end;
   std::atomic<bool> first_is_sent{false};
   bool in_order = false;
-  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) {
+  post(first, [&](std::exception_ptr) {
     inside.set_value();
     may_end.get_future().wait_for(std::chrono::milliseconds(200));  // ends early only if the second parcel is sent too early
     first_is_sent = true;
   });
   inside.get_future().wait();
-  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) {
+  post(first, [&](std::exception_ptr) {
     in_order = first_is_sent;
     may_end.set_value();
   });
-  messenger->finish(std::chrono::steady_clock::now());
+  all->finish(now());
   BOOST_TEST(in_order);
 }
 
-BOOST_AUTO_TEST_CASE(where_the_device_failed_the_sender_is_told_why) {  // CE-3
+BOOST_AUTO_TEST_CASE(tell_who_sends_why_the_device_failed) {  // CE-2
   const simulated::broken_device broken;
   std::string why;
-  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr failure) {
+  post(first, [&](std::exception_ptr failure) {
     BOOST_CHECK_EXCEPTION(std::rethrow_exception(failure), c10::Error, [&](const c10::Error& reason) {
       why = reason.what_without_backtrace();
       return true;
     });
   });
-  messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
+  all->finish(in_an_hour());
   BOOST_TEST(why == "the simulated device is broken");
-  BOOST_TEST(messenger->idle());
 }
 
-BOOST_AUTO_TEST_CASE(where_there_is_no_thread_the_sender_is_told_why) {  // CE-3
-  auto staged = stage.to_host({at::ones({2}, at::device(first))});
+BOOST_AUTO_TEST_CASE(wait_at_the_end_for_a_device_that_is_not_too_late) {  // CE-3
+  int sent = 0;
+  simulated::gate late(default_stream);
+  for (int i = 0; i < 20; ++i) post(first, [&](std::exception_ptr failure) { sent += failure ? 0 : 1; });
+  std::thread opens([&] {
+    simulated::settle();
+    late.open();
+  });
+  all->finish(in_an_hour());
+  opens.join();
+  BOOST_TEST(sent == 20);
+}
+
+BOOST_AUTO_TEST_CASE(end_in_time_although_a_device_does_not_answer) {  // CE-3, DP-3
+  int told = 0;
+  simulated::gate late(default_stream);
+  simulated::gate late_too(c10::Stream(c10::Stream::DEFAULT, second));
+  const auto too_late = [&](std::exception_ptr failure) { told += is_too_late(failure) ? 1 : 0; };
+  for (int i = 0; i < 3; ++i) post(first, too_late);
+  post(second, too_late);
+  simulated::settle();
+  all->finish(now());
+  BOOST_TEST(told == 4);
+  post(first, too_late);
+  BOOST_TEST(told == 5);
+  late.open();
+  late_too.open();
+  simulated::synchronize();
+  BOOST_TEST(told == 5);
+}
+
+// No thread is left that waits for the device: the destructor of the actor system waits for all of them.
+BOOST_AUTO_TEST_CASE(leave_no_thread_behind) {  // CE-3
+  simulated::gate late(default_stream);
+  post(first, [](std::exception_ptr) {});
+  simulated::settle();
+  all->finish(now());
+  all.reset();
+  std::promise<void> gone;
+  bool in_time = false;
+  std::thread watch([&] {
+    in_time = gone.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    late.open();
+  });
+  system.reset();
+  gone.set_value();
+  watch.join();
+  BOOST_TEST(in_time);
+}
+
+BOOST_AUTO_TEST_CASE(do_not_keep_the_core_busy_while_they_wait) {  // CE-4
+  simulated::gate late(default_stream);
+  std::promise<void> sent;
+  post(first, [&](std::exception_ptr) { sent.set_value(); });
+  const auto used = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto before = used();
+  std::promise<void> never;
+  never.get_future().wait_for(std::chrono::milliseconds(300));
+  BOOST_TEST((used() - before < std::chrono::milliseconds(100)));
+  late.open();
+  sent.get_future().wait();
+}
+
+BOOST_AUTO_TEST_CASE(of_one_device_wait_for_no_other_device) {  // DP-1
+  std::promise<void> sent;
+  auto second_is_there = sent.get_future();
+  bool first_is_there = false;
+  simulated::gate late(default_stream);
+  post(first, [&](std::exception_ptr) { first_is_there = true; });
+  post(second, [&](std::exception_ptr) { sent.set_value(); });
+  second_is_there.wait();
+  late.open();
+  all->finish(in_an_hour());
+  BOOST_TEST(first_is_there);
+  BOOST_TEST(guarded.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(that_get_no_thread_say_so) {  // DP-2
+  auto staged = all->stage.to_host({at::ones({2}, at::device(first))});
   std::string why;
   {
     const no_more_threads none;
-    messenger->post(std::move(staged), [&](std::exception_ptr failure) {
+    all->post(std::move(staged), [&](std::exception_ptr failure) {
       BOOST_CHECK_THROW(std::rethrow_exception(failure), std::system_error);
       why = "told";
     });
   }
   BOOST_TEST(why == "told");
-  BOOST_TEST(messenger->idle());
-}
-
-BOOST_AUTO_TEST_CASE(a_device_that_is_not_too_late_is_waited_for_at_the_end) {  // CE-4
-  int sent = 0;
-  simulated::gate late(default_stream);
-  for (int i = 0; i < 20; ++i) {
-    messenger->post(stage.to_host({at::ones({2}, at::device(first))}),
-                    [&](std::exception_ptr failure) { sent += failure ? 0 : 1; });
-  }
-  std::thread opens([&] {
-    simulated::settle();
-    late.open();
-  });
-  messenger->finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
-  opens.join();
-  BOOST_TEST(sent == 20);
-}
-
-BOOST_AUTO_TEST_CASE(it_ends_in_time_though_the_device_does_not_answer) {  // CE-4
-  int told = 0;
-  const auto too_late = [&](std::exception_ptr failure) {
-    BOOST_CHECK_EXCEPTION(std::rethrow_exception(failure), error,
-                          [&](const error& reason) { return reason.code() == errc::stopping && ++told > 0; });
-  };
-  simulated::gate late(default_stream);
-  for (int i = 0; i < 3; ++i) messenger->post(stage.to_host({at::ones({2}, at::device(first))}), too_late);
-  simulated::settle();
-  messenger->finish(std::chrono::steady_clock::now());
-  BOOST_TEST(told == 3);
-  messenger->post(stage.to_host({at::ones({2}, at::device(first))}), too_late);
-  BOOST_TEST(told == 4);
-  messenger.reset();
-  late.open();
-  simulated::synchronize();
-  BOOST_TEST(told == 4);
-}
-
-BOOST_AUTO_TEST_CASE(its_destructor_ends_in_time_though_the_device_does_not_answer) {  // CE-4
-  bool told = false;
-  simulated::gate late(default_stream);
-  messenger->post(stage.to_host({at::ones({2}, at::device(first))}),
-                  [&](std::exception_ptr failure) { told = failure != nullptr; });
-  messenger.reset();
-  BOOST_TEST(told);
-  late.open();
-  simulated::synchronize();
-}
-
-BOOST_AUTO_TEST_CASE(the_end_of_all_transfers_is_the_end_of_those_of_each_device) {  // CE-4
-  int told = 0;
-  devices::transfers all;
-  simulated::gate late(default_stream);
-  simulated::gate late_too(c10::Stream(c10::Stream::DEFAULT, second));
-  for (const auto& device : {first, second}) {
-    all.post(all.stage.to_host({at::ones({2}, at::device(device))}),
-             [&](std::exception_ptr failure) { told += failure ? 1 : 0; });
-  }
-  all.finish(std::chrono::steady_clock::now());
-  BOOST_TEST(told == 2);
-}
-
-BOOST_AUTO_TEST_CASE(what_is_posted_later_does_not_hold_up_the_end_of_its_buffers) {  // CE-4
-  auto all = std::make_unique<devices::transfers>();
-  simulated::gate late(default_stream);
-  all->finish(std::chrono::steady_clock::now());
-  bool told = false;
-  all->post(all->stage.to_host({at::ones({2}, at::device(first))}),
-            [&](std::exception_ptr failure) { told = failure != nullptr; });
-  BOOST_TEST(told);
-  auto gone = std::async(std::launch::async, [&] { all.reset(); });
-  const bool in_time = gone.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-  BOOST_TEST(in_time);
-  late.open();
-}
-
-BOOST_AUTO_TEST_CASE(what_is_late_on_one_device_holds_up_no_other_device) {  // TF-1
-  devices::transfers all;
-  std::promise<void> sent;
-  auto second_is_there = sent.get_future();
-  bool first_is_there = false;
-  simulated::gate late(default_stream);
-  all.post(all.stage.to_host({at::ones({2}, at::device(first))}), [&](std::exception_ptr) { first_is_there = true; });
-  all.post(all.stage.to_host({at::ones({2}, at::device(second))}), [&](std::exception_ptr) { sent.set_value(); });
-  second_is_there.wait();
-  late.open();
-  all.finish(std::chrono::steady_clock::now() + std::chrono::hours(1));
-  BOOST_TEST(first_is_there);
+  post(first, [&](std::exception_ptr failure) { why = failure ? "failed" : "sent"; });
+  all->finish(in_an_hour());
+  BOOST_TEST(why == "sent");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

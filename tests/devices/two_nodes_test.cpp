@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(a_call_takes_and_gives_tensors_of_an_accelerator) {
     BOOST_CHECK(y.device() == device);
     BOOST_TEST(same(y, device == first ? at::tensor({2.0, 30.0}) : at::tensor({4.0, 50.0})));
   }
-  BOOST_TEST(troupe::services_of(a).transfers().stage.used().refused == 0U);
-  BOOST_TEST(troupe::services_of(a).transfers().stage.used().in_use + troupe::services_of(a).transfers().stage.used().idle >
+  BOOST_TEST(troupe::services_of(a).departures().stage.used().refused == 0U);
+  BOOST_TEST(troupe::services_of(a).departures().stage.used().in_use + troupe::services_of(a).departures().stage.used().idle >
              0U);
 }
 

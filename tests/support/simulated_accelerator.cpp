@@ -150,7 +150,10 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   void block(void* which, const c10::Stream& stream) const override {
     stream_set::all().wait(*static_cast<event_ptr*>(which), stream);
   }
-  bool queryEvent(void* which) const override { return stream_set::all().done(*static_cast<event_ptr*>(which)); }
+  bool queryEvent(void* which) const override {
+    TORCH_CHECK(!stream_set::all().broken(), "the simulated device is broken");
+    return stream_set::all().done(*static_cast<event_ptr*>(which));
+  }
   void synchronizeEvent(void* which) const override {
     TORCH_CHECK(!stream_set::all().broken(), "the simulated device is broken");
     stream_set::all().synchronize(*static_cast<event_ptr*>(which));

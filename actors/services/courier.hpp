@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/devices/courier_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+
+#include <caf/actor_system.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <troupe/actors/support/atoms.hpp>
+#include <troupe/devices/staging.hpp>
+
+namespace troupe::services {
+
+/// Staged tensors, and the function that sends them. `send` must not throw. If it gets a failure, it sends nothing.
+struct parcel {
+  devices::staged what;
+  std::function<void(std::exception_ptr failure)> send;
+};
+using parcel_ptr = std::shared_ptr<parcel>;
+
+/// Sends staged tensors when their elements have arrived on the host, so that no other thread has to wait for the device. A courier is
+/// an actor with a thread of its own. The thread asks the device's events again and again, and never waits for an event: the courier can
+/// end although the device never answers.
+///   CE-1  parcels are sent in the order in which they came, each exactly once, on the courier's thread.
+///   CE-2  if the device has failed, `send` gets the device's error.
+///   CE-3  close: the answer comes when all parcels are sent, or at the time that the message names (nanoseconds of the steady clock). The
+///         `send` of a parcel that is not ready by then, or comes later, gets the error that it came too late (errc::stopping).
+///   CE-4  who waits for a device that does not answer uses little of a core: the courier asks at most every 0.5 ms after a while. It asks
+///         too late by at most an eighth of the time that the parcel has waited.
+using courier_actor = caf::typed_actor<caf::reacts_to<parcel_ptr>, caf::reacts_to<support::tick_atom>,
+                                       caf::reacts_to<support::close_atom, std::int64_t>>;
+
+/// Throws std::system_error if the system gives no thread.
+courier_actor spawn_courier(caf::actor_system& system);
+
+/// The error of a parcel that came too late.
+std::exception_ptr too_late();
+
+}  // namespace troupe::services
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::services::parcel_ptr)

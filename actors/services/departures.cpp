@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/services/departures.hpp>
+
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+namespace troupe::services {
+
+namespace {
+
+// A courier asks its device without waiting. Only a driver that never returns from a question lets this time pass.
+constexpr std::chrono::seconds patience_with_driver{1};
+
+}  // namespace
+
+departures::departures(caf::actor_system& system, guard from_strangers) : system_(system), guard_(std::move(from_strangers)) {}
+
+void departures::post(devices::staged what, std::function<void(std::exception_ptr failure)> send) {
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_) {
+      failure = too_late();
+    } else {
+      try {
+        auto& [who, hold] = couriers_[what.events.front()->device_index()];
+        if (!who) {
+          who = spawn_courier(system_);
+          hold = guard_(who.id());
+        }
+        return caf::anon_send(who, std::make_shared<parcel>(parcel{std::move(what), std::move(send)}));
+      } catch (const std::system_error&) {
+        failure = std::current_exception();
+      }
+    }
+  }
+  send(failure);
+}
+
+void departures::finish(std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  finished_ = true;
+  const auto all = std::exchange(couriers_, {});
+  lock.unlock();
+  caf::scoped_actor self{system_};
+  for (const auto& [device, courier] : all) {
+    if (!courier.who) continue;
+    const std::int64_t until_ns = until.time_since_epoch() / std::chrono::nanoseconds(1);
+    const auto left = until - std::chrono::steady_clock::now() + patience_with_driver;
+    self->request(courier.who, left, support::close_atom::value, until_ns).receive([] {}, [](const caf::error&) {});
+    self->send_exit(courier.who, caf::exit_reason::user_shutdown);
+  }
+}
+
+}  // namespace troupe::services

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/devices/courier_test.cpp
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include <c10/core/Device.h>
+#include <caf/actor_system.hpp>
+
+#include <troupe/actors/services/courier.hpp>
+#include <troupe/devices/staging.hpp>
+
+namespace troupe::services {
+
+/// All that a node needs to send tensors of accelerators. Costs nothing until there is a tensor to send: a device's courier starts with
+/// the first parcel. Any thread may use the object.
+///   DP-1  parcels of one device keep their order. A parcel does not wait for parcels of other devices.
+///   DP-2  if the system gives no thread, `send` gets the error.
+///   DP-3  finish() ends in time, whatever the devices do; nothing is sent afterwards, and later parcels are told that they come too late.
+class departures {
+ public:
+  /// `guard`: keeps a courier from messages of other nodes while the result lives.
+  using guard = std::function<std::shared_ptr<const void>(caf::actor_id courier)>;
+
+  departures(caf::actor_system& system, guard from_strangers);
+  ~departures() { finish(std::chrono::steady_clock::now()); }
+  departures(const departures&) = delete;
+  departures& operator=(const departures&) = delete;
+
+  devices::staging stage;
+
+  /// Precondition: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of the first
+  /// of these devices.
+  void post(devices::staged what, std::function<void(std::exception_ptr failure)> send);
+  /// Returns when all parcels posted so far are sent, or at `until`.
+  void finish(std::chrono::steady_clock::time_point until);
+
+ private:
+  struct hired {
+    courier_actor who;
+    std::shared_ptr<const void> hold;
+  };
+
+  caf::actor_system& system_;
+  const guard guard_;
+  std::mutex mutex_;  // guards the members below
+  std::map<c10::DeviceIndex, hired> couriers_;
+  bool finished_ = false;
+};
+
+}  // namespace troupe::services

@@ -166,4 +166,6 @@ std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
   return type && any() ? std::make_unique<devices::streams>(graph, *type) : nullptr;
 }
 
+std::optional<c10::DeviceType> type_with_stream_order() { return devices::accelerator_type(); }
+
 }  // namespace troupe::engine

@@ -5,10 +5,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DeviceType.h>
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
@@ -109,5 +111,8 @@ class entered_stream {
 
 /// The stream order for the pass; null if all functions run on the CPU. Defined in devices/streams.cpp.
 std::unique_ptr<stream_order> make_stream_order(const plan& graph);
+
+/// The type of the devices whose work a stream order orders; none if this process has no accelerator. Defined in devices/streams.cpp.
+std::optional<c10::DeviceType> type_with_stream_order();
 
 }  // namespace troupe::engine

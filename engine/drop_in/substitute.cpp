@@ -22,6 +22,7 @@
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/running_pass.hpp>
+#include <troupe/engine/stream_order.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
@@ -38,7 +39,7 @@ std::atomic<std::uint64_t> left_to_libtorch{0};
 // libtorch runs functions of these device types on the calling thread.
 bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::kMeta || type == at::kLazy; }
 
-bool has_accelerator() {
+bool has_more_than_cpu() {
   for (std::size_t i = 0; i < static_cast<std::size_t>(c10::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES); ++i) {
     if (runs_on_cpu(static_cast<c10::DeviceType>(i))) continue;
     const auto* device = c10::impl::device_guard_impl_registry[i].load();
@@ -47,14 +48,22 @@ bool has_accelerator() {
   return false;
 }
 
-bool uses_accelerator(const plan& graph) {
-  // If the graph is small, a look at the device of each function's inputs takes less time than has_accelerator().
+/// Whether a function is on a device that is neither a CPU nor the accelerator of this process.
+bool uses_other_device(const plan& graph) {
+  // If the graph is small, a look at the device of each function's inputs takes less time than has_more_than_cpu().
   constexpr std::size_t few = 16;
-  if (graph.vertices.size() > few && !has_accelerator()) return false;
-  return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
+  if (graph.vertices.size() > few && !has_more_than_cpu()) return false;
+  std::optional<c10::DeviceType> accelerator;
+  bool asked = false;
+  const auto is_other = [&](c10::DeviceType type) {
+    if (runs_on_cpu(type)) return false;
+    if (!std::exchange(asked, true)) accelerator = type_with_stream_order();
+    return accelerator != type;
+  };
+  return std::any_of(graph.vertices.begin(), graph.vertices.end(), [&](const plan::vertex& each) {
     for (std::uint32_t i = 0; i < each.slot_count; ++i) {
       const auto& input = each.function->input_metadata(i);
-      if (!input.was_default_constructed() && !runs_on_cpu(input.device().type())) return true;
+      if (!input.was_default_constructed() && is_other(input.device().type())) return true;
     }
     return false;
   });
@@ -89,7 +98,7 @@ struct inner_pass {
     settings.one_thread = true;
     settings.in_libtorch_task = true;
     graph_task task = started(std::move(settings));
-    if (uses_accelerator(task.graph())) {
+    if (uses_other_device(task.graph())) {
       for_libtorch = true;
       return;
     }

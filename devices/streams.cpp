@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/device_events.hpp>
@@ -14,6 +17,22 @@ namespace troupe::devices {
 using engine::plan;
 using engine::record_use;
 using engine::recorded;
+
+namespace {
+
+// libtorch's engine warns in the same case, and one switch turns both warnings off.
+void warn_of_other_stream(const torch::autograd::Node& leaf) {
+  if (!at::globalContext().warnOnAccumulateGradStreamMismatch()) return;
+  if (dynamic_cast<const torch::autograd::AccumulateGrad*>(&leaf) == nullptr) return;
+  TORCH_WARN_ONCE(
+    "a gradient is accumulated on another stream than the one on which it was made, so one stream waits for the other. A leaf's gradient is "
+    "accumulated on the stream that was current when the leaf was first used in a graph that still lives: let go of earlier graphs (a kept "
+    "loss holds its graph), or use the leaf on one stream alone. If the two streams are wanted, turn this warning off by "
+    "at::globalContext().setWarnOnAccumulateGradStreamMismatch(false), in Python by "
+    "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False).");
+}
+
+}  // namespace
 
 streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), arrivals_(graph.slot_count) {
   std::optional<c10::Stream> one;
@@ -108,7 +127,10 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   const auto use = in_effect(*consumer.function, value.device());
   if (!use) return engine::accumulate(buffer, std::move(value));
   const c10::Stream making = accelerator_.getStream(value.device());
-  if (making != *use) record_use(value, *use);
+  if (making != *use) {
+    if (entered_) warn_of_other_stream(*consumer.function);
+    record_use(value, *use);
+  }
   arrival& input = arrivals_[slot];
   if (!buffer.defined()) {
     input.shared = may_be_read_elsewhere(value);
@@ -137,6 +159,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   }
   await(arrivals_[slot]);
   if (making != *use) {
+    if (entered_) warn_of_other_stream(*consumer.function);
     record_use(value, *use);
     now(making)->block(*use);
   }

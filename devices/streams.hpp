@@ -29,6 +29,8 @@ namespace troupe::devices {
 ///   SO-6  if everything is on one stream, no event is recorded.
 ///   SO-7  a function that a lane runs on another thread is ordered in the same way. What else the lane has queued on the stream
 ///         meanwhile keeps no consumer waiting.
+///   SO-8  if a leaf's gradient is accumulated on another stream than the one on which a function has made it, the process gets one
+///         warning, as from libtorch (at::Context::setWarnOnAccumulateGradStreamMismatch).
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);

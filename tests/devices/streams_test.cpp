@@ -12,9 +12,11 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -24,6 +26,7 @@
 #include <troupe/engine/roots.hpp>
 #include <troupe/engine/torch_compat.hpp>
 
+#include "engine/both_ways.hpp"
 #include "support/simulated_fixture.hpp"
 
 using namespace troupe;
@@ -425,6 +428,28 @@ BOOST_AUTO_TEST_CASE(on_one_stream_nothing_waits) {  // SO-6
   BOOST_TEST(simulated::waits() == before);
   troupe::backward({root});
   BOOST_TEST(simulated::waits() > before);
+}
+
+// SO-8: a leaf is first used on `stream`, and this graph lives on when the leaf is used on `other`.
+BOOST_AUTO_TEST_CASE(a_gradient_that_is_accumulated_on_another_stream_than_its_own_is_told) {
+  const bool always = c10::WarningUtils::get_warnAlways();
+  c10::WarningUtils::set_warnAlways(true);
+  const auto restored = c10::make_scope_exit([&] {
+    c10::WarningUtils::set_warnAlways(always);
+    at::globalContext().setWarnOnAccumulateGradStreamMismatch(true);
+  });
+  const auto told_by = [](const at::Tensor& loss) {
+    collected_warnings warnings;
+    troupe::backward({loss}, {}, true);
+    return warnings.texts.size();
+  };
+  const auto own = ones_leaf(stream);
+  const auto early = on(stream, [&] { return (own * 2).sum(); });
+  const auto late = on(other, [&] { return (own * 3).sum(); });
+  BOOST_TEST(told_by(early) == 0u);
+  BOOST_TEST(told_by(late) == 1u);
+  at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);
+  BOOST_TEST(told_by(late) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_graph_of_the_cpu_asks_for_no_streams) {

@@ -14,8 +14,8 @@ import time
 folder = pathlib.Path(__file__).parent / "programs"
 
 
-def start(program, preload=None):
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+def start(program, device, preload=None):
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TROUPE_SIMULATED_DEVICE": str(device)}
     if preload:
         environment |= {"LD_PRELOAD": str(preload), "TROUPE_REPORT": "1"}
     return subprocess.Popen([sys.executable, str(program)], env=environment, text=True,
@@ -32,9 +32,9 @@ def finish(process):
     return process.returncode, output, errors
 
 
-def difference(program, preload):
+def difference(program, device, preload):
     """Why the two runs are not alike, or an empty text, and how many passes troupe ran."""
-    both = [start(program), start(program, preload)]
+    both = [start(program, device), start(program, device, preload)]
     plain, ours = (finish(each) for each in both)
     for name, (code, output, errors) in (("PyTorch's engine", plain), ("troupe's", ours)):
         if code != 0 or not output:
@@ -51,10 +51,13 @@ def difference(program, preload):
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--preload", required=True, type=pathlib.Path, help="libtroupe_preload.so, with libtroupe.so beside it")
+    options.add_argument("--device", required=True, type=pathlib.Path, help="simulated_device.so, the accelerator for programs")
     options.add_argument("--only", nargs="*", default=[], help="names of programs (default: all)")
     given = options.parse_args()
     if not given.preload.exists():
         options.error(f"--preload: there is no file '{given.preload}'; build the target troupe_preload")
+    if not given.device.exists():
+        options.error(f"--device: there is no file '{given.device}'; build the target simulated_device_module")
     programs = sorted(each for each in folder.glob("*.py") if each.stem != "record")
     unknown = set(given.only) - {each.stem for each in programs}
     if unknown:
@@ -64,7 +67,7 @@ def main():
         if given.only and program.stem not in given.only:
             continue
         begun = time.monotonic()
-        found, passes = difference(program, given.preload.resolve())
+        found, passes = difference(program, given.device.resolve(), given.preload.resolve())
         failed += bool(found)
         print(f"{'FAILED' if found else 'same  '}  {program.stem:<18} {passes:>5} passes  {time.monotonic() - begun:5.1f} s", flush=True)
         if found:

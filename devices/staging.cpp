@@ -2,15 +2,18 @@
 #include <troupe/devices/staging.hpp>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <troupe/devices/present_devices.hpp>
+#include <troupe/engine/device_events.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
@@ -24,12 +27,33 @@ at::Tensor dense(const at::Tensor& tensor) {
   return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
 }
 
+at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
+  return at::empty_strided(like.sizes(), like.strides(), like.options().device(device).pinned_memory(false));
+}
+
+// The ways of tensors that arrive, one for the accelerators of the process. Never destroyed: tensors may arrive until the process ends.
+host_buffers& arrival_buffers(c10::DeviceType type) {
+  static auto* const all = new host_buffers(type, staging::default_budget);
+  return *all;
+}
+
 at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
   const c10::DeviceGuard guard(device);
-  at::Tensor there = at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(device).pinned_memory(false));
-  // Waits for the copy from a page-locked tensor, because the buffer of that tensor may serve another transfer as soon as the
-  // tensor is gone. Pageable memory has been read when copy_() returns.
-  there.copy_(tensor, !tensor.is_pinned());
+  if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) {
+    at::Tensor there = empty_on(device, tensor);
+    there.copy_(tensor);
+    return there;
+  }
+  const c10::Stream current = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const c10::StreamGuard own(arrival_stream(device));
+  const auto copied = std::make_shared<c10::Event>(device.type());
+  const at::Tensor locked = arrival_buffers(device.type()).allocate(tensor, copied);
+  locked.copy_(tensor);
+  at::Tensor there = empty_on(device, tensor);
+  there.copy_(locked, true);
+  copied->record(own.current_stream());
+  copied->block(current);
+  engine::record_use(there, current);
   return there;
 }
 
@@ -40,6 +64,15 @@ std::shared_ptr<c10::Event>& event_for(c10::Device device, std::vector<std::shar
 }
 
 }  // namespace
+
+c10::Stream arrival_stream(c10::Device device) {
+  static std::mutex mutex;  // guards `all`
+  static auto* const all = new std::map<c10::DeviceIndex, c10::Stream>;
+  const std::lock_guard lock(mutex);
+  const auto known = all->find(device.index());
+  if (known != all->end()) return known->second;
+  return all->emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)).first->second;
+}
 
 bool staged::ready() const {
   return std::all_of(events.begin(), events.end(), [](const auto& each) { return each->query(); });

@@ -59,8 +59,15 @@ class staging {
 /// True for a tensor that staging copies to the host.
 bool is_stageable(const at::Tensor& tensor);
 
-/// Moves tensors that arrived to the devices on which they were at the sender; the copies are queued on the current streams of
-/// the devices. Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied.
+/// The stream on which tensors that arrive are copied to a device, the same for all threads.
+c10::Stream arrival_stream(c10::Device device);
+
+/// Moves tensors that arrived to the devices on which they were at the sender.
+///   AV-1  the copies are queued on the arrival streams of the devices, from page-locked memory: they do not wait for work that other
+///         streams have got before. The current streams of the devices wait for the copies.
+///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for the process)
+///         is spent. The tensors that arrived may change at once.
+/// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied.
 /// The text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 

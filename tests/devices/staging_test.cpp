@@ -132,6 +132,30 @@ BOOST_AUTO_TEST_CASE(what_arrives_is_put_where_it_was_and_is_there_for_the_next_
   BOOST_TEST(at::equal(twice.cpu(), expected));
 }
 
+BOOST_AUTO_TEST_CASE(what_arrives_waits_for_no_other_work_of_the_device) {  // AV-1
+  std::vector<at::Tensor> arrived{at::full({3}, 7.0F)};
+  simulated::gate late(default_stream);
+  devices::move_to_devices(arrived, {first}, "argument");
+  const c10::StreamGuard elsewhere(other);
+  simulated::settle();
+  BOOST_TEST(at::equal(arrived[0].cpu(), at::full({3}, 7.0F)));
+}
+
+BOOST_AUTO_TEST_CASE(the_current_stream_waits_for_what_arrives_and_the_thread_does_not) {  // AV-1, AV-2
+  auto sent = at::full({3}, 7.0F);
+  std::vector<at::Tensor> arrived{sent};
+  simulated::gate late(devices::arrival_stream(first));
+  const c10::StreamGuard on(stream);
+  devices::move_to_devices(arrived, {first}, "argument");
+  sent.zero_();
+  const auto twice = arrived[0] * 2;
+  arrived.clear();
+  const auto after = at::full({3}, 1.0F, at::device(first));  // not in the memory that is still to be read
+  simulated::settle();
+  late.open();
+  BOOST_TEST(at::equal(twice.cpu(), at::full({3}, 14.0F)));
+}
+
 BOOST_AUTO_TEST_CASE(a_locked_buffer_may_serve_another_as_soon_as_it_is_placed) {
   const auto staged = stage.to_host({at::ones({3}, at::device(first))});
   staged.wait();

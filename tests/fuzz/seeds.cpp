@@ -28,6 +28,7 @@
 #include "actors/certificates/own_cluster.hpp"
 #include "actors/linear_cluster.hpp"
 #include "actors/objects/archive_of_two_lists.hpp"
+#include "frames.hpp"
 #include "messages/samples.hpp"
 #include "support/hostile_client.hpp"
 #include "support/recording_relay.hpp"
@@ -73,7 +74,7 @@ void write_frames_of_caf(const fs::path& folder) {
   using caf::io::basp::message_type;
   const auto handshake = test::hostile_client::handshake();
   const auto other = handshake.substr(network::message_head::bytes);
-  const std::string own(network::message_outline::node_bytes, 'n');
+  const auto own = fuzz::own_node();
   const auto message = [](message_type kind, const std::string& payload, std::uint64_t actor) {
     network::message_head head;
     head.operation = static_cast<std::uint8_t>(kind);
@@ -87,18 +88,32 @@ void write_frames_of_caf(const fs::path& folder) {
     return std::string(2, '\0') + static_cast<char>(types.size()) + types + values;
   };
   const auto error = '\1' + std::string(8, '\0') + content("@<>+@str", "\3abc");
-  const auto number = [](std::uint64_t of) {
-    std::string result;
-    for (int shift = 56; shift >= 0; shift -= 8) result += static_cast<char>(of >> shift);
-    return result;
-  };
-  const auto link = content("@<>+@atom+@strong_actor_ptr", number(caf::link_atom::uint_value()) + number(7) + other);
+  using fuzz::number_text;
+  const auto link = content("@<>+@atom+@strong_actor_ptr", number_text(caf::link_atom::uint_value()) + number_text(7) + other);
   const auto down = message(message_type::down_message, other + own + error, 0);
   const auto links = message(message_type::routed_message, own + own + '\0' + link, 9);
   const auto nested =
     message(message_type::direct_message, '\0' + content("@<>+@error+@message", error + content("@<>", "")), 9);
   write(folder, "frames", 2000, '\6' + handshake + down + links + nested);
   write(folder, "frames", 2001, '\2' + handshake + down + links);
+  // What CAF reads in another way than the names of the types suggest.
+  const auto uri =
+    number_text(static_cast<std::uint64_t>(caf::node_id::uri_data::class_id)) + std::string(2, '\0') + std::string(40, '\377');
+  const std::string struct_of_troupe = static_cast<char>(uri.size()) + std::string(11, '\0') + uri;
+  const auto own_name = "@<>+" + std::string(fuzz::own_type);
+  int seed = 2002;
+  for (const auto& each :
+       {content("@<>+@message+@node", content("@<>+@u8+", "x") + uri), content(own_name + "+@node", "\1x" + uri),
+        content(own_name + "+@charbuf", "\1x\377\377\377\377\17"),
+        content("@<>+@message+@u64+@u32+@node", content("@<>+troupe.call", struct_of_troupe) + std::string(12, '\0') + other),
+        content("@<>+@message", content("@<>+@node+", uri)), content("@<>+@message+@str", "\1b"),
+        content("@<>+@str+troupe.call", "\1b")}) {
+    const auto ends = message(message_type::down_message, other + own + '\1' + std::string(8, '\0') + each, 0);
+    const auto tells = message(message_type::direct_message, '\0' + each, 9);
+    write(folder, "frames", seed++, '\6' + handshake + ends);
+    write(folder, "frames", seed++, '\2' + handshake + ends);
+    write(folder, "frames", seed++, '\6' + handshake + tells);
+  }
 }
 
 /// Bytes of a connection between two nodes: from a program that makes an object, calls it, runs a pass, steps and saves.

@@ -36,6 +36,14 @@ auto& ahead_of(T& x) {
     return x.ahead;
 }
 
+template <class T>
+auto& packings_of(T& x) {
+  if constexpr (requires { x.payload; })
+    return x.payload.packings;
+  else
+    return x.packings;
+}
+
 // One header object per thread and type, so that a small message allocates nothing. After a large message the object frees its
 // memory.
 template <class Header>
@@ -114,7 +122,7 @@ caf::error write(caf::serializer& sink, const T& x) {
   std::uint64_t payload = 0;
   if constexpr (has_tensors<T>) {
     if (!tensors_in(x).empty()) {
-      payload = describe_tensors(tensors_in(x), *header->mutable_tensors(), forms);
+      payload = describe_tensors(tensors_in(x), *header->mutable_tensors(), forms, packings_of(x));
       payload -= leave_out(ahead_of(x), *header->mutable_tensors(), forms);
     }
   } else if constexpr (std::same_as<T, tensor_piece>) {
@@ -227,7 +235,7 @@ caf::error read(caf::deserializer& any_source, T& x) {
         return unbelieved<T>(*other, told);
     if (std::string bad = check_tensors(described, payload, claimed); !bad.empty()) return malformed<T>(bad);
     ahead_of(x) = {};
-    if (auto failed = read_tensors(described, *source, tensors_in(x))) return failed;
+    if (auto failed = read_tensors(described, *source, tensors_in(x), packings_of(x))) return failed;
   } else if constexpr (std::same_as<T, tensor_piece>) {
     x.elements.reset();
     auto* arriving = arriving_at(*source);

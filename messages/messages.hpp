@@ -12,6 +12,7 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/purse.hpp>
+#include <troupe/messages/wire_format.hpp>
 
 /// The typed messages between nodes. Each struct is one CAF message type. On the wire a struct is a protobuf header and the
 /// bytes of its tensors. Within one process messages are not serialised. Tensors in a message do not change after the message
@@ -67,10 +68,12 @@ struct autograd_message {
   context_id context;
   message_id message;
   std::vector<at::Tensor> tensors;
-  std::vector<bool> requires_grad;   // one per tensor; empty if no tensor requires grad
-  std::vector<c10::Device> devices;  // one per tensor: its device on both nodes; empty if all are on the CPU
-  program_place place;               // the program place of what the receiver does with the tensors; empty in a reply
-  sent_ahead ahead;                  // transfers of `tensors`
+  std::vector<bool> requires_grad;          // one per tensor; empty if no tensor requires grad
+  std::vector<c10::Device> devices;         // one per tensor: its device on both nodes; empty if all are on the CPU
+  program_place place;                      // the program place of what the receiver does with the tensors; empty in a reply
+  sent_ahead ahead;                         // transfers of `tensors`
+  wire_format format = wire_format::exact;  // in which the receiver answers, and sends gradients of `tensors`
+  std::vector<packing> packings;            // one per tensor: how it was compressed; empty if all travel exactly
 };
 
 /// What other nodes know of a node.
@@ -79,6 +82,7 @@ struct member {
   node_id id;
   std::string host;
   std::uint16_t port = 0;
+  std::uint32_t formats = 0;  // the wire formats that the node reads, one bit each (wire_format.hpp); 0 in news and in a status
 };
 
 /// What two nodes have dropped of each other. Each of the two counts, and takes over the count of the other if that is higher.
@@ -124,6 +128,7 @@ struct hello {
   bond between = {};           // the sender's bond with `to`
   std::string to_name = {};    // name that the receiver must have; empty: any name
   std::uint32_t incarnation = 0;
+  std::uint32_t formats = 0;  // as in `member`
 };
 
 /// The answer to `hello`: who answers. If the two nodes have not heard the same of others, also all that the node has heard.
@@ -193,7 +198,9 @@ struct propagate_gradients {
   // One per gradient, or empty: the whole shape of a gradient that travels without its repeated elements
   // (repeated_elements.hpp).
   std::vector<std::vector<std::int64_t>> shapes;
-  sent_ahead ahead;  // transfers of `gradients`
+  sent_ahead ahead;                         // transfers of `gradients`
+  wire_format format = wire_format::exact;  // with create_graph: in which the receiver sends gradients of `gradients`
+  std::vector<packing> packings;            // as in autograd_message
 };
 
 /// A participant has nothing left to run for now. The participant gives its purse to the initiator.
@@ -284,11 +291,13 @@ struct peer_status {
   std::uint64_t messages_received = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t bytes_read = 0;  // bytes that the node read directly out of the peer's memory
-  bool gone = false;             // of a peer that is not up: whether it is gone; otherwise it is unreachable
-  std::int64_t since_ns = 0;     // for how long the node has known that the peer is up, or is not up
-  std::string transport;         // of a peer that is up: "TCP", "shared memory", or "not connected"
-  std::string reason;            // of a peer that is not up: why
+  std::uint64_t bytes_read = 0;            // bytes that the node read directly out of the peer's memory
+  bool gone = false;                       // of a peer that is not up: whether it is gone; otherwise it is unreachable
+  std::int64_t since_ns = 0;               // for how long the node has known that the peer is up, or is not up
+  std::string transport;                   // of a peer that is up: "TCP", "shared memory", or "not connected"
+  std::string reason;                      // of a peer that is not up: why
+  std::uint64_t plain_bytes_sent = 0;      // what bytes_sent would be without compression
+  std::uint64_t plain_bytes_received = 0;  // what bytes_received would be without compression
 };
 
 /// What a node does now, and what it has done since it started. An outline lists in `peers` only nodes that the node was connected to.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include <ATen/EmptyTensor.h>
@@ -20,6 +21,7 @@
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 
 static_assert(std::endian::native == std::endian::little, "elements travel as little-endian bytes");
 
@@ -30,9 +32,12 @@ namespace {
 constexpr std::uint32_t kind_undefined = 0;
 constexpr std::uint32_t kind_strided = 1;
 constexpr std::uint32_t kind_sparse = 2;
-constexpr int parts_of_kind[] = {0, 1, 2};
+constexpr std::uint32_t kind_packed = 3;
+constexpr int parts_of_kind[] = {0, 1, 2, 1};
 constexpr std::uint32_t dimensions_mask = 0xffff;
 constexpr std::uint32_t strides_flag = 0x10000;
+constexpr std::uint32_t format_mask = 0xff;
+constexpr std::int32_t exponent_offset = 1 << 15;
 
 at::IntArrayRef dimensions(const google::protobuf::RepeatedField<std::uint64_t>& from, int start, std::size_t count) {
   // the signed type may alias the unsigned one; the callers check the sign
@@ -88,11 +93,13 @@ at::ScalarType same_size(const at::Tensor& tensor) {
 
 // The position in the parallel arrays of a header. Each step moves over one strided part.
 struct cursor {
-  int part = 0;         // index into dtypes, shapes, payloads
-  int size = 0;         // into sizes
-  int stride = 0;       // into strides
-  int sparse = 0;       // into coalesced
-  int sparse_size = 0;  // into sparse_sizes
+  int part = 0;             // index into dtypes, shapes, payloads
+  int size = 0;             // into sizes
+  int stride = 0;           // into strides
+  int sparse = 0;           // into coalesced
+  int sparse_size = 0;      // into sparse_sizes
+  int packed = 0;           // into packings
+  std::uint64_t plain = 0;  // when checking: what the packed tensors take without compression, in bytes
   // when reading: the elements that came ahead, with the number of their transfer
   c10::SmallVector<std::pair<std::uint64_t, c10::Storage>, 2> came;
 };
@@ -104,9 +111,22 @@ using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
 std::string at_tensor(int index, const std::string& text) { return "tensor " + std::to_string(index) + " " + text; }
 
+std::uint32_t number_of(const packing& x) {
+  return static_cast<std::uint32_t>(x.format) | static_cast<std::uint32_t>(x.exponent + exponent_offset) << 8;
+}
+
+/// None for a format that this version does not know, and for an exponent that no node sends.
+std::optional<packing> packing_of(std::uint32_t number) {
+  const auto format = wire_format_of(number & format_mask);
+  const auto exponent = static_cast<std::int32_t>(number >> 8) - exponent_offset;
+  if (!format || *format == wire_format::exact || exponent < -most_exponent || exponent > most_exponent) return std::nullopt;
+  return packing{.format = *format, .exponent = exponent, .sizes = {}, .strides = {}};
+}
+
 // Checks one strided part and moves `at` past that part. `bytes`: the bytes of the part that follow the header. `index`: the
-// tensor's index, for the error text.
-std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
+// tensor's index, for the error text. `format`: what the part was packed in.
+std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes,
+                       wire_format format = wire_format::exact) {
   auto dtype = dtype_of(header.dtypes(at.part));
   if (!dtype) return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.part)) + ", which is not known");
   std::uint32_t shape = header.shapes(at.part);
@@ -119,6 +139,13 @@ std::string check_part(const wire::Tensors& header, int index, cursor& at, std::
   if (!shape_travels(sizes)) return at_tensor(index, "has negative sizes, or more elements than a tensor can have");
   bytes = c10::elementSize(*dtype);
   for (std::int64_t size : sizes) bytes *= static_cast<std::uint64_t>(size);  // at most 2^59 elements of at most 16 bytes
+  if (format != wire_format::exact) {
+    if (*dtype != at::ScalarType::Float) return at_tensor(index, "is compressed, but is not of float32");
+    if (bytes > max_payload_bytes - at.plain)
+      return at_tensor(index, "has more bytes without compression than the message may have left");
+    at.plain += bytes;
+    bytes = packed_bytes(format, bytes / sizeof(float));
+  }
   if (bytes != header.payloads(at.part)) {
     return at_tensor(index, "has elements of " + std::to_string(bytes) + " bytes by its shape, " +
                               std::to_string(header.payloads(at.part)) + " by the header");
@@ -161,6 +188,24 @@ std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std
   at.sparse_size += static_cast<int>(indices[0]);
   ++at.sparse;
   return {};
+}
+
+std::string check_packed(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
+  if (at.packed == header.packings_size()) return at_tensor(index, "is compressed, and the header does not say how");
+  const auto how = packing_of(header.packings(at.packed++));
+  if (!how) return at_tensor(index, "is in a wire format that this version does not know; update this node");
+  return check_part(header, index, at, bytes, how->format);
+}
+
+std::string check_tensor(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
+  switch (header.kinds(index)) {
+    case kind_sparse:
+      return check_sparse(header, index, at, bytes);
+    case kind_packed:
+      return check_packed(header, index, at, bytes);
+    default:
+      return check_part(header, index, at, bytes);
+  }
 }
 
 // True if the columns of `indices` lie within the sizes and, if `ascending`, ascend.
@@ -257,6 +302,44 @@ caf::error read_sparse(const wire::Tensors& header, caf::deserializer& source, i
   return caf::none;
 }
 
+// Reads the bytes of a packed tensor and moves `at` past its part.
+caf::error read_packed(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to,
+                       packing& how) {
+  how = *packing_of(header.packings(at.packed++));
+  const auto bytes = static_cast<std::int64_t>(header.payloads(at.part));
+  if (transfer_of(header, at.part) == 0) {
+    to = at::detail::empty_cpu({bytes}, at::kByte);
+    if (bytes > 0)
+      if (auto failed = source.apply_raw(static_cast<std::size_t>(bytes), to.mutable_data_ptr())) return failed;
+  } else {
+    to = take_ahead(header, source, at, at::kByte);
+    if (!to.defined())
+      return make_error(errc::malformed_message, at_tensor(index, "should have come ahead of the message, and did not"));
+    to.unsafeGetTensorImpl()->set_sizes_contiguous({bytes});
+  }
+  const std::uint32_t shape = header.shapes(at.part++);
+  const auto ndim = shape & dimensions_mask;
+  how.sizes = dimensions(header.sizes(), at.size, ndim).vec();
+  at.size += static_cast<int>(ndim);
+  if ((shape & strides_flag) == 0) return caf::none;
+  how.strides = dimensions(header.strides(), at.stride, ndim).vec();
+  at.stride += static_cast<int>(ndim);
+  return caf::none;
+}
+
+// Describes a tensor that `bytes` and `how` stand for.
+std::uint64_t describe_packed(const at::Tensor& bytes, const packing& how, wire::Tensors& to, travelling_tensors& forms) {
+  forms.push_back(bytes);
+  to.add_kinds(kind_packed);
+  to.add_dtypes(*wire_number(at::kFloat));
+  to.add_packings(number_of(how));
+  to.add_shapes(static_cast<std::uint32_t>(how.sizes.size()) | (how.strides.empty() ? 0 : strides_flag));
+  for (const auto size : how.sizes) to.add_sizes(static_cast<std::uint64_t>(size));
+  for (const auto stride : how.strides) to.add_strides(static_cast<std::uint64_t>(stride));
+  to.add_payloads(bytes.nbytes());
+  return bytes.nbytes();
+}
+
 std::uint64_t describe_part(const at::Tensor& part, wire::Tensors& to, travelling_tensors& forms) {
   const at::Tensor& tensor = forms.emplace_back(travelling_form(part));
   bool strided = !has_contiguous_strides(tensor);
@@ -298,14 +381,22 @@ std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors)
   return forms;
 }
 
-std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms) {
+std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms,
+                               const std::vector<packing>& packings) {
   std::uint64_t total = 0;
+  if (!packings.empty() && packings.size() != tensors.size())
+    throw error(errc::misuse, "a message has " + std::to_string(tensors.size()) + " tensors, but " +
+                                std::to_string(packings.size()) + " entries that say how they were compressed");
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined()) {
       to.add_kinds(kind_undefined);
       continue;
     }
     check_can_travel(tensors[i], "tensor " + std::to_string(i));
+    if (!packings.empty() && packings[i].format != wire_format::exact) {
+      total += describe_packed(tensors[i], packings[i], to, forms);
+      continue;
+    }
     if (!tensors[i].is_sparse()) {
       to.add_kinds(kind_strided);
       total += describe_part(tensors[i], to, forms);
@@ -354,7 +445,7 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
            " travel";
   int parts = 0;
   for (int i = 0; i < header.kinds_size(); ++i) {
-    if (header.kinds(i) > kind_sparse) {
+    if (header.kinds(i) > kind_packed) {
       return at_tensor(
         i, "is of kind " + std::to_string(header.kinds(i)) + ", which this version does not know; update this node");
     }
@@ -373,8 +464,7 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
   for (int i = 0; i < header.kinds_size(); ++i) {
     std::uint64_t bytes = 0;
     if (header.kinds(i) == kind_undefined) continue;
-    auto check = header.kinds(i) == kind_sparse ? check_sparse : check_part;
-    if (std::string bad = check(header, i, at, bytes); !bad.empty()) return bad;
+    if (std::string bad = check_tensor(header, i, at, bytes); !bad.empty()) return bad;
     if (bytes > available - claimed) {
       return at_tensor(
         i, "has " + std::to_string(bytes) + " bytes, the message has only " + std::to_string(available - claimed) + " left");
@@ -384,16 +474,24 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
   if (at.size != header.sizes_size() || at.stride != header.strides_size() || at.sparse != header.coalesced_size() ||
       at.sparse_size != header.sparse_sizes_size())
     return "the header has more sizes or strides than its tensors";
+  if (at.packed != header.packings_size()) return "the header has more wire formats than compressed tensors";
   return {};
 }
 
-caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to) {
+caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
+                        std::vector<packing>& packings) {
   to.clear();
+  packings.clear();
+  if (header.packings_size() > 0) packings.resize(static_cast<std::size_t>(header.kinds_size()));
   to.reserve(static_cast<std::size_t>(header.kinds_size()));
   cursor at;
   for (int i = 0; i < header.kinds_size(); ++i) {
     at::Tensor& tensor = to.emplace_back();
     if (header.kinds(i) == kind_undefined) continue;
+    if (header.kinds(i) == kind_packed) {
+      if (auto failed = read_packed(header, source, i, at, tensor, packings[static_cast<std::size_t>(i)])) return failed;
+      continue;
+    }
     auto read = header.kinds(i) == kind_sparse ? read_sparse : read_part;
     if (auto failed = read(header, source, i, at, tensor)) return failed;
   }

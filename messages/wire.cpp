@@ -159,6 +159,7 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
   to.set_joint_number(x.joint.number);
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
   to.mutable_place()->Add(x.place.begin(), x.place.end());
+  to.set_format(static_cast<std::uint32_t>(x.format));
   for (const auto& shape : x.shapes) to.add_shapes()->mutable_sizes()->Add(shape.begin(), shape.end());
 }
 
@@ -176,6 +177,7 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   x.joint = {from.joint_number(), {from.joint_node()}};
   x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
   x.place.assign(from.place().begin(), from.place().end());
+  x.format = parse_format(from.format());
   x.shapes.clear();
   for (const auto& shape : from.shapes()) x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
   return parse(from.carried(), x.carried);

@@ -155,7 +155,11 @@ inline void put_joint(wire::Joint& to, const autograd_message& x) {
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
   to.mutable_place()->Add(x.place.begin(), x.place.end());
   for (const c10::Device& device : x.devices) to.add_devices(wire_number(device).value_or(~std::uint32_t{0}));
+  if (x.format != wire_format::exact) to.set_format(static_cast<std::uint32_t>(x.format));
 }
+
+/// A newer node may name a format that this version does not know: it gets exact tensors.
+inline wire_format parse_format(std::uint32_t number) { return wire_format_of(number).value_or(wire_format::exact); }
 
 template <class Header>
 complaint parse_joint(const Header& from, autograd_message& x) {
@@ -176,6 +180,7 @@ complaint parse_joint(const Header& from, autograd_message& x) {
   }
   x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
   x.place.assign(joint.place().begin(), joint.place().end());
+  x.format = parse_format(joint.format());
   return nullptr;
 }
 
@@ -185,6 +190,7 @@ void put_address(Header& to, const Message& x) {
   to.set_id(x.id.value);
   to.set_host(x.host);
   to.set_port(x.port);
+  if constexpr (requires { to.set_formats(x.formats); }) to.set_formats(x.formats);
 }
 
 template <class Header, class Message>
@@ -194,6 +200,10 @@ complaint parse_address(const Header& from, Message& x) {
   x.id.value = from.id();
   x.host = from.host();
   x.port = static_cast<std::uint16_t>(from.port());
+  if constexpr (requires { from.formats(); })
+    x.formats = from.formats();
+  else
+    x.formats = 0;
   return nullptr;
 }
 

@@ -25,6 +25,8 @@ void put_peer(wire::NodeStatus& to, const peer_status& x) {
   to.add_peer_since_ns(x.since_ns);
   to.add_peer_transports(x.transport);
   to.add_peer_reasons(x.reason);
+  to.add_plain_bytes_sent(x.plain_bytes_sent);
+  to.add_plain_bytes_received(x.plain_bytes_received);
 }
 
 /// Whether a list that older nodes do not send has an entry for each peer, or none at all.
@@ -36,7 +38,8 @@ bool has_all_of(const wire::NodeStatus& from, int peers) {
          from.messages_received_size() == peers && from.bytes_sent_size() == peers && from.bytes_received_size() == peers &&
          all_or_none(from.bytes_read_size(), peers) && all_or_none(from.peer_gone_size(), peers) &&
          all_or_none(from.peer_since_ns_size(), peers) && all_or_none(from.peer_transports_size(), peers) &&
-         all_or_none(from.peer_reasons_size(), peers);
+         all_or_none(from.peer_reasons_size(), peers) && all_or_none(from.plain_bytes_sent_size(), peers) &&
+         all_or_none(from.plain_bytes_received_size(), peers);
 }
 
 complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
@@ -53,6 +56,9 @@ complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
   if (from.peer_since_ns_size() != 0) x.since_ns = from.peer_since_ns(i);
   if (from.peer_transports_size() != 0) x.transport = from.peer_transports(i);
   if (from.peer_reasons_size() != 0) x.reason = from.peer_reasons(i);
+  // Older nodes compress nothing.
+  x.plain_bytes_sent = from.plain_bytes_sent_size() == 0 ? x.bytes_sent : from.plain_bytes_sent(i);
+  x.plain_bytes_received = from.plain_bytes_received_size() == 0 ? x.bytes_received : from.plain_bytes_received(i);
   return nullptr;
 }
 

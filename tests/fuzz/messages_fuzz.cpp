@@ -4,6 +4,9 @@
 #include <concepts>
 #include <cstdlib>
 #include <utility>
+#include <vector>
+
+#include <troupe/messages/packed_tensors.hpp>
 
 #include "fuzzer.hpp"
 #include "messages/samples.hpp"
@@ -12,12 +15,24 @@ namespace troupe::fuzz {
 
 namespace {
 
+/// What was read of compressed tensors can be decompressed.
+void unpack(std::vector<at::Tensor> tensors, std::vector<packing> packings) {
+  static tensor_memory memory;
+  unpack_all(tensors, packings, memory);
+}
+
 template <class T>
 void read_message(const testing::bytes& from) {
   T x{};
   if (testing::decode(from, x)) return;
   to_string(x);
   if constexpr (std::same_as<T, tensor_piece>) return;  // its elements are with those that arrive
+  if constexpr (requires { x.gradients; })
+    unpack(x.gradients, x.packings);
+  else if constexpr (requires { x.payload; })
+    unpack(x.payload.tensors, x.payload.packings);
+  else if constexpr (requires { x.packings; })
+    unpack(x.tensors, x.packings);
   const auto written = testing::encoded(x);
   T again{};
   if (testing::decode(written, again)) std::abort();  // what was read and written has to be readable

@@ -355,10 +355,55 @@ BOOST_AUTO_TEST_CASE(dtypes_and_kinds_that_are_not_known_are_refused) {
     tensors.set_dtypes(0, dtype);
     check_refused(tensors, "which is not known");
   }
-  for (std::uint32_t kind : {3u, 0xffffffffu}) {
+  for (std::uint32_t kind : {4u, 0xffffffffu}) {
     tensors.set_kinds(0, kind);
     check_refused(tensors, "update this node");
   }
+}
+
+BOOST_AUTO_TEST_CASE(packed_tensors_that_are_none_are_refused) {  // WI-2
+  constexpr std::uint32_t no_exponent = 1U << 15 << 8;
+  const auto packed = [](std::vector<std::uint64_t> sizes, std::uint64_t payload, std::uint32_t how) {
+    auto result = described(sizes, payload);
+    result.set_kinds(0, 3);
+    result.add_packings(how);
+    return result;
+  };
+  const auto accepted = [](const wire::Tensors& tensors, std::size_t payload) {
+    wire::Autograd header;
+    *header.mutable_tensors() = tensors;
+    return !read<autograd_message>(framed(header.SerializeAsString(), payload));
+  };
+  BOOST_TEST(accepted(packed({1000}, 2000, no_exponent | 1), 2000));
+  BOOST_TEST(accepted(packed({1000}, 2000, no_exponent | 2), 2000));
+  BOOST_TEST(accepted(packed({1000}, 1016, no_exponent | 3), 1016));
+  BOOST_TEST(accepted(packed({0}, 0, no_exponent | 3), 0));
+  check_refused(packed({1000}, 4000, no_exponent | 1), "has elements of 2000 bytes by its shape, 4000 by the header");
+  check_refused(packed({1000}, 1000, no_exponent | 3), "has elements of 1016 bytes by its shape");
+  for (const std::uint32_t how :
+       {0u, no_exponent, no_exponent | 4, no_exponent | 0xff, 1u, 0xffffff01u, no_exponent + (127u << 8) + 2})
+    check_refused(packed({1000}, 2000, how), "update this node");
+  auto bad = packed({1000}, 2000, no_exponent | 1);
+  bad.set_dtypes(0, 12);
+  check_refused(bad, "is compressed, but is not of float32");
+  bad = packed({1000}, 2000, no_exponent | 1);
+  bad.clear_packings();
+  check_refused(bad, "the header does not say how");
+  bad = packed({1000}, 2000, no_exponent | 1);
+  bad.add_packings(no_exponent | 1);
+  check_refused(bad, "more wire formats than compressed tensors");
+  bad = described({4}, 16);
+  bad.add_packings(no_exponent | 1);
+  check_refused(bad, "more wire formats than compressed tensors");
+  check_refused(packed({std::uint64_t{1} << 30}, std::uint64_t{1} << 30, no_exponent | 3),
+                "more bytes without compression than the message may have left");
+  check_refused(packed({std::uint64_t{1} << 29, 2}, std::uint64_t{2} << 30, no_exponent | 1),
+                "more bytes without compression than the message may have left");
+  auto two = packed({std::uint64_t{3} << 28}, 805306368 + 12582912, no_exponent | 3);  // 3 GiB each
+  two.add_ahead(7);                                                                    // so that no elements have to follow
+  two.MergeFrom(wire::Tensors(two));
+  check_refused(two, "tensor 1 has more bytes without compression");
+  check_refused(packed({huge, huge}, 2000, no_exponent | 1), "more elements than a tensor can have");
 }
 
 BOOST_AUTO_TEST_CASE(sparse_tensors_that_are_none_are_refused) {

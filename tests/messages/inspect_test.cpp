@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(no_bytes_make_a_call_one_of_the_node_to_itself) {
 
 BOOST_AUTO_TEST_CASE(a_tensor_of_a_kind_to_come_is_refused_with_advice) {
   wire::Autograd header;
-  header.mutable_tensors()->add_kinds(3);
+  header.mutable_tensors()->add_kinds(4);
   autograd_message message;
   auto failed = testing::decode(framed(header.SerializeAsString()), message);
   BOOST_TEST(caf::to_string(failed).find("update this node") != std::string::npos, caf::to_string(failed));

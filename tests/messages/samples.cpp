@@ -10,6 +10,8 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 
+#include <troupe/messages/packed_tensors.hpp>
+
 namespace troupe::testing {
 
 namespace {
@@ -180,6 +182,27 @@ void fill(generator& random, attributes& x) {
 }
 
 void fill(generator& random, at::Tensor& x) { x = make_tensor(random); }
+
+void fill(generator& random, wire_format& x) { x = static_cast<wire_format>(random() % 4); }
+void fill(generator&, std::vector<packing>& x) { x.clear(); }
+
+/// The codec takes tensors of any size, so these are smaller than those that nodes pack.
+void pack_some(generator& random, std::vector<at::Tensor>& tensors, std::vector<packing>& packings) {
+  packings.clear();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (random() % 3 != 0) continue;
+    const auto kind = random() % 2 == 0 ? shape_kind::transposed : shape_kind::matrix;
+    const auto shape = make_tensor(random, at::kFloat, kind);
+    packings.resize(tensors.size());
+    auto& how = packings[i];
+    how.format = static_cast<wire_format>(1 + random() % 3);
+    how.exponent = how.format == wire_format::float16 ? static_cast<std::int32_t>(random() % 253) - most_exponent : 0;
+    how.sizes = shape.sizes().vec();
+    if (!shape.is_contiguous()) how.strides = shape.strides().vec();
+    const auto bytes = packed_bytes(how.format, static_cast<std::uint64_t>(shape.numel()));
+    tensors[i] = filled(random, {static_cast<std::int64_t>(bytes)}, at::kByte);
+  }
+}
 
 void fill(generator& random, std::vector<c10::Device>& x) {
   x.clear();

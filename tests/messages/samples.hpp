@@ -90,16 +90,16 @@ auto members(is<purse> auto& x) {
 }
 // The list of the transfers that left ahead of a message is not compared, because the list is empty after reading.
 auto members(is<autograd_message> auto& x) {
-  auto& [a, b, c, d, e, f, ahead] = x;
-  return std::tie(a, b, c, d, e, f);
+  auto& [a, b, c, d, e, f, ahead, format, packings] = x;
+  return std::tie(a, b, c, d, e, f, format, packings);
 }
 auto members(is<bond> auto& x) {
   auto& [a, b] = x;
   return std::tie(a, b);
 }
 auto members(is<hello> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j);
+  auto& [a, b, c, d, e, f, g, h, i, j, k] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 auto members(is<member_news> auto& x) {
   auto& [a, b, c] = x;
@@ -110,8 +110,8 @@ auto members(is<gossip> auto& x) {
   return std::tie(a, b, c);
 }
 auto members(is<member> auto& x) {
-  auto& [a, b, c, d] = x;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
 }
 auto members(is<welcome> auto& x) {
   auto& [a, b, c, d] = x;
@@ -142,8 +142,8 @@ auto members(is<call_result> auto& x) {
   return std::tie(a, b, c, d);
 }
 auto members(is<propagate_gradients> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead, format, packings] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes, format, packings);
 }
 auto members(is<tensor_piece> auto& x) {
   auto& [a, b, c, d, elements] = x;
@@ -203,8 +203,8 @@ auto members(is<context_released> auto& x) {
 }
 
 auto members(is<peer_status> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
 }
 auto members(is<node_status> auto& x) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = x;
@@ -228,6 +228,11 @@ void fill(generator& random, std::string& x);
 void fill(generator& random, member_state& x);
 void fill(generator& random, attributes& x);
 void fill(generator& random, at::Tensor& x);
+void fill(generator& random, wire_format& x);
+void fill(generator& random, std::vector<packing>& x);
+
+/// Turns some of the tensors into packed ones.
+void pack_some(generator& random, std::vector<at::Tensor>& tensors, std::vector<packing>& packings);
 void fill(generator& random, std::vector<bool>& x);
 void fill(generator& random, std::vector<c10::Device>& x);
 template <class T>
@@ -242,9 +247,15 @@ void fill(generator& random, T& x) {
   if constexpr (std::same_as<T, autograd_message>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.tensors.size());
     x.devices.resize(random() % 3 == 0 ? x.tensors.size() : 0, c10::Device(c10::kCPU));
+    pack_some(random, x.tensors, x.packings);
   } else if constexpr (std::same_as<T, propagate_gradients>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.gradients.size());
     x.shapes.resize(random() % 3 == 0 ? 0 : x.gradients.size());
+    pack_some(random, x.gradients, x.packings);
+  } else if constexpr (std::same_as<T, member_news>) {
+    x.who.formats = 0;  // news do not tell it
+  } else if constexpr (std::same_as<T, peer_status>) {
+    x.who.formats = 0;
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
   } else if constexpr (std::same_as<T, tensor_piece>) {

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/packed_tensors.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/TensorImpl.h>
+
+#include <troupe/messages/element_formats.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/tensor_rules.hpp>
+
+namespace troupe {
+
+namespace {
+
+namespace formats = element_formats;
+
+constexpr std::int64_t elements_at_once = std::int64_t{1} << 17;  // of a thread; a multiple of formats::block
+constexpr std::uint64_t scale_bytes = 4;
+constexpr int largest_exponent = 14;  // of the largest element in float16: rounding takes it to 2^15 at most
+
+std::uint64_t padded(std::uint64_t bytes) { return (bytes + scale_bytes - 1) / scale_bytes * scale_bytes; }
+
+at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
+  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                  c10::scalarTypeToTypeMeta(dtype));
+}
+
+at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
+  auto result = tensor_over(memory.make(bytes), at::kByte);
+  result.unsafeGetTensorImpl()->set_sizes_contiguous({static_cast<std::int64_t>(bytes)});
+  return result;
+}
+
+/// Calls `part(begin, count)` for parts of so many elements, on several threads if libtorch has them for this thread.
+template <class F>
+void in_parts(std::int64_t elements, F&& part) {
+  const auto parts = (elements + elements_at_once - 1) / elements_at_once;
+  at::parallel_for(0, parts, 1, [&](std::int64_t from, std::int64_t to) {
+    const auto begin = from * elements_at_once;
+    part(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min(elements, to * elements_at_once) - begin));
+  });
+}
+
+bool has_contiguous_strides(const at::Tensor& form) {
+  std::int64_t expected = 1;
+  for (auto d = form.dim(); d-- > 0; expected *= form.size(d))
+    if (form.stride(d) != expected) return false;
+  return true;
+}
+
+float power_of_two(int exponent) { return std::ldexp(1.0F, exponent); }
+
+bool pack_bfloat16(const float* from, std::int64_t count, at::Tensor& to) {
+  auto* words = reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr());
+  std::atomic<bool> fits{true};
+  in_parts(count, [&](std::size_t begin, std::size_t size) {
+    if (!formats::narrow_bfloat16(from + begin, words + begin, size)) fits = false;
+  });
+  return fits;
+}
+
+bool pack_float16(const float* from, std::int64_t count, at::Tensor& to, std::int32_t& exponent) {
+  std::atomic<std::uint32_t> largest{0};
+  in_parts(count, [&](std::size_t begin, std::size_t size) {
+    const auto found = formats::largest_magnitude(from + begin, size);
+    auto seen = largest.load();
+    while (seen < found && !largest.compare_exchange_weak(seen, found)) {
+    }
+  });
+  if (largest >= std::bit_cast<std::uint32_t>(0x1p+127F)) return false;
+  exponent = largest == 0 ? 0 : std::min(most_exponent, largest_exponent - std::ilogb(std::bit_cast<float>(largest.load())));
+  auto* words = reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr());
+  in_parts(count, [&](std::size_t begin, std::size_t size) {
+    formats::narrow_float16(from + begin, words + begin, size, power_of_two(exponent));
+  });
+  return true;
+}
+
+bool pack_int8(const float* from, std::int64_t count, at::Tensor& to, float* residual) {
+  auto* values = reinterpret_cast<std::int8_t*>(to.mutable_data_ptr());
+  auto* scales = reinterpret_cast<float*>(values + padded(static_cast<std::uint64_t>(count)));
+  std::fill(values + count, reinterpret_cast<std::int8_t*>(scales), std::int8_t{0});
+  std::atomic<bool> fits{true};
+  in_parts(count, [&](std::size_t begin, std::size_t size) {
+    auto* own = residual == nullptr ? nullptr : residual + begin;
+    if (!formats::quantise(from + begin, own, values + begin, scales + begin / formats::block, size)) fits = false;
+  });
+  return fits;
+}
+
+/// Why a tensor of bytes can't be unpacked so; null if it can.
+const char* why_not(const at::Tensor& bytes, const packing& how) {
+  if (how.format > wire_format::int8) return "a format that is not known";
+  if (!bytes.defined() || !bytes.device().is_cpu() || bytes.layout() != at::kStrided || bytes.scalar_type() != at::kByte ||
+      bytes.dim() != 1 || !bytes.is_contiguous())
+    return "elements that are no bytes";
+  if (!shape_travels(how.sizes) || (!how.strides.empty() && how.strides.size() != how.sizes.size()))
+    return "sizes that no tensor has";
+  std::uint64_t elements = 1;
+  for (const auto size : how.sizes) elements *= static_cast<std::uint64_t>(size);
+  if (elements * sizeof(float) > max_payload_bytes || bytes.nbytes() != packed_bytes(how.format, elements))
+    return "another number of bytes than its sizes say";
+  if (how.exponent < -most_exponent || how.exponent > most_exponent) return "an exponent beyond float32's";
+  return nullptr;
+}
+
+}  // namespace
+
+std::uint64_t packed_bytes(wire_format format, std::uint64_t elements) {
+  switch (format) {
+    case wire_format::bfloat16:
+    case wire_format::float16:
+      return 2 * elements;
+    case wire_format::int8:
+      return padded(elements) + scale_bytes * formats::blocks_of(elements);
+    case wire_format::exact:
+      break;
+  }
+  return sizeof(float) * elements;
+}
+
+bool is_packable(const at::Tensor& form) {
+  return form.defined() && form.layout() == at::kStrided && form.device().is_cpu() && form.scalar_type() == at::kFloat &&
+         form.numel() >= least_packed_elements;
+}
+
+std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory, at::Tensor* residual) {
+  if (format == wire_format::exact || !is_packable(form)) return std::nullopt;
+  const auto count = form.numel();
+  const auto* from = static_cast<const float*>(form.const_data_ptr());
+  packed_tensor result{bytes_in(memory, packed_bytes(format, static_cast<std::uint64_t>(count))),
+                       {.format = format, .exponent = 0, .sizes = form.sizes().vec(), .strides = {}}};
+  if (!has_contiguous_strides(form)) result.how.strides = form.strides().vec();
+  bool fits = false;
+  if (format == wire_format::bfloat16)
+    fits = pack_bfloat16(from, count, result.bytes);
+  else if (format == wire_format::float16)
+    fits = pack_float16(from, count, result.bytes, result.how.exponent);
+  else
+    fits = pack_int8(from, count, result.bytes, residual == nullptr ? nullptr : residual->mutable_data_ptr<float>());
+  if (fits) return result;
+  if (residual != nullptr) residual->reset();
+  return std::nullopt;
+}
+
+at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory) {
+  std::int64_t count = 1;
+  for (const auto size : how.sizes) count *= size;
+  auto result = tensor_over(memory.make(static_cast<std::uint64_t>(count) * sizeof(float)), at::kFloat);
+  if (how.strides.empty())
+    result.unsafeGetTensorImpl()->set_sizes_contiguous(how.sizes);
+  else
+    result.unsafeGetTensorImpl()->set_sizes_and_strides(how.sizes, how.strides);
+  auto* to = static_cast<float*>(result.mutable_data_ptr());
+  const auto* words = static_cast<const std::uint16_t*>(bytes.const_data_ptr());
+  const auto* values = static_cast<const std::int8_t*>(bytes.const_data_ptr());
+  const auto* scales = reinterpret_cast<const float*>(values + padded(static_cast<std::uint64_t>(count)));
+  const int half = how.exponent / 2;
+  in_parts(count, [&](std::size_t begin, std::size_t size) {
+    if (how.format == wire_format::bfloat16)
+      formats::widen_bfloat16(words + begin, to + begin, size);
+    else if (how.format == wire_format::float16)
+      formats::widen_float16(words + begin, to + begin, size, power_of_two(-half), power_of_two(half - how.exponent));
+    else
+      formats::dequantise(values + begin, scales + begin / formats::block, to + begin, size);
+  });
+  return result;
+}
+
+void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wire_format format, tensor_memory& memory,
+              const residual_line& residuals) {
+  if (format == wire_format::exact) return;
+  const auto given = forms;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!is_packable(given[i])) continue;
+    const auto twin = std::find_if(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const at::Tensor& other) { return other.is_same(given[i]); });
+    const auto first = static_cast<std::size_t>(twin - given.begin());
+    if (first < i) {
+      if (packings.empty() || packings[first].format == wire_format::exact) continue;
+      forms[i] = forms[first];
+      packings[i] = packings[first];
+      continue;
+    }
+    const bool feeds_back = format == wire_format::int8 && residuals.book != nullptr && residuals.stream != 0;
+    const residual_key key{residuals.peer, residuals.stream, i};
+    at::Tensor residual;
+    if (feeds_back) residual = residuals.book->take(key, given[i]);
+    if (feeds_back && !residual.defined()) residual = at::zeros({given[i].numel()}, at::kFloat);
+    auto packed = pack(given[i], format, memory, feeds_back ? &residual : nullptr);
+    if (!packed) continue;
+    if (feeds_back) residuals.book->give(key, given[i], std::move(residual));
+    packings.resize(forms.size());
+    forms[i] = std::move(packed->bytes);
+    packings[i] = std::move(packed->how);
+  }
+}
+
+void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory) {
+  if (packings.empty()) return;
+  const auto fail = [](const std::string& why) { throw error(errc::malformed_message, why); };
+  if (packings.size() != tensors.size())
+    fail("a message has " + std::to_string(tensors.size()) + " tensors, and says of " + std::to_string(packings.size()) +
+         " how they were compressed");
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (packings[i].format != wire_format::exact)
+      if (const auto* why = why_not(tensors[i], packings[i]))
+        fail("tensor " + std::to_string(i) + " was compressed, and has " + why);
+  const auto given = tensors;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (packings[i].format == wire_format::exact) continue;
+    tensors[i] = unpack(given[i], packings[i], memory);
+  }
+  packings.clear();
+}
+
+std::uint64_t plain_bytes(const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) {
+  auto result = payload_bytes(tensors);
+  for (std::size_t i = 0; i < packings.size(); ++i) {
+    if (packings[i].format == wire_format::exact) continue;
+    std::uint64_t elements = 1;
+    for (const auto size : packings[i].sizes) elements *= static_cast<std::uint64_t>(size);
+    result += sizeof(float) * elements - payload_bytes(tensors[i]);
+  }
+  return result;
+}
+
+}  // namespace troupe

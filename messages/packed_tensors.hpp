@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/messages/residual_book.hpp>
+#include <troupe/messages/tensor_memory.hpp>
+#include <troupe/messages/wire_format.hpp>
+
+/// Tensors in the formats of wire_format.hpp. A packed tensor is a tensor of bytes and a `packing`:
+///   bfloat16, float16   2 bytes an element, in the order of memory
+///   int8                1 byte an element, padded to a multiple of 4, then the scales of the blocks (float32)
+///   PF-1  pack() packs only what the format can hold (see wire_format); otherwise it changes nothing.
+///   PF-2  unpack() gives each tensor its sizes and strides again.
+///   PF-3  unpack_all() throws, before it allocates, for bytes that a packing does not fit to.
+namespace troupe {
+
+/// Bytes of a packed tensor of so many elements.
+std::uint64_t packed_bytes(wire_format format, std::uint64_t elements);
+
+struct packed_tensor {
+  at::Tensor bytes;
+  packing how;
+};
+
+/// Whether pack() may pack the tensor, whatever its elements: it is dense float32 on the CPU, and not small. Pre: the tensor is in
+/// travelling form.
+bool is_packable(const at::Tensor& form);
+
+/// Packs a tensor in travelling form; nothing if the tensor has to travel exactly. `residual`: null, or a contiguous tensor of as many
+/// float32 elements, of which the order is that of memory. With int8 it is added to the tensor, and then holds what was not sent. If
+/// nothing is returned the residual is undefined.
+std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory,
+                                  at::Tensor* residual = nullptr);
+
+/// Pre: check_packing() found nothing.
+at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory);
+
+/// Where the residuals of a message's tensors are kept.
+struct residual_line {
+  residual_book* book = nullptr;  // null: rounding is forgotten
+  node_id peer;
+  std::uint64_t stream = 0;
+};
+
+/// Packs each tensor that can be packed in place; `packings` then has an entry for each tensor, or is empty if no tensor was packed. A
+/// tensor that occurs twice is packed once. With int8 the residuals are taken from the line and given back to it.
+void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wire_format format, tensor_memory& memory,
+              const residual_line& residuals = {});
+
+/// The inverse. Throws troupe::error (malformed_message) for packings that do not fit to the tensors.
+void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory);
+
+/// The bytes that the tensors have when they are not packed.
+std::uint64_t plain_bytes(const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings);
+
+}  // namespace troupe

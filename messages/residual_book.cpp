@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/messages/residual_book.hpp>
+
+#include <iterator>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+
+namespace troupe {
+
+namespace {
+
+std::vector<std::int64_t> shape_of(const at::Tensor& tensor) {
+  auto result = tensor.sizes().vec();
+  result.insert(result.end(), tensor.strides().begin(), tensor.strides().end());
+  return result;
+}
+
+}  // namespace
+
+at::Tensor residual_book::take(const residual_key& key, const at::Tensor& gradient) {
+  const auto shape = shape_of(gradient);
+  std::lock_guard lock(mutex_);
+  const auto found = found_.find(key);
+  if (found == found_.end() || found->second->shape != shape) return {};
+  auto result = found->second->residual;
+  erase(found->second);
+  return result;
+}
+
+void residual_book::give(const residual_key& key, const at::Tensor& gradient, at::Tensor residual) {
+  auto shape = shape_of(gradient);
+  std::lock_guard lock(mutex_);
+  if (const auto found = found_.find(key); found != found_.end()) {
+    if (found->second->shape == shape) {
+      const at::NoGradGuard no_grad;
+      residual.add_(found->second->residual);
+    }
+    erase(found->second);
+  }
+  if (residual.nbytes() > limit_) return;
+  while (bytes_ + residual.nbytes() > limit_) erase(all_.begin());
+  bytes_ += residual.nbytes();
+  all_.push_back({key, std::move(shape), std::move(residual)});
+  found_[key] = std::prev(all_.end());
+}
+
+void residual_book::erase(entries::iterator which) {
+  bytes_ -= which->residual.nbytes();
+  found_.erase(which->key);
+  all_.erase(which);
+}
+
+void residual_book::forget(node_id peer) {
+  std::lock_guard lock(mutex_);
+  for (auto each = all_.begin(); each != all_.end();) {
+    const auto next = std::next(each);
+    if (each->key.peer == peer) erase(each);
+    each = next;
+  }
+}
+
+std::uint64_t residual_book::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results) {
+  std::uint64_t hash = is_of_results ? 2 : 1;
+  const auto mix = [&hash](std::uint64_t word) { hash = hash_words(hash * 31 + 7, word) + hash * 0x9e3779b97f4a7c15ULL; };
+  for (const char c : label) mix(static_cast<unsigned char>(c));
+  mix(object);
+  for (std::size_t i = 1; i < place.size(); i += 2) mix(place[i]);
+  return hash | 1;
+}
+
+}  // namespace troupe

@@ -57,14 +57,14 @@ struct context::parts {
   contracts::context_actor actor;
 };
 
-context::context(node& here) : here_(&here) {
+context::context(node& here, wire_format format) : here_(&here) {
   if (auto open = support::call_scope::context())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
   company_of(here).check_running();
   auto made = parts_of(here).contexts.open();
   id_ = made.record->id();
   parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
-  scope_ = std::make_unique<support::call_scope>(id_, program_place{});
+  scope_ = std::make_unique<support::call_scope>(id_, program_place{}, std::string(), std::nullopt, format);
 }
 
 context::~context() {

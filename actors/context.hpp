@@ -13,6 +13,7 @@
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/wire_format.hpp>
 
 namespace troupe::support {
 
@@ -47,7 +48,11 @@ struct backward_options {
 /// every node that took part.
 class context {
  public:
-  explicit context(node& here);
+  /// `format`: in which the large float32 tensors of the context's calls, answers and gradients travel, on all of its nodes. What the
+  /// formats keep of a tensor, and which tensors travel exactly all the same, is listed at `wire_format`. Weights, buffers and gradients
+  /// that a program asks for (remote_module, optimizer) always travel exactly, as does what goes to a node of a version that does not know
+  /// the format.
+  explicit context(node& here, wire_format format = wire_format::exact);
   ~context();
   context(const context&) = delete;
   context& operator=(const context&) = delete;

@@ -2,6 +2,7 @@
 #include <troupe/actors/joined_message.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <caf/scoped_actor.hpp>
@@ -13,6 +14,7 @@
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
@@ -22,7 +24,7 @@ namespace {
 autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensors, const std::string& what) {
   auto& here = services_of(node);
   check_sum_travels(tensors, what);
-  auto packed = here.pack(support::call_scope::context(), std::move(tensors), what, to);
+  auto packed = here.pack(support::call_scope::context(), std::move(tensors), what, to, support::call_scope::format());
   packed.arriving.wait();
   packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {
@@ -57,9 +59,12 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
 
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
   services_of(here).witness(message.message.number);
+  unpack_all(message.tensors, message.packings, services_of(here).memory());
   devices::move_to_devices(message.tensors, message.devices, "a message's tensor");
   if (!message.context || message.requires_grad.empty()) return std::move(message.tensors);
-  return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad);
+  engine::way_back back{message.format, 0};
+  if (message.format != wire_format::exact) back.stream = stream_of({}, 0, message.place, false);
+  return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad, back);
 }
 
 at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index) {
@@ -69,7 +74,7 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 joined_scope::joined_scope(node& here, autograd_message message)
     : here_(&here),
       from_(message.message.node),
-      scope_(message.context, message.place),
+      scope_(message.context, message.place, {}, std::nullopt, message.format),
       tensors_(joined_tensors(here, std::move(message))) {}
 
 at::Tensor joined_scope::tensor(std::size_t index) const { return checked(tensors_, index); }

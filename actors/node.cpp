@@ -22,6 +22,7 @@
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe {
 
@@ -269,13 +270,14 @@ future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const
 }
 
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
-                              std::optional<std::chrono::milliseconds> deadline) const {
+                              std::optional<std::chrono::milliseconds> deadline, std::optional<wire_format> chosen) const {
   auto& here = here_->company_->services();
+  const auto format = calls::format_of(function, chosen.value_or(support::call_scope::format()));
   auto context = support::call_scope::context();
   auto label = calls::label_of(function, values);
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";
   if (id_ != here.id()) check_can_travel(values, what);
-  auto packed = here.pack(context, std::move(tensors), what, id_);
+  auto packed = here.pack(context, std::move(tensors), what, id_, format);
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
@@ -285,6 +287,8 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);
   if (context) job->request.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
+  engine::way_back back{format, 0};
+  if (context && format != wire_format::exact) back.stream = stream_of(label, target.number, job->request.payload.place, true);
   const auto bounds = support::call_scope::current_bounds();
   job->request.depth = static_cast<std::uint32_t>(bounds.depth);
   job->request.from_itself = id_ == here.id() && !bounds.for_peer;
@@ -299,10 +303,16 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto reply = job->reply;
   // This function runs on the thread that gets the result. So the recv_backward that the function records has its place in the
   // program of that thread.
-  reply.set_finish([answer, who = name_](call_reply& result) {
+  std::optional<tensor_memory> memory;
+  if (format != wire_format::exact) memory = here.memory();  // answers are compressed only where calls are
+  reply.set_finish([answer, who = name_, back, memory = std::move(memory)](call_reply& result) mutable {
+    if (!answer->packings.empty()) {
+      if (!memory) throw error(errc::malformed_message, "node '" + who + "' has compressed an answer, which was not asked for");
+      unpack_all(result.tensors, answer->packings, *memory);
+    }
     devices::move_to_devices(result.tensors, answer->devices, "the result from node '" + who + "'");
     if (answer->context && !answer->requires_grad.empty())
-      result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad);
+      result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
   });
   here_->company_->parts().calls.send(std::move(job), std::move(packed.arriving));
   return reply;

@@ -18,6 +18,7 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/wire_format.hpp>
 
 namespace caf {
 class actor_system;
@@ -54,8 +55,11 @@ class peer {
   /// elements of the tensors are read after call() returns: do not change them until the future is complete. If a node calls
   /// itself, the function gets the same tensors, not copies. The future fails with troupe::error (peer_down, deadline_passed,
   /// unknown_function, function_failed ...).
+  /// `format`: in which the large float32 tensors of the call, of its answer and of the gradients of both travel, and those of calls that
+  /// the function makes (see `wire_format`); without it that of the context, or exact outside a context.
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
-                          object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {}) const;
+                          object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {},
+                          std::optional<wire_format> format = {}) const;
 
   /// The actor that the peer published under this name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`.
   /// Blocks; throws troupe::error (unknown_function, peer_down ...).

@@ -89,9 +89,10 @@ const peer& remote_module::where() const noexcept { return lifetime_->where(); }
 
 object_id remote_module::id() const noexcept { return lifetime_->id(); }
 
-future<call_reply> remote_module::call(const std::string& method, std::vector<at::Tensor> tensors, attributes values) const {
+future<call_reply> remote_module::call(const std::string& method, std::vector<at::Tensor> tensors, attributes values,
+                                       std::optional<wire_format> format) const {
   values[calls::value_names::method] = method;
-  return lifetime_->call("troupe.method", std::move(tensors), std::move(values));
+  return lifetime_->call("troupe.method", std::move(tensors), std::move(values), format);
 }
 
 named_tensors remote_module::parameters() const { return named(lifetime_->call("troupe.parameters").get()); }

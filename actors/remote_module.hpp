@@ -41,8 +41,9 @@ class remote_module {
   const peer& where() const noexcept;
   object_id id() const noexcept;
 
-  /// Calls a method of the module. The call joins the context of the calling thread.
-  future<call_reply> call(const std::string& method, std::vector<at::Tensor> tensors = {}, attributes values = {}) const;
+  /// Calls a method of the module. The call joins the context of the calling thread. `format`: see peer::call.
+  future<call_reply> call(const std::string& method, std::vector<at::Tensor> tensors = {}, attributes values = {},
+                          std::optional<wire_format> format = {}) const;
 
   /// Copies of the module's parameters. Blocks; throws troupe::error.
   named_tensors parameters() const;

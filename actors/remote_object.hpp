@@ -30,8 +30,9 @@ class remote_object {
   object_id id() const noexcept { return id_; }
 
   /// Calls a function on the object.
-  future<call_reply> call(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {}) const {
-    return where_.call(function, std::move(tensors), std::move(values), id_);
+  future<call_reply> call(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {},
+                          std::optional<wire_format> format = {}) const {
+    return where_.call(function, std::move(tensors), std::move(values), id_, {}, format);
   }
 
  private:

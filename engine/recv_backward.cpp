@@ -24,7 +24,7 @@ torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_li
 }
 
 std::vector<at::Tensor> attach_recv(context_id context, message_id message, const std::vector<at::Tensor>& tensors,
-                                    const std::vector<bool>& requires_grad) {
+                                    const std::vector<bool>& requires_grad, way_back back) {
   TORCH_CHECK(requires_grad.empty() || requires_grad.size() == tensors.size(), "troupe: message ", describe(message), " has ",
               tensors.size(), " tensors, but ", requires_grad.size(), " flags that say whether they require grad");
   std::vector<at::Tensor> attached = tensors;
@@ -34,7 +34,7 @@ std::vector<at::Tensor> attach_recv(context_id context, message_id message, cons
     TORCH_CHECK(torch::autograd::isDifferentiableType(tensors[i].scalar_type()), "troupe: tensor ", i, " of message ",
                 describe(message), " should require grad, but its dtype is ", tensors[i].scalar_type(),
                 "; only floating point and complex tensors can");
-    if (!function) function = make_node<recv_backward>(context, message);
+    if (!function) function = make_node<recv_backward>(context, message, back);
     attached[i] = tensors[i].detach();
     torch::autograd::create_gradient_edge(attached[i], function);
   }

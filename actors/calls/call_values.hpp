@@ -35,6 +35,17 @@ inline std::string label_of(const std::string& function, const attributes& value
   return method != nullptr ? *method : function;
 }
 
+/// The format of a call: `wanted` for functions and methods of the user and for copies of parameters, whose gradients it then is of.
+/// The calls behind modules and optimizers, with weights and what belongs to them, are exact.
+inline wire_format format_of(const std::string& function, wire_format wanted) {
+  const bool is_of_user = !function.starts_with("troupe.") || function == "troupe.method" || function == "troupe.parameter";
+  return is_of_user ? wanted : wire_format::exact;
+}
+/// The format of the tensors in the answer: copies of parameters are exact.
+inline wire_format format_of_answer(const call_request& request) {
+  return request.function == "troupe.parameter" ? wire_format::exact : request.payload.format;
+}
+
 /// An estimate of the bytes that the tensors and values of a call, or of an answer, take.
 inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attributes& values) {
   constexpr std::uint64_t of_call = 256;

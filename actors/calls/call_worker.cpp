@@ -23,6 +23,7 @@
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe::calls {
 
@@ -53,24 +54,34 @@ class pool_observer : public blocking_observer {
   std::int64_t waited_ns_ = 0;
 };
 
-std::vector<at::Tensor> received(autograd_message& payload) {
+/// Pre: the place of the call was not taken from the request yet.
+engine::way_back way_back_of(const call_request& request, const std::string& label) {
+  const auto& payload = request.payload;
+  if (!payload.context || payload.format == wire_format::exact) return {};
+  return {payload.format, stream_of(label, request.target.number, payload.place, false)};
+}
+
+std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, services::node_services& here) {
+  unpack_all(payload.tensors, payload.packings, here.memory());
   devices::move_to_devices(payload.tensors, payload.devices, "argument");
   if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
-  return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad);
+  return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad, back);
 }
 
 void answer(contracts::incoming_call& job, const std::string& label, call_reply reply, services::node_services& here) {
   const auto& request = job.request;
   auto what = "the result of '" + label + "' on node '" + here.name() + "'";
   if (request.payload.message.node != here.id()) check_can_travel(reply.values, what);
-  auto outgoing = here.pack(request.payload.context, std::move(reply.tensors), what, request.payload.message.node);
+  auto outgoing =
+    here.pack(request.payload.context, std::move(reply.tensors), what, request.payload.message.node, format_of_answer(request));
   job.arriving = std::move(outgoing.arriving);
   if (job.record) {
     if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {support::call_scope::recorded()});
     job.result.participants = job.record->peers();
   }
   job.result.payload = std::move(outgoing.payload);
-  here.directory().sent(request.payload.message.node, job.result.payload.tensors);
+  job.result.payload.format = request.payload.format;
+  here.directory().sent(request.payload.message.node, job.result.payload.tensors, job.result.payload.packings);
   job.result.values = std::move(reply.values);
 }
 
@@ -126,13 +137,15 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     const support::anomaly_scope anomaly(!request.calls.empty());
     const support::call_bounds bounds{std::size_t{request.depth} + 1,
                                       request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself};
-    support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls), bounds);
+    const auto back = way_back_of(request, label);
+    support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls), bounds,
+                              request.payload.format);
     c10::AutoGradMode record(true);
     const auto run = around.functions.find(request.function);
     call_arguments arguments{.here = around.handle,
                              .target = request.target,
                              .values = std::move(request.values),
-                             .tensors = received(request.payload),
+                             .tensors = received(request.payload, back, here),
                              .context = request.payload.context,
                              .gradients = job.gradients,
                              .called = label,

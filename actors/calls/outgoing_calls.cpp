@@ -52,7 +52,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
                                               " have failed, and a message names at most " + std::to_string(max_entries) +
                                               "; open another context"));
   }
-  here_.directory().sent(job->to, job->request.payload.tensors);
+  here_.directory().sent(job->to, job->request.payload.tensors, job->request.payload.packings);
   if (arriving.events.empty()) return caf::anon_send(here_.gateway(), std::move(job));
   job->late = true;
   caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
@@ -92,7 +92,7 @@ std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) 
 }
 
 void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) {
-  here_.directory().received(job.to, result.payload.tensors);
+  here_.directory().received(job.to, result.payload.tensors, result.payload.packings);
   if (std::exchange(job.ended, true)) return;
   job.credit.give_back();
   --here_.counts().calls_waiting;

@@ -141,6 +141,7 @@ void member_table::meet(const member& who, caf::strong_actor_ptr gateway, const 
   if (peer != nullptr) {
     peer->who.host = who.host;
     peer->who.port = who.port;
+    peer->who.formats = who.formats;
     const bool is_new = gateway != std::exchange(peer->gateway, gateway);
     peer->is_connected = true;
     if (mine == theirs && (peer->is_up ? is_new : how == way::answers)) revive(*peer, now_ns, to);

@@ -7,6 +7,7 @@
 
 #include <caf/actor_cast.hpp>
 
+#include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {
@@ -130,6 +131,12 @@ contracts::gateway_actor peer_directory::gateway(const std::string& name) const 
   return found == ids_.end() ? contracts::gateway_actor{} : up_.at(found->second).gateway;
 }
 
+std::uint32_t peer_directory::formats(node_id id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = up_.find(id);
+  return found == up_.end() ? 0 : found->second.who.formats;
+}
+
 std::optional<node_id> peer_directory::find(const std::string& name) const {
   std::lock_guard lock(mutex_);
   auto found = ids_.find(name);
@@ -198,33 +205,39 @@ void peer_directory::touch(node_id id) const {
   if (const auto found = uses_->all.find(id); found != uses_->all.end()) found->second.last_ns = clock_();
 }
 
-void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors) const {
+void peer_directory::sent(node_id to, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) const {
   const auto bytes = payload_bytes(tensors);
+  const auto plain = packings.empty() ? bytes : plain_bytes(tensors, packings);
   touch(to);
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(to);
   if (found == traffic_.end()) return;
   ++found->second.seen.messages_sent;
   found->second.seen.bytes_sent += bytes;
+  found->second.seen.plain_bytes_sent += plain;
 }
 
-void peer_directory::received(node_id from, const std::vector<at::Tensor>& tensors) const {
+void peer_directory::received(node_id from, const std::vector<at::Tensor>& tensors,
+                              const std::vector<packing>& packings) const {
   const auto bytes = payload_bytes(tensors);
+  const auto plain = packings.empty() ? bytes : plain_bytes(tensors, packings);
   touch(from);
   std::lock_guard lock(mutex_);
   auto found = traffic_.find(from);
   if (found == traffic_.end()) return;
   ++found->second.seen.messages_received;
   found->second.seen.bytes_received += bytes;
+  found->second.seen.plain_bytes_received += plain;
 }
 
-void peer_directory::received(const std::string& from, const std::vector<at::Tensor>& tensors) const {
+void peer_directory::received(const std::string& from, const std::vector<at::Tensor>& tensors,
+                              const std::vector<packing>& packings) const {
   node_id id;
   {
     std::lock_guard lock(mutex_);
     if (auto found = ids_.find(from); found != ids_.end()) id = found->second;
   }
-  received(id, tensors);
+  received(id, tensors, packings);
 }
 
 void peer_directory::read(node_id from, std::uint64_t bytes) const {

@@ -74,10 +74,14 @@ class peer_directory {
   bool is_used(node_id id, const std::function<bool()>& keeps) const;
   static constexpr std::int64_t rest_after_ns = 10'000'000'000;
 
-  /// Counts a message to a node or from it, and the bytes of its tensors.
-  void sent(node_id to, const std::vector<at::Tensor>& tensors = {}) const;
-  void received(node_id from, const std::vector<at::Tensor>& tensors = {}) const;
-  void received(const std::string& from, const std::vector<at::Tensor>& tensors) const;
+  /// The wire formats that the node reads, one bit each (wire_format.hpp); 0 if the node is not up.
+  std::uint32_t formats(node_id id) const;
+
+  /// Counts a message to a node or from it, the bytes of its tensors, and what they would be without compression.
+  void sent(node_id to, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const;
+  void received(node_id from, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const;
+  void received(const std::string& from, const std::vector<at::Tensor>& tensors,
+                const std::vector<packing>& packings = {}) const;
 
   /// Counts elements that were read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;

@@ -82,6 +82,7 @@ void went_down(Self self, const contracts::peer_down& news) {
     self->send(sh.here.continuation(), contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
   if (was_up) sh.parts.on_peer_down.tell(news.who.name, news.reason);
   if (!news.is_gone) return;
+  sh.here.residuals().forget(id);
   sh.parts.on_peer_gone.tell(news.who.name, news.reason);
   sh.parts.on_left.tell(news.who.name, news.reason);
 }

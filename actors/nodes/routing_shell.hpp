@@ -44,7 +44,7 @@ struct routing_shell : gateway_shell<Self> {
   }
 
   void gradients(propagate_gradients& message) {
-    here.directory().received(message.from, message.gradients);
+    here.directory().received(message.from, message.gradients, message.packings);
     if (const auto why = why_not_from(message); !why.empty()) return note_refusal(here, why);
     to_pass(message);
   }

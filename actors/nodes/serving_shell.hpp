@@ -30,7 +30,7 @@ struct serving_shell : gateway_shell<Self> {
   using base::base, base::here, base::parts, base::self, base::state;
 
   caf::typed_response_promise<call_result> serve(call_request& request) {
-    here.directory().received(request.payload.message.node, request.payload.tensors);
+    here.directory().received(request.payload.message.node, request.payload.tensors, request.payload.packings);
     auto job = std::make_shared<contracts::incoming_call>();
     job->request = std::move(request);
     job->promise = self->template make_response_promise<caf::typed_response_promise<call_result>>();

@@ -17,6 +17,7 @@
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/repeated_elements.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -47,12 +48,16 @@ class gradient_outlet : public engine::outlet {
     if (work_->create_graph) join(message, gradients, to);
     leave_out_repetition(message, gradients);
     auto staged = departures_.stage.to_host(std::move(gradients));
-    peers_.sent(to, staged.tensors);
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
-    auto credit = take_credit(to, staged.tensors);
-    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
     message.gradients = travelling_forms(staged.tensors);
+    if (from.back.format != wire_format::exact && staged.events.empty())
+      pack_all(message.gradients, message.packings, services_.format_for(to, from.back.format), services_.memory(),
+               {&services_.residuals(), to, from.back.stream});
+    peers_.sent(to, message.gradients, message.packings);
+    auto credit = take_credit(to, message.gradients);
+    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
+    message.format = from.back.format;
     message.carried = more ? protocol::split(work_->carried) : last_purse();
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
@@ -160,16 +165,17 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
-void run_functions(burst& work, engine::graph_task& task) {
+void run_functions(burst& work, engine::graph_task& task, services::node_services& here) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
-  for (auto& [send, gradients, joint, requires_grad, shapes] : work.deliveries) {
+  for (auto& [send, gradients, joint, requires_grad, shapes, format, packings] : work.deliveries) {
     const auto number = index.at(send);
+    unpack_all(gradients, packings, here.memory());
     devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges());
     repeat(gradients, shapes, *graph.vertices[graph.sends[number]].function);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;
-      gradients = engine::attach_recv(work.context, joint, gradients, requires_grad);
+      gradients = engine::attach_recv(work.context, joint, gradients, requires_grad, {format, 0});
       work.state->recorder.note(from, task.place_of_delivery(number));
     }
     task.deliver(number, std::move(gradients));
@@ -238,7 +244,7 @@ void run_burst(burst& work, services::node_services& here) {
     auto& outlet = static_cast<gradient_outlet&>(*state.outlet);
     outlet.bind(work);
     if (work.what == burst::kind::run) {
-      run_functions(work, *state.task);
+      run_functions(work, *state.task, here);
       outlet.tell_context(nullptr, here.id());
     } else {
       walk(work, *state.task);

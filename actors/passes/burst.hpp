@@ -52,6 +52,8 @@ struct burst {
     message_id joint;  // used with create_graph: see propagate_gradients
     std::vector<bool> requires_grad;
     std::vector<std::vector<std::int64_t>> shapes;  // expanded shapes; see propagate_gradients
+    wire_format format = wire_format::exact;        // used with create_graph
+    std::vector<packing> packings;
   };
 
   kind what = kind::run;

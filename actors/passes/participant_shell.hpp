@@ -27,7 +27,8 @@ struct participant_shell : pass_shell<Self> {
     state.heard_from.insert(message.from);
     if (!state.part->over())
       state.deliveries.push_back({message.message, std::move(message.gradients), message.joint,
-                                  std::move(message.requires_grad), std::move(message.shapes)});
+                                  std::move(message.requires_grad), std::move(message.shapes), message.format,
+                                  std::move(message.packings)});
     if (!message.place.empty()) state.terms->place = std::move(message.place);
     auto steps = state.part->gradients(message.message, std::move(message.carried));
     if (steps.failure) state.deliveries.pop_back();

@@ -11,6 +11,7 @@
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
 namespace troupe::services {
@@ -34,7 +35,7 @@ node_services::node_services(settings options, std::function<void()> tidy)
     : started_ns_(support::steady_ns()),
       options_(std::move(options)),
       log_(options_.name, options_.log_level, options_.log_file, options_.log_format),
-      self_{options_.name, draw_id(), options_.advertise.empty() ? options_.host : options_.advertise, 0},
+      self_{options_.name, draw_id(), options_.advertise.empty() ? options_.host : options_.advertise, 0, formats_read},
       tidy_(std::move(tidy)),
       gradient_credits_(options_.send_limit) {}
 
@@ -92,7 +93,7 @@ bool node_services::run_soon(std::string_view kind, std::function<void()> run, s
 }
 
 node_services::packed node_services::pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what,
-                                          node_id to) {
+                                          node_id to, wire_format format) {
   packed result;
   auto& payload = result.payload;
   payload.context = context;
@@ -105,9 +106,16 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
   payload.tensors = travelling_forms(staged.tensors);
+  payload.format = format;
+  if (format != wire_format::exact && staged.events.empty())
+    pack_all(payload.tensors, payload.packings, format_for(to, format), memory_);
   payload.devices = staged.devices;
   result.arriving = std::move(staged);
   return result;
+}
+
+wire_format node_services::format_for(node_id to, wire_format wanted) const {
+  return wanted != wire_format::exact && to != id() && reads(directory_.formats(to), wanted) ? wanted : wire_format::exact;
 }
 
 void node_services::discard(contracts::garbage_ptr what) {

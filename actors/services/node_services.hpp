@@ -32,6 +32,8 @@
 #include <troupe/devices/staging.hpp>
 #include <troupe/engine/send_backward.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/residual_book.hpp>
+#include <troupe/messages/tensor_memory.hpp>
 
 namespace troupe {
 
@@ -75,7 +77,7 @@ class node_services {
   const settings& options() const noexcept { return options_; }
   const logging::node_log& log() const noexcept { return log_; }
   /// This node as a member of the cluster; the port is 0 until listens_at().
-  member self() const { return {self_.name, self_.id, self_.host, port_}; }
+  member self() const { return {self_.name, self_.id, self_.host, port_, self_.formats}; }
   std::uint16_t port() const noexcept { return port_; }
   node_id id() const noexcept { return self_.id; }
   const std::string& name() const noexcept { return self_.name; }
@@ -97,6 +99,10 @@ class node_services {
   support::work_times& times() noexcept { return times_; }
   /// Bytes of gradients that are under way to other nodes (GW-14).
   network::send_credits& gradient_credits() noexcept { return gradient_credits_; }
+  /// Memory for tensors that are compressed or decompressed.
+  tensor_memory& memory() noexcept { return memory_; }
+  /// What rounding took from gradients that left in 8 bits.
+  residual_book& residuals() noexcept { return residuals_; }
   /// Pre: live_on() was called.
   services::departures& departures() noexcept { return *departures_; }
   /// Pre: networked().
@@ -137,8 +143,12 @@ class node_services {
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
-  /// of the error.
-  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to);
+  /// of the error. `format`: in which the tensors travel if the node `to` reads it. A message with tensors of an accelerator travels
+  /// exactly, because their elements are not on the host yet.
+  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
+              wire_format format = wire_format::exact);
+  /// The format for a message to the node: `wanted` if the node is another one that reads it, else exact.
+  wire_format format_for(node_id to, wire_format wanted) const;
 
   /// Frees objects that may take long to free: on the network thread within a millisecond, or on the compute thread if freeing
   /// took more than half a millisecond lately or if the network is CAF's own.
@@ -187,6 +197,8 @@ class node_services {
   support::deadline_clock deadlines_;
   support::work_times times_;
   network::send_credits gradient_credits_;
+  tensor_memory memory_;
+  residual_book residuals_;
 
   std::mutex mutex_;  // guards the next two
   std::vector<contracts::garbage_ptr> discarded_;

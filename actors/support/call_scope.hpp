@@ -10,6 +10,7 @@
 
 #include <troupe/engine/recordings.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/wire_format.hpp>
 
 namespace troupe::support {
 
@@ -25,9 +26,12 @@ struct call_bounds {
 class call_scope {
  public:
   /// `calls`: in anomaly mode, a text about the calls that led to this work. `bounds`: those of the outer scope if not given.
-  call_scope(context_id context, program_place place, std::string calls = {}, std::optional<call_bounds> bounds = std::nullopt)
+  /// `format`: of the calls that the thread makes.
+  call_scope(context_id context, program_place place, std::string calls = {}, std::optional<call_bounds> bounds = std::nullopt,
+             wire_format format = wire_format::exact)
       : outer_(current_),
         context_(context),
+        format_(format),
         bounds_(bounds.value_or(current_bounds())),
         recording_(engine::recording_from_now(std::move(place))) {
     recording_.calls = std::move(calls);
@@ -44,6 +48,9 @@ class call_scope {
   call_scope& operator=(const call_scope&) = delete;
 
   static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
+
+  /// The wire format of the thread's calls.
+  static wire_format format() noexcept { return current_ == nullptr ? wire_format::exact : current_->format_; }
 
   static call_bounds current_bounds() noexcept { return current_ == nullptr ? call_bounds{} : current_->bounds_; }
 
@@ -73,6 +80,7 @@ class call_scope {
   static inline thread_local call_scope* current_ = nullptr;
   call_scope* outer_;
   context_id context_;
+  wire_format format_;
   call_bounds bounds_;
   engine::recording recording_;
   std::uint64_t made_ = 0;

@@ -68,6 +68,8 @@ std::map<std::string, peer_status> by_name(const std::vector<peer_status>& all) 
     sum.bytes_sent += each.bytes_sent;
     sum.bytes_received += each.bytes_received;
     sum.bytes_read += each.bytes_read;
+    sum.plain_bytes_sent += each.plain_bytes_sent;
+    sum.plain_bytes_received += each.plain_bytes_received;
   }
   return result;
 }
@@ -121,6 +123,11 @@ void add_peers(exposition& to, const node_status& x) {
   of_each("peer_sent_bytes_total", "counter", "Bytes of tensors sent to the peer.", [](auto& sum) { return sum.bytes_sent; });
   of_each("peer_received_bytes_total", "counter", "Bytes of tensors that came from the peer.",
           [](auto& sum) { return sum.bytes_received; });
+  of_each("peer_sent_bytes_before_compression_total", "counter", "Bytes that the tensors sent to the peer have uncompressed.",
+          [](auto& sum) { return sum.plain_bytes_sent; });
+  of_each("peer_received_bytes_before_compression_total", "counter",
+          "Bytes that the tensors that came from the peer have uncompressed.",
+          [](auto& sum) { return sum.plain_bytes_received; });
   of_each("peer_read_bytes_total", "counter", "Bytes of tensors that the node read out of the peer's memory.",
           [](auto& sum) { return sum.bytes_read; });
 }

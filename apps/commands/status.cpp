@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -51,6 +52,8 @@ nlohmann::ordered_json json_of(const peer_status& x) {
           {"messages_received", x.messages_received},
           {"bytes_sent", x.bytes_sent},
           {"bytes_received", x.bytes_received},
+          {"bytes_sent_before_compression", x.plain_bytes_sent},
+          {"bytes_received_before_compression", x.plain_bytes_received},
           {"bytes_read", x.bytes_read},
           {"state", state_of(x)},
           {"for_s", static_cast<double>(x.since_ns) / 1e9},
@@ -83,6 +86,11 @@ std::string rates_line(const status_rates& x) {
          " functions/s run, " + bytes_text(x.bytes_sent) + "/s sent, " + bytes_text(x.bytes_received) + "/s received\n";
 }
 
+/// Whether tensors to or from the peer were compressed.
+bool is_compressed(const peer_status& x) {
+  return x.plain_bytes_sent != x.bytes_sent || x.plain_bytes_received != x.bytes_received;
+}
+
 std::string table_of(const node_status& x, const std::optional<status_rates>& rates) {
   auto text = x.self.name + " at " + address_of(x.self) + ", up for " +
               charlm::clock_text(static_cast<double>(x.uptime_ns) / 1e9) + ", " +
@@ -104,10 +112,15 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
   if (peers.empty()) return text;
   std::vector<std::vector<std::string>> rows{{"peer", "address", "state", "transport", "contexts", "messages sent",
                                               "messages received", "bytes sent", "bytes received"}};
-  for (const auto& each : peers)
+  const bool any_compressed = std::any_of(peers.begin(), peers.end(), is_compressed);
+  if (any_compressed) rows[0].insert(rows[0].end(), {"sent before compression", "received before compression"});
+  for (const auto& each : peers) {
     rows.push_back({each.who.name, address_of(each.who), state_of(each), or_dash(each.transport), number(each.contexts),
                     number(each.messages_sent), number(each.messages_received), number(each.bytes_sent),
                     number(each.bytes_received)});
+    if (any_compressed)
+      rows.back().insert(rows.back().end(), {number(each.plain_bytes_sent), number(each.plain_bytes_received)});
+  }
   return text + "\n" + text_table(rows, 4);
 }
 
@@ -177,7 +190,7 @@ void show_status(const status_options& options) {
 
 constexpr const char* status_examples =
   R"(Messages are calls, results and what passes send; bytes are those of their tensors. Contexts of a peer are
-those that it opened. The node answers also while all its workers compute. With --cluster the node asks its
+those that it opened. Bytes before compression are shown if a context or call has a wire format. The node answers also while all its workers compute. With --cluster the node asks its
 peers: memory is what each process has in RAM, "waiting" are calls made that have no answer yet.
 
 Example: what the node at port 4001 does, every two seconds

@@ -55,6 +55,8 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SD-1
   BOOST_TEST(status.at("peers").size() == 1u);  // the asking process is no peer
   BOOST_TEST(status.at("peers").at(0).at("name") == "stage2");
   BOOST_TEST(status.at("peers").at(0).at("up") == true);
+  BOOST_TEST(status.at("peers").at(0).at("bytes_sent_before_compression") == status.at("peers").at(0).at("bytes_sent"));
+  BOOST_TEST(status.at("peers").at(0).contains("bytes_received_before_compression"));
 
   program watch({"status", address, "--json", "--watch", "0.01"});
   BOOST_TEST(watch.line_that([seen = 0](const std::string&) mutable { return ++seen == 3; }) != "");

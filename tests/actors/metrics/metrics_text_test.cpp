@@ -20,6 +20,7 @@ troupe::peer_status peer(const std::string& name, bool up, std::uint64_t bytes) 
   result.up = up;
   result.gone = !up;
   result.bytes_sent = bytes;
+  result.plain_bytes_sent = 2 * bytes;
   return result;
 }
 
@@ -42,10 +43,12 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_follows_the_rules_of_prometheus) {  //
   status.peers = {peer("driver", true, 100), peer("a\"b\\c\nx", true, 1)};
   const auto page = metrics_text(status);
   check_rules(page);
-  for (const auto* line : {"\ntroupe_build_info{node=\"stage1\",version=\"0.1.0\"} 1\n", "\ntroupe_uptime_seconds 1.500\n",
-                           "\n# TYPE troupe_calls_run_total counter\ntroupe_calls_run_total 7\n",
-                           "\ntroupe_resident_memory_bytes 12345678\n", "\ntroupe_peers{state=\"up\"} 2\n",
-                           "\ntroupe_peer_sent_bytes_total{peer=\"driver\"} 100\n", "{peer=\"a\\\"b\\\\c\\nx\"} 1\n"})
+  for (const auto* line :
+       {"\ntroupe_build_info{node=\"stage1\",version=\"0.1.0\"} 1\n", "\ntroupe_uptime_seconds 1.500\n",
+        "\n# TYPE troupe_calls_run_total counter\ntroupe_calls_run_total 7\n", "\ntroupe_resident_memory_bytes 12345678\n",
+        "\ntroupe_peers{state=\"up\"} 2\n", "\ntroupe_peer_sent_bytes_total{peer=\"driver\"} 100\n",
+        "\ntroupe_peer_sent_bytes_before_compression_total{peer=\"driver\"} 200\n",
+        "\ntroupe_peer_received_bytes_before_compression_total{peer=\"driver\"} 0\n", "{peer=\"a\\\"b\\\\c\\nx\"} 1\n"})
     BOOST_TEST(contains(page, line), "expected '" << line << "' in " << page);
 }
 

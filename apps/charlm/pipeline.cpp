@@ -101,7 +101,7 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
   step_result result;
   at_once(shares.size(), [&](std::size_t share, auto&& in_turn) {
     const auto& parts = shares[share];
-    context pass{*here_};
+    context pass{*here_, keep_gradients ? wire_format::exact : how_.wire};
     std::vector<future<call_reply>> called;
     for (const auto& part : parts) called.push_back(call_stages("forward", part.windows, part.share));
     std::vector<at::Tensor> losses;

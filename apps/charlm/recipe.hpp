@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <troupe/messages/attributes.hpp>
+#include <troupe/messages/wire_format.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -20,6 +21,7 @@ struct recipe {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double clip_norm = 1.0;
+  wire_format wire = wire_format::exact;  // of activations and gradients between the stages; verified steps are exact
 
   /// The learning rate of a step; `fraction` (0 to 1) of the run is done.
   double rate_at(std::int64_t step, double fraction) const;

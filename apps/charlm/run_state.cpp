@@ -32,6 +32,7 @@ attributes run_state::to_attributes() const {
     {"beta1", how.beta1},
     {"beta2", how.beta2},
     {"clip_norm", how.clip_norm},
+    {"wire", std::string(to_text(how.wire))},
     {"text_origin", text_origin},
     {"text_fingerprint", text_fingerprint},
     {"characters", characters},
@@ -68,6 +69,11 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   state.how.beta1 = real("beta1");
   state.how.beta2 = real("beta2");
   state.how.clip_norm = real("clip_norm");
+  const auto wire = get_or<std::string>(values, "wire", "exact");  // checkpoints of older versions have none
+  const auto format = wire_format_named(wire);
+  if (!format)
+    throw std::runtime_error("the checkpoint in " + origin + " has the wire format '" + wire + "', which is not known");
+  state.how.wire = *format;
   state.text_origin = words("text_origin");
   state.text_fingerprint = words("text_fingerprint");
   state.characters = words("characters");

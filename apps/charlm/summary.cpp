@@ -39,6 +39,7 @@ std::string run_summary::to_json(const run_state& of) const {
     {"batch", of.how.batch},
     {"micro_batches", of.how.micro_batches},
     {"contexts", of.how.contexts},
+    {"wire", std::string(to_text(of.how.wire))},
     {"seed", of.how.seed},
     {"text", of.text_origin},
     {"text_fingerprint", of.text_fingerprint},
@@ -63,6 +64,8 @@ std::vector<std::string> run_summary::lines(const run_state& of, const std::stri
   out.push_back(verified_steps > 0 ? "gradients        verified bit for bit in " + std::to_string(verified_steps) +
                                        (verified_steps == 1 ? " step" : " steps")
                                    : "gradients        not verified");
+  if (of.how.wire != wire_format::exact)
+    out.push_back("wire             " + std::string(to_text(of.how.wire)) + ", except in verified steps");
   out.push_back("time             " + clock_text(seconds) + " in all, " + clock_text(of.seconds) + " of training");
   std::string files;
   for (const auto& name : paths.files) files += (files.empty() ? "" : ", ") + name;

@@ -22,7 +22,8 @@ struct train_options {
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;
-  double seconds = 90;  // length of the training, if steps is 0
+  std::string wire = "exact";  // how activations and gradients travel, as in wire_format_named()
+  double seconds = 90;         // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
   std::string node_checkpoints;         // folder for each node's parts of checkpoints, below the data folder of a node that

@@ -13,6 +13,7 @@ run_state planned_state(const train_options& options) {
   state.run = objects::new_save_id();
   state.shape = options.shape;
   state.how = options.how;
+  state.how.wire = wire_format_named(options.wire).value_or(wire_format::exact);
   // Between hosts, gradients leave while activations still come only if each micro-batch has a context of its own.
   if (!options.starts_stages() && options.given.count("contexts") == 0) state.how.contexts = options.how.micro_batches;
   state.stages = options.stages;
@@ -41,6 +42,7 @@ run_state continued_state(const train_options& options, const std::string& folde
   agree("contexts", options.how.contexts, state.how.contexts);
   agree("learning-rate", options.how.learning_rate, state.how.learning_rate);
   agree("clip-norm", options.how.clip_norm, state.how.clip_norm);
+  agree("wire", options.wire, std::string(to_text(state.how.wire)));
   agree("seed", options.how.seed, state.how.seed);
   if (options.given.count("data") != 0) state.text_origin = options.data;
   if (options.given.count("steps") != 0)

@@ -85,6 +85,14 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
     ->check(between(std::int64_t{1}, std::int64_t{64}))
     ->group("Cluster");
+  command
+    .add_option(
+      "--wire", options.wire,
+      "How activations and gradients travel: exact; bf16 or fp16, half of the bytes; int8, a quarter, in which what rounding "
+      "takes from a gradient is added to the next one. Verified steps and evaluations are exact")
+    ->check(CLI::IsMember({"exact", "bf16", "fp16", "int8"}))
+    ->type_name("FORMAT")
+    ->group("Cluster");
   auto* cluster =
     command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
       ->group("Cluster");

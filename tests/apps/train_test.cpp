@@ -130,6 +130,22 @@ BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_a
   BOOST_TEST(once.text().size() == 55u);
 }
 
+BOOST_AUTO_TEST_CASE(a_run_compresses_what_goes_between_the_stages) {
+  const small_run run;
+  program training(run.command({"--steps", "20", "--single-process-seconds", "0", "--wire", "int8"}));
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
+  const auto text = training.text();
+  BOOST_TEST(text.find("verified: in 3 steps") != std::string::npos, text);
+  BOOST_TEST(text.find("wire             int8") != std::string::npos, text);
+  BOOST_TEST(run.summary()["wire"] == "int8");
+
+  program other(run.command({"--resume", "--steps", "40", "--wire", "bf16"}));
+  BOOST_TEST(other.how_it_ends() == "exited with 1");
+  BOOST_TEST(other.text().find("it has --wire int8, but bf16 is asked for") != std::string::npos, other.text());
+  program wrong(run.command({"--steps", "20", "--wire", "int4"}));
+  BOOST_TEST(wrong.how_it_ends() == "exited with 2", wrong.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_bits) {  // TN-2, TN-3
   const small_run straight;
   const std::vector<std::string> steps{"--steps", "400", "--checkpoint-every", "20"};

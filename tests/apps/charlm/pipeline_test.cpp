@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -165,6 +166,67 @@ BOOST_AUTO_TEST_CASE(the_driver_sends_tokens_and_gets_losses) {
   const auto through_the_driver = 2 * (2 * hidden + logits);  // values and their gradients
   BOOST_TEST(traffic() - before < through_the_driver / 10);
   BOOST_TEST(bytes_of(nodes.one.status().peers) > 2 * hidden);
+}
+
+namespace {
+
+struct wire_run {
+  double loss = 0;  // of an evaluation after the steps
+  std::uint64_t sent = 0;
+  std::uint64_t before_compression = 0;
+};
+
+/// Trains a new model and counts the bytes of the first stage.
+wire_run trained_with(troupe::wire_format wire) {
+  at::set_num_threads(1);
+  cluster nodes([](int) {});
+  const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 32, .heads = 2, .context = 8};
+  auto how = parts(2, 2);
+  how.batch = 24;
+  how.wire = wire;
+  pipeline trained(nodes.driver, nodes.stages(), shape, how);
+  for (int step = 0; step < 25; ++step) trained.train_step(some_windows(how.batch), 2e-3);
+  wire_run result;
+  result.loss = trained.evaluate(some_windows(how.batch));
+  for (const auto& peer : nodes.one.status().peers) {
+    result.sent += peer.bytes_sent + peer.bytes_received;
+    result.before_compression += peer.plain_bytes_sent + peer.plain_bytes_received;
+  }
+  return result;
+}
+
+}  // namespace
+
+// PI-4
+BOOST_AUTO_TEST_CASE(compression_changes_the_loss_by_less_than_a_hundredth) {
+  const auto exact = trained_with(troupe::wire_format::exact);
+  BOOST_TEST(exact.loss < 2);  // it has learned
+  BOOST_TEST(exact.loss > 0.1);
+  BOOST_TEST(exact.sent == exact.before_compression);
+  for (const auto wire : {troupe::wire_format::bfloat16, troupe::wire_format::float16, troupe::wire_format::int8})
+    BOOST_TEST_CONTEXT(to_text(wire)) {
+      const auto found = trained_with(wire);
+      BOOST_TEST(std::abs(found.loss - exact.loss) <= 0.01 * exact.loss, found.loss << " instead of " << exact.loss);
+      BOOST_TEST(found.loss != exact.loss);
+      BOOST_TEST(found.before_compression == exact.sent);
+      BOOST_TEST(static_cast<double>(found.sent) < 0.7 * static_cast<double>(exact.sent));
+    }
+}
+
+// PI-4
+BOOST_AUTO_TEST_CASE(a_step_whose_gradients_are_compared_is_exact) {
+  at::set_num_threads(1);
+  cluster nodes([](int) {});
+  const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 32, .heads = 2, .context = 8};
+  auto how = parts(2, 2);
+  how.batch = 24;
+  how.wire = troupe::wire_format::int8;
+  pipeline trained(nodes.driver, nodes.stages(), shape, how);
+  whole_model alone(shape, 2, how.seed);
+  verification verified;
+  const auto windows = some_windows(how.batch);
+  verified.check(alone, windows, trained.cuts(), 1, {"one", "two"}, trained.train_step(windows, 0, true).gradients);
+  BOOST_TEST(verified.steps() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_stage_that_does_not_know_the_next_one_says_so) {

@@ -22,9 +22,17 @@ BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
   state.seconds = 1.5;
   state.planned_seconds = 6;
   state.nodes = "stage1,stage2";
+  state.how.wire = troupe::wire_format::int8;
   const auto again = run_state::from_attributes(state.to_attributes(), "here");
   BOOST_TEST((again.to_attributes() == state.to_attributes()));
   BOOST_TEST(again.fraction() == 0.25);
+  BOOST_TEST((again.how.wire == troupe::wire_format::int8));
+  auto before_wire_formats = state.to_attributes();
+  before_wire_formats.erase("wire");
+  BOOST_TEST((run_state::from_attributes(before_wire_formats, "here").how.wire == troupe::wire_format::exact));
+  auto of_a_later_version = state.to_attributes();
+  of_a_later_version["wire"] = "int1";
+  BOOST_CHECK_EXCEPTION(run_state::from_attributes(of_a_later_version, "here"), std::runtime_error, says({"here", "'int1'"}));
   auto before_runs_had_names = state.to_attributes();
   before_runs_had_names.erase("run");
   BOOST_TEST(run_state::from_attributes(before_runs_had_names, "here").run.size() == 16u);

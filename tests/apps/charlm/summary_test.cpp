@@ -18,9 +18,13 @@ BOOST_AUTO_TEST_CASE(a_summary_has_what_is_promised) {
   summary.verified_steps = 3;
   const auto fields = nlohmann::json::parse(summary.to_json(run_state{}));
   for (const char* name : {"validation_loss", "trigram_loss", "tokens_per_second", "single_process_tokens_per_second",
-                           "gradients_verified", "seconds"})
+                           "gradients_verified", "seconds", "wire"})
     BOOST_TEST(fields.contains(name), name);
   BOOST_TEST(fields["gradients_verified"] == true);
+  BOOST_TEST(fields["wire"] == "exact");
+  run_state compressed;
+  compressed.how.wire = troupe::wire_format::bfloat16;
+  BOOST_TEST(nlohmann::json::parse(summary.to_json(compressed))["wire"] == "bf16");
 }
 
 BOOST_AUTO_TEST_CASE(a_summary_names_the_files_that_were_written) {

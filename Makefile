@@ -15,7 +15,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security bench-wire test-python mutate fuzz lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -88,6 +88,10 @@ bench-hosts: configure ## Measure troupe between hosts (network namespaces; take
 bench-security: configure ## Measure what proofs cost and what strangers can do (takes root): out/bench/security.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench
 	@$(build)/bench/hosts_bench --security $(ARGS)
+
+bench-wire: configure ## Measure compressed gradients on a slow link (takes root): out/bench/wire.json and .txt
+	@ninja -C $(build) -j $(JOBS) hosts_bench
+	@$(build)/bench/hosts_bench --wire $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
 FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp devices/cuda/*.*pp actors/*.*pp actors/*/*.*pp

@@ -77,9 +77,12 @@ int measure(int argc, char** argv) {
   std::string folder = "out/bench";
   hosts_effort effort;
   bool security = false;
+  bool wire = false;
   app.add_option("--only", only, "measure these rows");
   app.add_option("--out", folder, "where to write hosts.json and hosts.txt")->capture_default_str();
   app.add_flag("--security", security, "measure the rows of security instead, about 5 minutes; writes security.json and .txt");
+  app.add_flag("--wire", wire, "measure the rows of wire formats instead, less than a minute; writes wire.json and .txt")
+    ->excludes("--security");
   app.add_flag("--quick", effort.quick, "as little as possible: to see that it works");
   app.add_option("--minutes", effort.minutes, "how long chaos_hosts lasts")
     ->check(CLI::Range(0.1, 10'000.0))
@@ -87,12 +90,12 @@ int measure(int argc, char** argv) {
   auto* seed = app.add_option("--seed", effort.seed, "what chaos_hosts draws from; without it another seed each time");
   CLI11_PARSE(app, argc, argv);
   if (seed->count() == 0 && !effort.quick) effort.seed = std::random_device{}();
-  auto chosen = security ? security_rows() : hosts_rows();
+  auto chosen = security ? security_rows() : wire ? wire_rows() : hosts_rows();
   keep_only(chosen, only);
   if (const auto reason = objection(); !reason.empty())
     throw std::runtime_error(
       "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);
-  return run(chosen, effort, folder, security ? "security" : "hosts") ? 0 : 1;
+  return run(chosen, effort, folder, security ? "security" : wire ? "wire" : "hosts") ? 0 : 1;
 }
 
 }  // namespace

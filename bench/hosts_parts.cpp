@@ -21,6 +21,7 @@
 #include "process_figures.hpp"
 #include "security_parts.hpp"
 #include "tcp_floor.hpp"
+#include "wire_parts.hpp"
 
 namespace troupe::bench {
 
@@ -284,10 +285,23 @@ const std::string& part_arguments::text(const std::string& name) const {
 }
 
 std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() {
-  return {{"node", serve_node},   {"bulk", send_bulk},      {"calls", make_small_calls},     {"heartbeats", ask_on_a_full_link},
-          {"flood", flood},       {"member", be_a_member},  {"members", be_many_members},    {"relay", relay},
-          {"echo", echo},         {"floor", measure_floor}, {"stall", stall_at_the_gate},    {"strangers", send_hostile_bytes},
-          {"drain", drain_bytes}, {"pour", pour_bytes},     {"hostile", play_hostile_inputs}};
+  return {{"node", serve_node},
+          {"bulk", send_bulk},
+          {"calls", make_small_calls},
+          {"heartbeats", ask_on_a_full_link},
+          {"flood", flood},
+          {"member", be_a_member},
+          {"members", be_many_members},
+          {"relay", relay},
+          {"echo", echo},
+          {"floor", measure_floor},
+          {"stall", stall_at_the_gate},
+          {"strangers", send_hostile_bytes},
+          {"drain", drain_bytes},
+          {"pour", pour_bytes},
+          {"hostile", play_hostile_inputs},
+          {"weights", serve_weights},
+          {"gradients", send_gradients}};
 }
 
 }  // namespace troupe::bench

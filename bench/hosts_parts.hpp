@@ -32,6 +32,7 @@ struct part_arguments {
 ///   relay       see delay_relay                                          listen, to, port, ms
 ///   echo        the other side of `floor`                                listen
 ///   stall, strangers, hostile, drain, pour: see security_parts.hpp
+///   weights, gradients: see wire_parts.hpp
 ///   floor       bare TCP                                                 address, port, runs, bytes, answer -> us, mbit
 std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts();
 

@@ -34,7 +34,7 @@ struct hosts_row {
   std::function<hosts_figures(const hosts_effort&)> measure{};
 };
 
-/// All rows but those of security, in the order of the table.
+/// All rows but those of security and of wire formats, in the order of the table.
 std::vector<hosts_row> hosts_rows();
 
 /// The rows of one kind.
@@ -45,6 +45,8 @@ std::vector<hosts_row> training_rows();
 std::vector<hosts_row> chaos_rows();
 /// Those of `hosts_bench --security`.
 std::vector<hosts_row> security_rows();
+/// Those of `hosts_bench --wire`.
+std::vector<hosts_row> wire_rows();
 
 /// "12.3".
 std::string short_number(double value);

@@ -22,7 +22,7 @@ class gradient_table;
 }
 
 /// Makes an autograd_message of tensors for an actor on node `to`. The tensors join the context that is open on this thread;
-/// outside any context they join nothing. Send each autograd_message once. Waits until the tensors of accelerators are on the
+/// outside any context they join nothing. Large float32 tensors have the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are on the
 /// host. Throws troupe::error (unsupported_tensor) for a tensor that can't travel, with the tensor's index, and for more than
 /// 3.75 GiB of tensors. All autograd_messages of one request may have at most 4 GiB together: the receiver can't read a larger
 /// request, and the request fails there.

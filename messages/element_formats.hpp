@@ -4,18 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The elements of the wire formats (wire_format.hpp): plain loops over float32 elements that the compiler vectorises.
-/// Rounding is to the nearest value, ties to even.
-///   EF-1  narrow_bfloat16 has the bits of c10::BFloat16, narrow_float16 those of c10::Half, except for the bits of NaN.
-///   EF-2  what widen_* makes of narrowed elements is exact.
-///   EF-3  a block of int8 has the scale m / 127, where m is the largest magnitude in the block. quantise() adds the residual
-///         first, and leaves in the residual what it did not send.
+/// The elements of the wire formats (wire_format.hpp): loops over half_floats.hpp and int8_blocks.hpp, which have the bits, for the host.
+/// Compilers make vector instructions of them.
+///   EF-1  narrow_* and widen_* are the functions of half_floats.hpp for each element, except for what is multiplied.
+///   EF-2  quantise() and dequantise() are the functions of int8_blocks.hpp for each block.
+///   EF-3  what a format can't hold is told: quantise() and narrow_bfloat16() return false.
 namespace troupe::element_formats {
-
-/// Elements in a block of int8.
-inline constexpr std::size_t block = 256;
-
-constexpr std::size_t blocks_of(std::size_t elements) { return (elements + block - 1) / block; }
 
 /// Returns false if a finite element became infinite.
 bool narrow_bfloat16(const float* from, std::uint16_t* to, std::size_t count);
@@ -24,7 +18,7 @@ void widen_bfloat16(const std::uint16_t* from, float* to, std::size_t count);
 /// The bits of the largest magnitude: those of an infinity or of NaN if there is one.
 std::uint32_t largest_magnitude(const float* from, std::size_t count);
 
-/// Multiplies each element by `factor` first. Pre: all products are finite, and below 65520 in magnitude.
+/// Multiplies each element by `factor` first.
 void narrow_float16(const float* from, std::uint16_t* to, std::size_t count, float factor);
 /// Multiplies each element by both factors. (Two factors, because one float32 can't hold each power of two that is needed.)
 void widen_float16(const std::uint16_t* from, float* to, std::size_t count, float factor, float second_factor);

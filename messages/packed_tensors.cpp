@@ -15,6 +15,7 @@
 
 #include <troupe/messages/element_formats.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/int8_blocks.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
@@ -23,11 +24,8 @@ namespace {
 
 namespace formats = element_formats;
 
-constexpr std::int64_t elements_at_once = std::int64_t{1} << 17;  // of a thread; a multiple of formats::block
-constexpr std::uint64_t scale_bytes = 4;
+constexpr std::int64_t elements_at_once = std::int64_t{1} << 17;  // of a thread; a multiple of formats::block_elements
 constexpr int largest_exponent = 14;  // of the largest element in float16: rounding takes it to 2^15 at most
-
-std::uint64_t padded(std::uint64_t bytes) { return (bytes + scale_bytes - 1) / scale_bytes * scale_bytes; }
 
 at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
   return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
@@ -87,14 +85,19 @@ bool pack_float16(const float* from, std::int64_t count, at::Tensor& to, std::in
 
 bool pack_int8(const float* from, std::int64_t count, at::Tensor& to, float* residual) {
   auto* values = reinterpret_cast<std::int8_t*>(to.mutable_data_ptr());
-  auto* scales = reinterpret_cast<float*>(values + padded(static_cast<std::uint64_t>(count)));
+  auto* scales = formats::scales_in(values, static_cast<std::uint64_t>(count));
   std::fill(values + count, reinterpret_cast<std::int8_t*>(scales), std::int8_t{0});
   std::atomic<bool> fits{true};
   in_parts(count, [&](std::size_t begin, std::size_t size) {
     auto* own = residual == nullptr ? nullptr : residual + begin;
-    if (!formats::quantise(from + begin, own, values + begin, scales + begin / formats::block, size)) fits = false;
+    if (!formats::quantise(from + begin, own, values + begin, scales + begin / formats::block_elements, size)) fits = false;
   });
   return fits;
+}
+
+bool has_scales_of_finite_blocks(const at::Tensor& bytes, std::uint64_t elements) {
+  const auto* scales = formats::scales_in(static_cast<const std::int8_t*>(bytes.const_data_ptr()), elements);
+  return std::all_of(scales, scales + formats::blocks_of(elements), formats::is_of_finite_block);
 }
 
 /// Why a tensor of bytes can't be unpacked so; null if it can.
@@ -110,6 +113,8 @@ const char* why_not(const at::Tensor& bytes, const packing& how) {
   if (elements * sizeof(float) > max_payload_bytes || bytes.nbytes() != packed_bytes(how.format, elements))
     return "another number of bytes than its sizes say";
   if (how.exponent < -most_exponent || how.exponent > most_exponent) return "an exponent beyond float32's";
+  if (how.format == wire_format::int8 && !has_scales_of_finite_blocks(bytes, elements))
+    return "a scale that is negative, infinite or NaN, or too large for finite elements";
   return nullptr;
 }
 
@@ -121,7 +126,7 @@ std::uint64_t packed_bytes(wire_format format, std::uint64_t elements) {
     case wire_format::float16:
       return 2 * elements;
     case wire_format::int8:
-      return padded(elements) + scale_bytes * formats::blocks_of(elements);
+      return formats::int8_bytes(elements);
     case wire_format::exact:
       break;
   }
@@ -163,7 +168,7 @@ at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& me
   auto* to = static_cast<float*>(result.mutable_data_ptr());
   const auto* words = static_cast<const std::uint16_t*>(bytes.const_data_ptr());
   const auto* values = static_cast<const std::int8_t*>(bytes.const_data_ptr());
-  const auto* scales = reinterpret_cast<const float*>(values + padded(static_cast<std::uint64_t>(count)));
+  const auto* scales = formats::scales_in(values, static_cast<std::uint64_t>(count));
   const int half = how.exponent / 2;
   in_parts(count, [&](std::size_t begin, std::size_t size) {
     if (how.format == wire_format::bfloat16)
@@ -171,7 +176,7 @@ at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& me
     else if (how.format == wire_format::float16)
       formats::widen_float16(words + begin, to + begin, size, power_of_two(-half), power_of_two(half - how.exponent));
     else
-      formats::dequantise(values + begin, scales + begin / formats::block, to + begin, size);
+      formats::dequantise(values + begin, scales + begin / formats::block_elements, to + begin, size);
   });
   return result;
 }

@@ -12,11 +12,12 @@
 #include <troupe/messages/wire_format.hpp>
 
 /// Tensors in the formats of wire_format.hpp. A packed tensor is a tensor of bytes and a `packing`:
-///   bfloat16, float16   2 bytes an element, in the order of memory
-///   int8                1 byte an element, padded to a multiple of 4, then the scales of the blocks (float32)
+///   bfloat16, float16   2 bytes an element, in the order of memory (half_floats.hpp)
+///   int8                1 byte an element, in the order of memory, and a scale for each block (int8_blocks.hpp)
 ///   PF-1  pack() packs only what the format can hold (see wire_format); otherwise it changes nothing.
 ///   PF-2  unpack() gives each tensor its sizes and strides again.
-///   PF-3  unpack_all() throws, before it allocates, for bytes that a packing does not fit to.
+///   PF-3  unpack_all() throws, before it allocates, for bytes that a packing does not fit to, and for scales that no finite elements
+///         have.
 namespace troupe {
 
 /// Bytes of a packed tensor of so many elements.

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include <troupe/devices/cuda/host_device.hpp>
+#include <troupe/devices/cuda/grid.hpp>
 
-/// The body of a kernel that converts each element of an array (devices/cuda/half_floats.hpp has the conversions).
+/// The body of a kernel that converts each element of an array (messages/half_floats.hpp has the conversions).
 ///   KV-1  over a grid of conversion_blocks() blocks, each element is converted once, and no memory beside them is touched.
 namespace troupe::devices::cuda {
 

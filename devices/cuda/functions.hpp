@@ -11,7 +11,7 @@
 namespace troupe::devices::cuda {
 
 /// Raised with each change of the table, of a struct in its arguments, or of what a function does.
-inline constexpr std::uint32_t functions_version = 1;
+inline constexpr std::uint32_t functions_version = 2;
 
 /// Each function queues one kernel on `stream` (a cudaStream_t; null is the default stream) and returns. The current device is that
 /// of the stream. All memory is the GPU's. The result is 0, or the cudaError_t of the launch.

@@ -4,7 +4,7 @@
 
 #include <troupe/devices/cuda/conversion.hpp>
 #include <troupe/devices/cuda/functions.hpp>
-#include <troupe/devices/cuda/half_floats.hpp>
+#include <troupe/messages/half_floats.hpp>
 
 namespace troupe::devices::cuda {
 
@@ -77,6 +77,7 @@ const char* reason(int result) { return cudaGetErrorString(static_cast<cudaError
 
 extern "C" __attribute__((visibility("default"))) const troupe::devices::cuda::functions* troupe_cuda_functions() {
   using namespace troupe::devices::cuda;
+  using namespace troupe::element_formats;
   static const functions table{functions_version,
                                pack,
                                unpack,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <troupe/devices/cuda/host_device.hpp>
+#include <troupe/devices/cuda/grid.hpp>
 
 /// The body of a kernel that copies many pieces of memory into one buffer (packs) or from the buffer back (unpacks).
 ///   KP-1  over a grid of table.blocks() blocks, the bytes of each piece arrive at the place that the table says. No other byte

@@ -3,9 +3,11 @@
 #include <array>
 #include <concepts>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <troupe/messages/errors.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 
 #include "fuzzer.hpp"
@@ -15,10 +17,14 @@ namespace troupe::fuzz {
 
 namespace {
 
-/// What was read of compressed tensors can be decompressed.
+/// What was read of compressed tensors can be decompressed, unless its scales are those of no finite elements.
 void unpack(std::vector<at::Tensor> tensors, std::vector<packing> packings) {
   static tensor_memory memory;
-  unpack_all(tensors, packings, memory);
+  try {
+    unpack_all(tensors, packings, memory);
+  } catch (const error& refused) {
+    if (std::string_view(refused.what()).find("a scale") == std::string_view::npos) std::abort();
+  }
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/packed_tensors.hpp>
+#include <troupe/messages/tensor_rules.hpp>
 
 #include "samples.hpp"
 
@@ -96,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_value_that_does_not_fit_is_never_lost) {  // PF-1
         const auto back = there_and_back(x, format);
         if (std::isnan(value))
           BOOST_TEST(back.isnan().all().item<bool>());
-        else if (value > 0 && value < (format == wire_format::int8       ? 0x1p-119F
+        else if (value > 0 && value < (format == wire_format::int8       ? 0x1p-143F
                                        : format == wire_format::bfloat16 ? 0x1p-134F
                                                                          : 0))
           BOOST_TEST(back.eq(0).all().item<bool>());
@@ -178,6 +179,17 @@ BOOST_AUTO_TEST_CASE(packings_that_do_not_fit_are_refused) {  // PF-3
   auto far = good;
   far.exponent = 127;
   refused(bytes, far, "an exponent");
+  auto blocks = good;
+  blocks.format = wire_format::int8;
+  constexpr std::int64_t codes = 2000;  // 8 scales follow
+  for (const float scale :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -1.0F, -0.0F, 2.7e36F}) {
+    auto hostile = at::ones({codes + 8 * 4}, at::kByte);
+    hostile.narrow(0, codes + 7 * 4, 4).view(at::kFloat).fill_(scale);
+    refused(hostile, blocks, "a scale that is negative, infinite or NaN");
+  }
+  for (const std::int64_t scales : {0, 7, 9})  // fewer and more than blocks
+    refused(at::zeros({codes + scales * 4}, at::kByte), blocks, "another number of bytes");
   refused(at::zeros({1000}), good, "no bytes");
   refused(at::Tensor(), good, "no bytes");
   std::vector<at::Tensor> tensors{bytes};

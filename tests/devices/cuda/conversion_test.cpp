@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include <troupe/devices/cuda/half_floats.hpp>
+#include <troupe/messages/half_floats.hpp>
 
 #include "grid.hpp"
 
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(elements_beyond_four_billion_are_reached) {  // KV-1
   BOOST_TEST(devices::cuda::conversion_blocks(count) == (begin + 3000 + 2047) / 2048);
   for (std::uint64_t block = begin / 2048; block < devices::cuda::conversion_blocks(count); ++block)
     for (std::uint32_t thread = 0; thread < devices::cuda::threads_in_block; ++thread)
-      devices::cuda::convert_part<devices::cuda::to_bfloat16>(
+      devices::cuda::convert_part<element_formats::to_bfloat16>(
         reinterpret_cast<const float*>(from_address), reinterpret_cast<std::uint16_t*>(to_address), count, {block, thread});
   BOOST_TEST((to == std::vector<std::uint16_t>(3000, 0x4080)));
 }

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include <troupe/devices/cuda/host_device.hpp>
+#include <troupe/devices/cuda/grid.hpp>
 
 namespace troupe::test {
 

@@ -88,8 +88,8 @@ BOOST_AUTO_TEST_CASE(without_a_gpu_each_launch_says_why_it_fails) {
   const auto pieces = std::make_unique<devices::cuda::packing_table>();
   unsigned char memory[64] = {};
   BOOST_TEST(pieces->add(memory, 16, 0));
-  const devices::cuda::encoding encoding{nullptr, nullptr, nullptr, nullptr, 256};
-  const devices::cuda::decoding decoding{nullptr, nullptr, nullptr, 256};
+  const devices::cuda::encoding encoding{nullptr, nullptr, nullptr, 256};
+  const devices::cuda::decoding decoding{nullptr, nullptr, 256};
   for (const int result : {table.pack(pieces.get(), memory, nullptr), table.unpack(pieces.get(), memory, nullptr),
                            table.to_bfloat16(nullptr, nullptr, 1, nullptr), table.from_bfloat16(nullptr, nullptr, 1, nullptr),
                            table.to_float16(nullptr, nullptr, 1, nullptr), table.from_float16(nullptr, nullptr, 1, nullptr),

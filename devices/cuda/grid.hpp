@@ -3,12 +3,7 @@
 
 #include <cstdint>
 
-/// Before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain function.
-#ifdef __CUDACC__
-#define TROUPE_HOST_DEVICE __host__ __device__
-#else
-#define TROUPE_HOST_DEVICE
-#endif
+#include <troupe/messages/float_bits.hpp>
 
 /// Bodies of CUDA kernels: what one thread of a grid does. A kernel calls a body with the place of its thread. A test calls the
 /// body for each place of the same grid, on the CPU.

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/devices/cuda/block_codec_test.cpp
+// Tests: tests/devices/cuda/block_codec_test.cpp, tests/messages/element_formats_test.cpp
 #pragma once
 
 #include <cstdint>
 
-#include <troupe/devices/cuda/host_device.hpp>
+/// Before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain function.
+#ifdef __CUDACC__
+#define TROUPE_HOST_DEVICE __host__ __device__
+#else
+#define TROUPE_HOST_DEVICE
+#endif
 
 /// Arithmetic on float32 whose results have the same bits on a GPU and on the host.
 ///   FB-1  each operation is rounded once, to nearest even. A compiler never joins a product and a sum to one operation (fma):
-///         on a GPU by the functions used here, on the host by -ffp-contract=off, which the targets with this header have.
+///         on a GPU by the functions used here, on the host by -ffp-contract=off, which the sources with this header have.
 ///   FB-2  denormal numbers are numbers, unless the thread of the host has turned on that they are flushed to zero.
 /// The bits of a NaN that an operation makes may differ. So no function here makes a NaN of an operation.
-namespace troupe::devices::cuda {
+namespace troupe::element_formats {
 
 inline constexpr std::uint32_t sign_bit = 0x80000000;
 inline constexpr std::uint32_t infinity_bits = 0x7f800000;  // the bits of a NaN without its sign are greater than these
@@ -50,4 +55,4 @@ TROUPE_HOST_DEVICE inline float nearest_whole(float value) {
   return difference(sum(value, shift), shift);
 }
 
-}  // namespace troupe::devices::cuda
+}  // namespace troupe::element_formats

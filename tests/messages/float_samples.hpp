@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include <troupe/devices/cuda/float_bits.hpp>
+#include <troupe/messages/float_bits.hpp>
 
 namespace troupe::test {
 
@@ -23,15 +23,15 @@ inline std::vector<float> any_finite(std::size_t count, std::mt19937& random) {
   for (auto& each : drawn) {
     std::uint32_t bits = 0;
     do bits = static_cast<std::uint32_t>(random());
-    while ((bits & ~devices::cuda::sign_bit) >= devices::cuda::infinity_bits);
-    each = devices::cuda::float_of(bits);
+    while ((bits & ~element_formats::sign_bit) >= element_formats::infinity_bits);
+    each = element_formats::float_of(bits);
   }
   return drawn;
 }
 
 inline std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
   std::vector<std::uint32_t> bits;
-  for (const float each : values) bits.push_back(devices::cuda::bits_of(each));
+  for (const float each : values) bits.push_back(element_formats::bits_of(each));
   return bits;
 }
 

@@ -15,7 +15,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security bench-wire test-python mutate fuzz lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -77,9 +77,11 @@ bench-distributed: configure ## Measure distributed passes beside PyTorch's own:
 	@ninja -C $(build) -j $(JOBS) distributed_bench
 	@$(build)/bench/distributed_bench $(ARGS)
 
-bench-devices: configure ## Measure lanes on simulated accelerators: out/bench/devices.json and .txt
-	@ninja -C $(build) -j $(JOBS) devices_bench
+# The rows of two programs are in one report. Each program has rows of its own, so `--only` is for the first one.
+bench-devices: configure ## Measure lanes on simulated accelerators, and compression on a slow link (takes root): out/bench/devices.json and .txt
+	@ninja -C $(build) -j $(JOBS) devices_bench hosts_bench
 	@$(build)/bench/devices_bench $(ARGS)
+	@$(if $(findstring --only,$(ARGS)),,$(build)/bench/hosts_bench --wire $(ARGS))
 
 bench-hosts: configure ## Measure troupe between hosts (network namespaces; takes root): out/bench/hosts.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench
@@ -88,10 +90,6 @@ bench-hosts: configure ## Measure troupe between hosts (network namespaces; take
 bench-security: configure ## Measure what proofs cost and what strangers can do (takes root): out/bench/security.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench
 	@$(build)/bench/hosts_bench --security $(ARGS)
-
-bench-wire: configure ## Measure compressed gradients on a slow link (takes root): out/bench/wire.json and .txt
-	@ninja -C $(build) -j $(JOBS) hosts_bench
-	@$(build)/bench/hosts_bench --wire $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
 FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp devices/cuda/*.*pp actors/*.*pp actors/*/*.*pp

@@ -30,6 +30,7 @@ constexpr const char* what_it_does =
   "20 minutes. Ends with status 1 if a row could not be measured or is short of its bar.";
 constexpr const char* example = "Example: hosts_bench --only bulk_1gbit small_call_hosts";
 constexpr const char* beside = "beside";
+constexpr const char* devices = "devices";  // the report of devices_bench
 
 /// Why no hosts can be made here; empty if they can.
 std::string objection() {
@@ -62,7 +63,7 @@ bool run(const std::vector<hosts_row>& chosen, const hosts_effort& effort, const
   }
   std::printf("%s", table_of(all, beside).c_str());
   std::fflush(stdout);
-  write_report(folder, name, all, beside);
+  (name == devices ? add_to_report : write_report)(folder, name, all, beside);
   const auto counts = [&](const row& each) { return !effort.quick || each.bar == 0; };
   const auto is_short = [&](const row& each) { return counts(each) && !each.holds(); };
   return all.size() == chosen.size() && std::none_of(all.begin(), all.end(), is_short);
@@ -81,7 +82,9 @@ int measure(int argc, char** argv) {
   app.add_option("--only", only, "measure these rows");
   app.add_option("--out", folder, "where to write hosts.json and hosts.txt")->capture_default_str();
   app.add_flag("--security", security, "measure the rows of security instead, about 5 minutes; writes security.json and .txt");
-  app.add_flag("--wire", wire, "measure the rows of wire formats instead, less than a minute; writes wire.json and .txt")
+  app
+    .add_flag("--wire", wire,
+              "measure the rows of wire formats instead, less than a minute; adds them to devices.json and .txt")
     ->excludes("--security");
   app.add_flag("--quick", effort.quick, "as little as possible: to see that it works");
   app.add_option("--minutes", effort.minutes, "how long chaos_hosts lasts")
@@ -95,7 +98,7 @@ int measure(int argc, char** argv) {
   if (const auto reason = objection(); !reason.empty())
     throw std::runtime_error(
       "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);
-  return run(chosen, effort, folder, security ? "security" : wire ? "wire" : "hosts") ? 0 : 1;
+  return run(chosen, effort, folder, security ? "security" : wire ? devices : "hosts") ? 0 : 1;
 }
 
 }  // namespace

@@ -25,6 +25,31 @@ std::string number(double value) {
 }
 
 nlohmann::json number_or_null(double value) { return value == 0 ? nlohmann::json() : nlohmann::json(value); }
+double number_or_zero(const nlohmann::json& value) { return value.is_null() ? 0 : value.get<double>(); }
+
+row row_of(const nlohmann::json& from) {
+  const bool at_most = from.contains("at_most");
+  return {from.at("name"),
+          from.at("unit"),
+          {number_or_zero(from.at("peer")), number_or_zero(from.at("troupe")), number_or_zero(from.at("floor"))},
+          from.at("ratio"),
+          from.at(at_most ? "at_most" : "at_least"),
+          at_most,
+          from.value("note", "")};
+}
+
+/// The rows of a report; none if there is no such file.
+std::vector<row> rows_in(const std::filesystem::path& file) {
+  std::vector<row> rows;
+  std::ifstream in(file);
+  if (!in) return rows;
+  try {
+    for (const auto& each : nlohmann::json::parse(in)) rows.push_back(row_of(each));
+  } catch (const nlohmann::json::exception& wrong) {
+    throw std::runtime_error("'" + file.string() + "' is no report of a benchmark (" + wrong.what() + "); remove it");
+  }
+  return rows;
+}
 
 void write(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path fresh = file.string() + ".new";
@@ -73,6 +98,19 @@ void write_report(const std::filesystem::path& folder, const std::string& name, 
   }
   write(folder / (name + ".json"), list.dump(1) + "\n");
   write(folder / (name + ".txt"), table_of(rows, peer));
+}
+
+void add_to_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
+                   const std::string& peer) {
+  auto all = rows_in(folder / (name + ".json"));
+  for (const row& each : rows) {
+    const auto same = std::find_if(all.begin(), all.end(), [&](const row& other) { return other.name == each.name; });
+    if (same == all.end())
+      all.push_back(each);
+    else
+      *same = each;
+  }
+  write_report(folder, name, all, peer);
 }
 
 }  // namespace troupe::bench

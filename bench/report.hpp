@@ -30,4 +30,9 @@ std::string table_of(const std::vector<row>& rows, const std::string& peer = "li
 void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
                   const std::string& peer = "libtorch");
 
+/// Puts the rows into the report that another program has written: in place of rows of the same names, and else at its end. Without such
+/// a report, writes one. Throws std::runtime_error also if the report can't be read.
+void add_to_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
+                   const std::string& peer);
+
 }  // namespace troupe::bench

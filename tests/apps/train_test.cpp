@@ -146,6 +146,37 @@ BOOST_AUTO_TEST_CASE(a_run_compresses_what_goes_between_the_stages) {
   BOOST_TEST(wrong.how_it_ends() == "exited with 2", wrong.text());
 }
 
+// As many steps as the run that README shows, with a smaller model. All activations and gradients are large enough to be compressed.
+BOOST_AUTO_TEST_CASE(a_compressed_run_ends_with_the_loss_of_an_exact_one) {  // PI-4
+  const auto loss_with = [](const std::string& wire) {
+    const small_run run;
+    program training({"train",  "--data",
+                      run.data, "--out",
+                      run.out,  "--steps",
+                      "347",    "--blocks",
+                      "2",      "--width",
+                      "32",     "--heads",
+                      "2",      "--context",
+                      "32",     "--batch",
+                      "16",     "--micro-batches",
+                      "4",      "--verify-steps",
+                      "0",      "--single-process-seconds",
+                      "0",      "--sample",
+                      "20",     "--wire",
+                      wire});
+    BOOST_REQUIRE_MESSAGE(training.how_it_ends(60s) == "exited with 0", training.text());
+    BOOST_TEST(run.summary()["steps"] == 347);
+    return run.summary()["validation_loss"].get<double>();
+  };
+  const auto exact = loss_with("exact");
+  BOOST_TEST(exact < 1);
+  for (const char* wire : {"bf16", "fp16", "int8"}) {
+    const auto found = loss_with(wire);
+    BOOST_TEST(std::abs(found - exact) <= 0.01 * exact, wire << ": " << found << " instead of " << exact);
+    BOOST_TEST(found != exact, wire << " compressed nothing");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_bits) {  // TN-2, TN-3
   const small_run straight;
   const std::vector<std::string> steps{"--steps", "400", "--checkpoint-every", "20"};

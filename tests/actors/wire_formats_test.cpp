@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -277,6 +278,21 @@ BOOST_AUTO_TEST_CASE(messages_of_own_actors_have_the_format_of_their_context) {
   BOOST_TEST(at::allclose(there.tensor(0), x, 0x1p-11, 1e-9));
   const auto answer = there.reply({there.tensor(0)});
   BOOST_TEST(answer.tensors.at(0).nbytes() == 2u * 100 * 100);
+}
+
+BOOST_AUTO_TEST_CASE(a_message_whose_scales_are_no_scales_is_refused_and_the_node_goes_on) {  // PF-3
+  trio all;
+  const auto x = at::randn({100, 100}).requires_grad_();
+  context pass(all.driver, wire_format::int8);
+  auto message = join_graphs(all.driver.peer("one"), {x});
+  auto hostile = message;
+  hostile.tensors = {message.tensors.at(0).clone()};
+  hostile.tensors[0].narrow(0, 100 * 100, 4).view(at::kFloat).fill_(std::numeric_limits<float>::quiet_NaN());
+  BOOST_CHECK_EXCEPTION(joined_scope(all.one, std::move(hostile)), error, [](const error& refused) {
+    return refused.code() == errc::malformed_message &&
+           std::string(refused.what()).find("a scale that is") != std::string::npos;
+  });
+  BOOST_TEST(largest_error(joined_scope(all.one, std::move(message)).tensor(0), x) < 0.1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

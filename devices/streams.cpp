@@ -25,8 +25,10 @@ void warn_of_other_stream(const torch::autograd::Node& leaf) {
   if (!at::globalContext().warnOnAccumulateGradStreamMismatch()) return;
   if (dynamic_cast<const torch::autograd::AccumulateGrad*>(&leaf) == nullptr) return;
   TORCH_WARN_ONCE(
-    "a gradient is accumulated on another stream than the one on which it was made, so one stream waits for the other. A leaf's gradient is "
-    "accumulated on the stream that was current when the leaf was first used in a graph that still lives: let go of earlier graphs (a kept "
+    "a gradient is accumulated on another stream than the one on which it was made, so one stream waits for the other. A "
+    "leaf's gradient is "
+    "accumulated on the stream that was current when the leaf was first used in a graph that still lives: let go of earlier "
+    "graphs (a kept "
     "loss holds its graph), or use the leaf on one stream alone. If the two streams are wanted, turn this warning off by "
     "at::globalContext().setWarnOnAccumulateGradStreamMismatch(false), in Python by "
     "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False).");

@@ -96,7 +96,7 @@ class job_board {
   std::shared_ptr<state> state_;
   handed to_cpu_;
   handed to_accelerators_;
-  std::size_t away_ = 0;  // jobs that were handed over and have not come back
+  std::size_t away_ = 0;   // jobs that were handed over and have not come back
   std::size_t added_ = 0;  // jobs that were added since the last `go_on` began
   const std::uint32_t depth_;
 };

@@ -57,10 +57,10 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   job->late = true;
   caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
   here_.departures().post(std::move(arriving),
-                         [gateway = here_.gateway(), job = std::move(job)](const std::exception_ptr& failure) {
-                           if (failure) job->not_copied = contracts::not_copied(failure);
-                           caf::anon_send(gateway, support::arrived_atom::value, job);
-                         });
+                          [gateway = here_.gateway(), job = std::move(job)](const std::exception_ptr& failure) {
+                            if (failure) job->not_copied = contracts::not_copied(failure);
+                            caf::anon_send(gateway, support::arrived_atom::value, job);
+                          });
 }
 
 /// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a

@@ -88,7 +88,8 @@ courier_actor spawn_courier(caf::actor_system& system) {
                         caf::anon_send(self, support::tick_atom::value);
                       },
                       [=](support::close_atom, std::int64_t until_ns) {
-                        for (line->send_ready(); !line->empty() && support::steady_ns() < until_ns; line->send_ready()) line->pause();
+                        for (line->send_ready(); !line->empty() && support::steady_ns() < until_ns; line->send_ready())
+                          line->pause();
                         *closed = true;
                         line->send_rest(too_late());
                       }};

@@ -71,9 +71,8 @@ BOOST_AUTO_TEST_CASE(final_callbacks_read_what_the_accelerator_has_made) {
     y = (x * 3).sum();
   }
   at::Tensor read;
-  y.register_hook([&](const at::Tensor&) {
-    torch::autograd::Engine::get_default_engine().queue_callback([&] { read = x.grad() * 1; });
-  });
+  y.register_hook(
+    [&](const at::Tensor&) { torch::autograd::Engine::get_default_engine().queue_callback([&] { read = x.grad() * 1; }); });
   torch::autograd::backward({y});
   late.open();
   simulated::synchronize();

@@ -2,6 +2,7 @@
 # The few commands of every day; CMake does the work, in build/$(PRESET).
 #   PRESET       release, dev, asan or tsan
 #   JOBS         compilers and tests at once
+#   BEFORE       engine_bench of an earlier state, beside which `make bench-devices` measures passes on one thread
 #   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark
 #   CMAKE_FLAGS  more options to configure with, as -DTROUPE_WERROR=ON
 #   FILES, N, SEED  what `make mutate` draws its faults from, how many for each folder, and which
@@ -79,8 +80,9 @@ bench-distributed: configure ## Measure distributed passes beside PyTorch's own:
 
 # The rows of two programs are in one report. Each program has rows of its own, so `--only` is for the first one.
 bench-devices: configure ## Measure lanes on simulated accelerators, and compression on a slow link (takes root): out/bench/devices.json and .txt
-	@ninja -C $(build) -j $(JOBS) devices_bench hosts_bench
+	@ninja -C $(build) -j $(JOBS) devices_bench hosts_bench engine_bench one_lane
 	@$(build)/bench/devices_bench $(ARGS)
+	@$(if $(BEFORE),$(build)/bench/one_lane --before $(BEFORE) --after $(build)/bench/engine_bench)
 	@$(if $(findstring --only,$(ARGS)),,$(build)/bench/hosts_bench --wire $(ARGS))
 
 bench-hosts: configure ## Measure troupe between hosts (network namespaces; takes root): out/bench/hosts.json and .txt

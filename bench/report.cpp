@@ -38,19 +38,6 @@ row row_of(const nlohmann::json& from) {
           from.value("note", "")};
 }
 
-/// The rows of a report; none if there is no such file.
-std::vector<row> rows_in(const std::filesystem::path& file) {
-  std::vector<row> rows;
-  std::ifstream in(file);
-  if (!in) return rows;
-  try {
-    for (const auto& each : nlohmann::json::parse(in)) rows.push_back(row_of(each));
-  } catch (const nlohmann::json::exception& wrong) {
-    throw std::runtime_error("'" + file.string() + "' is no report of a benchmark (" + wrong.what() + "); remove it");
-  }
-  return rows;
-}
-
 void write(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path fresh = file.string() + ".new";
   std::ofstream out(fresh, std::ios::trunc);
@@ -100,9 +87,22 @@ void write_report(const std::filesystem::path& folder, const std::string& name, 
   write(folder / (name + ".txt"), table_of(rows, peer));
 }
 
+std::vector<row> read_report(const std::filesystem::path& folder, const std::string& name) {
+  const auto file = folder / (name + ".json");
+  std::vector<row> rows;
+  std::ifstream in(file);
+  if (!in) return rows;
+  try {
+    for (const auto& each : nlohmann::json::parse(in)) rows.push_back(row_of(each));
+  } catch (const nlohmann::json::exception& wrong) {
+    throw std::runtime_error("'" + file.string() + "' is no report of a benchmark (" + wrong.what() + "); remove it");
+  }
+  return rows;
+}
+
 void add_to_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
                    const std::string& peer) {
-  auto all = rows_in(folder / (name + ".json"));
+  auto all = read_report(folder, name);
   for (const row& each : rows) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const row& other) { return other.name == each.name; });
     if (same == all.end())

@@ -30,6 +30,9 @@ std::string table_of(const std::vector<row>& rows, const std::string& peer = "li
 void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
                   const std::string& peer = "libtorch");
 
+/// The rows of a report; none if there is no such report. Throws std::runtime_error if it can't be read.
+std::vector<row> read_report(const std::filesystem::path& folder, const std::string& name);
+
 /// Puts the rows into the report that another program has written: in place of rows of the same names, and else at its end. Without such
 /// a report, writes one. Throws std::runtime_error also if the report can't be read.
 void add_to_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,

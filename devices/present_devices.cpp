@@ -30,10 +30,12 @@ bool is_present(c10::Device device) {
   return accelerator_type() == device.type() && index < accelerator_count();
 }
 
-std::string names_of_present_devices() {
+std::string names_of(const std::vector<c10::Device>& all) {
   std::string names;
-  for (const auto& device : present_devices()) names += (names.empty() ? "" : ", ") + device.str();
+  for (const auto& device : all) names += (names.empty() ? "" : ", ") + device.str();
   return names;
 }
+
+std::string names_of_present_devices() { return names_of(present_devices()); }
 
 }  // namespace troupe::devices

@@ -23,6 +23,7 @@ std::optional<c10::DeviceType> accelerator_type();
 bool is_present(c10::Device device);
 
 /// Like "cpu, cuda:0, cuda:1".
+std::string names_of(const std::vector<c10::Device>& all);
 std::string names_of_present_devices();
 
 }  // namespace troupe::devices

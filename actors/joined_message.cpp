@@ -21,10 +21,15 @@ namespace troupe {
 
 namespace {
 
-autograd_message pack_for(node& node, node_id to, std::vector<at::Tensor> tensors, const std::string& what) {
+autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors, const std::string& what) {
+  auto& node = receiver.here();
   auto& here = services_of(node);
+  const auto to = receiver.id();
   check_sum_travels(tensors, what);
+  const auto map = here.maps().to(receiver.name(), receiver.devices());
+  auto mapped_to = map ? here.maps().destinations(*map, tensors, what, receiver.name(), to) : std::vector<c10::Device>();
   auto packed = here.pack(support::call_scope::context(), std::move(tensors), what, to, support::call_scope::format());
+  if (map) packed.payload.devices = std::move(mapped_to);
   packed.arriving.wait();
   packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {
@@ -54,7 +59,7 @@ const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t in
 }  // namespace
 
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
-  return pack_for(to.here(), to.id(), std::move(tensors), "a message to an actor on node '" + to.name() + "'");
+  return pack_for(to, std::move(tensors), "a message to an actor on node '" + to.name() + "'");
 }
 
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
@@ -101,7 +106,8 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
 }
 
 autograd_message joined_scope::reply(std::vector<at::Tensor> tensors) const {
-  return pack_for(*here_, from_, std::move(tensors), "an answer of an actor on node '" + here_->name() + "'");
+  const peer to(*here_, services_of(*here_).directory().name(from_), from_);
+  return pack_for(to, std::move(tensors), "an answer of an actor on node '" + here_->name() + "'");
 }
 
 }  // namespace troupe

@@ -24,7 +24,8 @@ class gradient_table;
 /// Makes an autograd_message of tensors for an actor on node `to`. The tensors join the context that is open on this thread;
 /// outside any context they join nothing. Large float32 tensors have the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are on the
 /// host. Throws troupe::error (unsupported_tensor) for a tensor that can't travel, with the tensor's index, and for more than
-/// 3.75 GiB of tensors. All autograd_messages of one request may have at most 4 GiB together: the receiver can't read a larger
+/// 3.75 GiB of tensors. The device map to the node (peer::with_devices, settings::device_maps) is applied to the tensors; the answer is
+/// a message of its own, to which the other node applies its map to this node. All autograd_messages of one request may have at most 4 GiB together: the receiver can't read a larger
 /// request, and the request fails there.
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 
@@ -56,7 +57,8 @@ class joined_scope {
   /// message has no context or no pass of the context has completed; peer_down ...).
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
-  /// Makes the autograd_message for the answer to the sender of the message.
+  /// Makes the autograd_message for the answer to the sender of the message. Applies the device map of this node's settings to the
+  /// sender.
   autograd_message reply(std::vector<at::Tensor> tensors) const;
 
  private:

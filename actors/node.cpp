@@ -49,6 +49,15 @@ node_status status_of(caf::actor_system& system, const contracts::gateway_actor&
   return result;
 }
 
+/// Moves the tensors of a result to the devices to which they belong here.
+void lead_back(call_reply& result, autograd_message& answer, const services::device_map_ptr& map, const std::string& label,
+               const std::string& from) {
+  if (!map && answer.devices.empty()) return;
+  const auto what = "the result of '" + label + "' from node '" + from + "'";
+  if (map) answer.devices = devices::way_back(result.tensors, std::move(answer.devices), *map, what, from);
+  devices::move_to_devices(result.tensors, answer.devices, what);
+}
+
 /// Adds a call to `before`, the text about the calls that led to this call.
 std::string add_call(const std::string& before, const std::string& label, const std::string& from, const std::string& to) {
   return (before.empty() ? "node '" + from + "'" : before + ", which") + " called '" + label + "' on node '" + to + "'";
@@ -235,6 +244,12 @@ void node::stop() {
   company_->parts().end.ask();
 }
 
+troupe::peer peer::with_devices(device_map map) const {
+  auto result = *this;
+  result.devices_ = std::make_shared<const device_map>(std::move(map));
+  return result;
+}
+
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   here_->company_->check_running();
   auto& here = here_->company_->services();
@@ -277,7 +292,11 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto label = calls::label_of(function, values);
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";
   if (id_ != here.id()) check_can_travel(values, what);
+  const auto map = here.maps().to(name_, devices_);
+  const bool is_mapped = map && !(tensors.empty() && calls::is_of_troupe(function, label));
+  auto mapped_to = is_mapped ? here.maps().destinations(*map, tensors, what, name_, id_) : std::vector<c10::Device>();
   auto packed = here.pack(context, std::move(tensors), what, id_, format);
+  if (is_mapped) packed.payload.devices = std::move(mapped_to);
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
@@ -294,7 +313,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   job->request.from_itself = id_ == here.id() && !bounds.for_peer;
   if (context && torch::autograd::AnomalyMode::is_enabled())
     job->request.calls = add_call(support::call_scope::calls(), label, here.name(), name_);
-  job->label = std::move(label);
+  job->label = label;
   job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
   job->spans = tracing::operator_log::current();
   if (job->spans || here.recorder().profiling()) job->request.span = 1;
@@ -305,15 +324,17 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   // program of that thread.
   std::optional<tensor_memory> memory;
   if (format != wire_format::exact) memory = here.memory();  // answers are compressed only where calls are
-  reply.set_finish([answer, who = name_, back, memory = std::move(memory)](call_reply& result) mutable {
-    if (!answer->packings.empty()) {
-      if (!memory) throw error(errc::malformed_message, "node '" + who + "' has compressed an answer, which was not asked for");
-      unpack_all(result.tensors, answer->packings, *memory);
-    }
-    devices::move_to_devices(result.tensors, answer->devices, "the result from node '" + who + "'");
-    if (answer->context && !answer->requires_grad.empty())
-      result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
-  });
+  reply.set_finish(
+    [answer, map, label = std::move(label), who = name_, back, memory = std::move(memory)](call_reply& result) mutable {
+      if (!answer->packings.empty()) {
+        if (!memory)
+          throw error(errc::malformed_message, "node '" + who + "' has compressed an answer, which was not asked for");
+        unpack_all(result.tensors, answer->packings, *memory);
+      }
+      lead_back(result, *answer, map, label, who);
+      if (answer->context && !answer->requires_grad.empty())
+        result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
+    });
   here_->company_->parts().calls.send(std::move(job), std::move(packed.arriving));
   return reply;
 }

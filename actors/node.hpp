@@ -15,6 +15,7 @@
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/devices/device_map.hpp>
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
@@ -51,9 +52,16 @@ class peer {
   node_id id() const noexcept { return id_; }
   node& here() const noexcept { return *here_; }
 
+  /// The same peer, with another device map than that of settings::device_maps: for its calls, for modules that create() makes with it,
+  /// and for join_graphs. With an empty map each tensor stays on its device. An impossible map is an error of the call.
+  peer with_devices(device_map map) const;
+  /// The map that with_devices() has set; null if it has set none.
+  const std::shared_ptr<const device_map>& devices() const noexcept { return devices_; }
+
   /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context. The
   /// elements of the tensors are read after call() returns: do not change them until the future is complete. If a node calls
-  /// itself, the function gets the same tensors, not copies. The future fails with troupe::error (peer_down, deadline_passed,
+  /// itself, the function gets the same tensors, not copies. Throws troupe::error (unsupported_tensor) for a tensor that can't travel
+  /// and for a device map that does not fit, before anything is sent. The future fails with troupe::error (peer_down, deadline_passed,
   /// unknown_function, function_failed ...).
   /// `format`: in which the large float32 tensors of the call, of its answer and of the gradients of both travel, and those of calls that
   /// the function makes (see `wire_format`); without it that of the context, or exact outside a context.
@@ -82,6 +90,7 @@ class peer {
   node* here_;
   std::string name_;
   node_id id_;
+  std::shared_ptr<const device_map> devices_ = nullptr;
 };
 
 /// A member of the cluster: an actor system with a name, and its actors. Usually a process has one node.

@@ -14,8 +14,8 @@
 namespace troupe {
 
 void optimizer_parts::group::add(const call_reply& made) {
-  object =
-    std::make_shared<remote_object>(where, object_id{where.id(), calls::number_from(made.values, calls::value_names::object)});
+  const object_id id{where.id(), calls::number_from(made.values, calls::value_names::object)};
+  object = std::make_shared<remote_object>(where.with_devices({}), id);  // norms and bytes of checkpoints stay on the CPU
   for (std::size_t i = 0; i < modules.size(); ++i)
     counts.push_back(static_cast<std::size_t>(get<std::int64_t>(made.values, "count." + std::to_string(i))));
 }

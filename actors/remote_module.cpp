@@ -28,8 +28,16 @@ bool read_number(const std::string& text, std::size_t begin, std::size_t end, st
 
 }  // namespace
 
-struct remote_module::lifetime : remote_object {
-  using remote_object::remote_object;
+struct remote_module::lifetime {
+  std::shared_ptr<remote_object> object;  // shared by the handles with other device maps
+  peer by;                                // the object's node, with the device map of this handle
+
+  const peer& where() const noexcept { return by; }
+  object_id id() const noexcept { return object->id(); }
+  future<call_reply> call(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {},
+                          std::optional<wire_format> format = {}) const {
+    return by.call(function, std::move(tensors), std::move(values), id(), {}, format);
+  }
 };
 
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make) {
@@ -83,7 +91,12 @@ remote_module remote_module::select(const std::vector<std::string>& names) const
   return {where(), {id().node, calls::number_from(reply.values, calls::value_names::object)}};
 }
 
-remote_module::remote_module(peer where, object_id id) : lifetime_(std::make_shared<lifetime>(std::move(where), id)) {}
+remote_module::remote_module(peer where, object_id id)
+    : lifetime_(std::make_shared<lifetime>(lifetime{std::make_shared<remote_object>(where, id), std::move(where)})) {}
+
+remote_module remote_module::with_devices(device_map map) const {
+  return remote_module(std::make_shared<lifetime>(lifetime{lifetime_->object, where().with_devices(std::move(map))}));
+}
 
 const peer& remote_module::where() const noexcept { return lifetime_->where(); }
 

@@ -38,6 +38,9 @@ class remote_module {
   /// troupe::error (misuse) if the module has no parameter of such a name.
   remote_module select(const std::vector<std::string>& names) const;
 
+  /// The same module, whose calls have another device map: see peer::with_devices. Both handles own the module.
+  remote_module with_devices(device_map map) const;
+
   const peer& where() const noexcept;
   object_id id() const noexcept;
 
@@ -65,6 +68,7 @@ class remote_module {
   void overwrite(const char* function, const named_tensors& values) const;
 
   struct lifetime;
+  explicit remote_module(std::shared_ptr<lifetime> shared) : lifetime_(std::move(shared)) {}
   std::shared_ptr<lifetime> lifetime_;
 };
 

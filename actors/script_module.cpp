@@ -26,6 +26,7 @@ remote_module create_script(const peer& where, const torch::jit::Module& script)
   std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
   const support::call_scope outside({}, {});
   const auto reply = where
+                       .with_devices({})  // the bytes are no tensor of the user's
                        .call("troupe.create_script", {std::move(bytes)},
                              {{calls::value_names::owner, calls::to_attribute(where.here().id().value)}})
                        .get();

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <troupe/devices/device_map.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -112,6 +113,14 @@ void check_security(const settings& options) {
            ".pem. Or let everybody in who reaches the port, with --insecure");
 }
 
+void check_device_map(const std::string& peer, const device_names& names) {
+  try {
+    device_map::of(names);
+  } catch (const error& why) {
+    refuse("settings: the device map to node '" + peer + "': " + why.what());
+  }
+}
+
 }  // namespace
 
 bool valid_node_name(const std::string& name) noexcept {
@@ -121,6 +130,17 @@ bool valid_node_name(const std::string& name) noexcept {
     if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-') return false;
   }
   return true;
+}
+
+void add_device_map(settings& to, const std::string& text) {
+  const auto colon = text.find(':');
+  const auto peer = text.substr(0, colon);
+  if (colon == std::string::npos || !valid_node_name(peer))
+    refuse("expected a device map 'PEER:DEVICE HERE=DEVICE THERE,...' such as 'stage1:cuda:0=cuda:1,cpu=cuda:0', got '" + text +
+           "'");
+  const auto map = device_map::parse(text.substr(colon + 1));
+  if (!to.device_maps.try_emplace(peer, map.names()).second)
+    refuse("node '" + peer + "' has two device maps; write all entries into one, got '" + text + "' after another map");
 }
 
 std::pair<std::string, std::uint16_t> parse_address(const std::string& text) {
@@ -198,6 +218,10 @@ void check(const settings& options) {
   if (!options.metrics.empty()) parse_page_address(options.metrics);
   if (!options.until_left.empty() && !valid_node_name(options.until_left))
     refuse("settings: until_left is '" + options.until_left + "', expected the name of a node");
+  for (const auto& [peer, names] : options.device_maps) {
+    if (!valid_node_name(peer)) refuse("settings: device_maps has a map for '" + peer + "', expected the name of a node");
+    check_device_map(peer, names);
+  }
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
@@ -242,6 +266,15 @@ settings::settings(int argc, char** argv) {
   add(app, "--data-dir", [this](const std::string& text) { data_dir = text; });
   add(app, "--metrics", [this](const std::string& text) { metrics = text; });
   add(app, "--until-left", [this](const std::string& text) { until_left = text; });
+  app
+    .add_option_function<std::vector<std::string>>("--device-map",
+                                                   [this](const std::vector<std::string>& all) {
+                                                     for (const auto& text : all) {
+                                                       refuse_option_as_value("--device-map", text);
+                                                       add_device_map(*this, text);
+                                                     }
+                                                   })
+    ->allow_extra_args(false);
   app.add_flag("--trace", trace);
   app.add_flag("--profile", profile);
   app.add_flag("--allow-scripts", allow_scripts);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,9 @@ enum class severity : std::uint8_t { debug, info, warn, error, off };
 
 /// The form of a log's lines. `text` is for people. `json`: each line is an object with the strings time, level, node, room and text.
 enum class line_format : std::uint8_t { text, json };
+
+/// A device map as names of devices: of this node, and of the other node (devices/device_map.hpp).
+using device_names = std::map<std::string, std::string>;
 
 /// What a node is started with.
 struct settings {
@@ -81,11 +85,17 @@ struct settings {
   /// `policy`, the policy says who may, and this must be false.
   bool allow_scripts = false;
 
+  /// By the name of a peer: which of the peer's devices get the tensors of this node's devices, in calls of this node to the peer and in
+  /// messages of this node's own actors: `device_maps["stage1"] = {{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`. Results come back by the
+  /// map in the other direction. A peer without a map gets each tensor on the device that it has here. See docs/gpu.md.
+  std::map<std::string, device_names> device_maps;
+
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
-  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`; a value
+  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`,
+  /// `--device-map=` (see add_device_map; may repeat); a value
   /// may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
 };
@@ -106,6 +116,10 @@ line_format line_format_named(const std::string& name);
 
 /// Throws troupe::error (misuse) if a setting is out of range, with its name, its value and what is expected.
 void check(const settings& options);
+
+/// Adds the device map of a text "PEER:DEVICE HERE=DEVICE THERE,...", such as "stage1:cuda:0=cuda:1,cpu=cuda:0". Throws troupe::error
+/// (misuse) for any other text, and if the peer has a map already.
+void add_device_map(settings& to, const std::string& text);
 
 /// Splits "host:port" ("[::1]:4000" for IPv6) into host and port; throws troupe::error (misuse) for any other text.
 std::pair<std::string, std::uint16_t> parse_address(const std::string& text);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cluster_file.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/strict_json.hpp>
+#include <troupe/devices/device_map.hpp>
+#include <troupe/messages/errors.hpp>
 
 namespace troupe::apps {
 
@@ -51,10 +54,36 @@ std::string read_word(const json& object, const std::string& where, const char* 
   return text;
 }
 
+/// "device_maps": {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}
+std::vector<std::string> read_device_maps(const json& object, const std::string& where) {
+  constexpr const char* example = R"(expected an object such as {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}, got )";
+  const auto found = object.find("device_maps");
+  if (found == object.end()) return {};
+  const auto field = where + ".device_maps";
+  if (!found->is_object()) fail_at(field, example + shown(*found));
+  std::vector<std::string> result;
+  for (const auto& [peer, map] : found->items()) {
+    if (!map.is_object() || map.empty()) fail_at(field + "." + peer, example + shown(*found));
+    device_names names;
+    for (const auto& [here, there] : map.items()) {
+      if (!there.is_string())
+        fail_at(field + "." + peer + "." + here, "expected the name of a device in quotes, got " + shown(there));
+      names.emplace(here, there.get<std::string>());
+    }
+    try {
+      result.push_back(peer + ":" + device_map::of(names).text());
+    } catch (const error& why) {
+      fail_at(field + "." + peer, why.what());
+    }
+  }
+  return result;
+}
+
 cluster_node read_node(const json& object, const std::string& where) {
   if (!object.is_object()) fail_at(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
-  check_fields(object, where,
-               {"name", "host", "port", "workers", "threads", "advertise", "ssh", "program", "folder", "options"});
+  check_fields(
+    object, where,
+    {"name", "host", "port", "workers", "threads", "advertise", "ssh", "program", "folder", "options", "device_maps"});
   cluster_node node;
   node.name = read_text(object, where, "name", nullptr);
   check_node_name(node.name, where + ".name");
@@ -65,11 +94,24 @@ cluster_node read_node(const json& object, const std::string& where) {
   if (!node.advertise.empty() && !may_be_advertised(node.advertise))
     fail_at(where + ".advertise", "expected an address or a host name without a port, got " + shown(json(node.advertise)));
   node.options = read_texts(object, where, "options");
+  node.device_maps = read_device_maps(object, where);
   node.host = read_text(object, where, "host", node.ssh.empty() ? "127.0.0.1" : "0.0.0.0");
   node.port = static_cast<std::uint16_t>(read_number(object, where, "port", 0, 65535, 0));
   node.workers = static_cast<std::size_t>(read_number(object, where, "workers", 1, most_lanes, 1));
   node.threads = static_cast<std::size_t>(read_number(object, where, "threads", 1, most_lanes, 1));
   return node;
+}
+
+void check_peers(const cluster_file& cluster) {
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i)
+    for (const auto& map : cluster.nodes[i].device_maps) {
+      const auto peer = map.substr(0, map.find(':'));
+      const auto is_peer = [&](const cluster_node& each) { return each.name == peer; };
+      if (std::none_of(cluster.nodes.begin(), cluster.nodes.end(), is_peer))
+        fail_at(cluster.origin + ": nodes[" + std::to_string(i) + "].device_maps",
+                "no node of this file has the name " + shown(json(peer)) +
+                  R"(; a map to another node goes to "options": ["--device-map", )" + shown(json(map)) + "]");
+    }
 }
 
 }  // namespace
@@ -106,6 +148,7 @@ cluster_file cluster_file::parse(const std::string& text, const std::string& ori
                                  "] already; expected another port, or 0 for any free one");
     cluster.nodes.push_back(std::move(node));
   }
+  check_peers(cluster);
   return cluster;
 }
 

@@ -19,7 +19,8 @@ struct cluster_node {
   std::string ssh;                 // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
   std::string program;  // path of the program troupe there; empty: `troupe` in PATH, on this host the running program
   std::string folder;   // working folder there; empty: where ssh or this process starts
-  std::vector<std::string> options;  // more options of `troupe node`
+  std::vector<std::string> options;      // more options of `troupe node`
+  std::vector<std::string> device_maps;  // of the node's calls to others, as `troupe node --device-map` takes them
 
   /// The address or host name by which others reach the node: `advertise`, else `host`, else the host in `ssh`. Empty if the file
   /// names none, because the node listens on all addresses of this host.
@@ -31,6 +32,7 @@ struct cluster_node {
 ///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what the file has.
 ///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with the same name or address are a mistake too.
 ///   CF-3  a destination of ssh and a program are no options ("-oProxyCommand=...").
+///   CF-4  a device map leads to a node of the file, and each of its devices has a name that libtorch knows.
 struct cluster_file {
   std::string origin;  // the file's path, for error texts
   std::vector<cluster_node> nodes;

@@ -184,6 +184,14 @@ CLI::Validator advertised_host() {
     "", "advertised_host");
 }
 
+CLI::Validator peer_and_device_map() {
+  const auto check = [](const std::string& text) {
+    settings ignored;
+    add_device_map(ignored, text);
+  };
+  return CLI::Validator(refusal(check), "", "peer_and_device_map");
+}
+
 CLI::Validator node_name() {
   return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "", "node_name");
 }

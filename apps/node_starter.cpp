@@ -76,6 +76,7 @@ std::vector<std::string> node_starter::command(const cluster_node& node, const s
                            std::to_string(node.workers), std::string("--threads"), std::to_string(node.threads)})
     run.push_back(word);
   if (!node.advertise.empty()) run.insert(run.end(), {"--advertise", node.advertise});
+  for (const auto& map : node.device_maps) run.insert(run.end(), {"--device-map", map});
   run.insert(run.end(), options_.of_node.begin(), options_.of_node.end());
   run.insert(run.end(), node.options.begin(), node.options.end());
   if (!join.empty()) run.insert(run.end(), {"--join", join});

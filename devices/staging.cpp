@@ -123,9 +123,9 @@ host_buffers::usage staging::used() const {
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (!is_present(devices[i])) {
-      throw error(errc::unsupported_tensor, what + "[" + std::to_string(i) + "]: it was sent from device " + devices[i].str() +
-                                              " and is expected on that device here, but this process has only " +
-                                              names_of_present_devices() + "; send its cpu()");
+      throw error(errc::unsupported_tensor, what + "[" + std::to_string(i) + "]: it is for device " + devices[i].str() +
+                                              " of this node, but this process has only " + names_of_present_devices() +
+                                              "; send its cpu(), or give the sending node a device map to this node");
     }
   }
   const c10::AutoGradMode no_grad(false);

@@ -62,7 +62,7 @@ bool is_stageable(const at::Tensor& tensor);
 /// The stream on which tensors that arrive are copied to a device, the same for all threads.
 c10::Stream arrival_stream(c10::Device device);
 
-/// Moves tensors that arrived to the devices on which they were at the sender.
+/// Moves tensors that arrived to these devices, one for each tensor.
 ///   AV-1  the copies are queued on the arrival streams of the devices, from page-locked memory: they do not wait for work that other
 ///         streams have got before. The current streams of the devices wait for the copies.
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for the process)

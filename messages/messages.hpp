@@ -83,6 +83,7 @@ struct member {
   std::string host;
   std::uint16_t port = 0;
   std::uint32_t formats = 0;  // the wire formats that the node reads, one bit each (wire_format.hpp); 0 in news and in a status
+  std::vector<c10::Device> devices = {};  // of its process; empty: the node has not told them. News do not tell them
 };
 
 /// What two nodes have dropped of each other. Each of the two counts, and takes over the count of the other if that is higher.
@@ -128,7 +129,8 @@ struct hello {
   bond between = {};           // the sender's bond with `to`
   std::string to_name = {};    // name that the receiver must have; empty: any name
   std::uint32_t incarnation = 0;
-  std::uint32_t formats = 0;  // as in `member`
+  std::uint32_t formats = 0;              // as in `member`
+  std::vector<c10::Device> devices = {};  // as in `member`
 };
 
 /// The answer to `hello`: who answers. If the two nodes have not heard the same of others, also all that the node has heard.
@@ -300,6 +302,13 @@ struct peer_status {
   std::uint64_t plain_bytes_received = 0;  // what bytes_received would be without compression
 };
 
+/// A device map of a node's settings (devices/device_map.hpp).
+struct device_map_status {
+  std::string peer;
+  std::string entries;  // "cpu=cuda:0, cuda:0=cuda:1"
+  std::string problem;  // why the map can't be used now; empty: nothing is known against it
+};
+
 /// What a node does now, and what it has done since it started. An outline lists in `peers` only nodes that the node was connected to.
 struct node_status {
   member self;
@@ -324,6 +333,7 @@ struct node_status {
   std::uint64_t members_up = 0;           // other members that are up for this node, connected or not
   std::uint64_t connections_refused = 0;  // connections of programs that did not prove that they may talk to the node
   std::uint64_t requests_refused = 0;     // what peers asked for that the node does not let them do
+  std::vector<device_map_status> maps;    // the node's device maps, sorted by the name of the peer
 };
 
 }  // namespace troupe

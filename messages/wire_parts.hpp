@@ -184,6 +184,14 @@ complaint parse_joint(const Header& from, autograd_message& x) {
   return nullptr;
 }
 
+inline complaint parse_devices(const google::protobuf::RepeatedField<std::uint32_t>& from, std::vector<c10::Device>& xs) {
+  xs.clear();
+  if (static_cast<std::size_t>(from.size()) > max_devices) return "a node names more devices than any node has";
+  for (const std::uint32_t number : from)
+    if (const auto device = wire_device(number)) xs.push_back(*device);  // a newer node may have other kinds
+  return nullptr;
+}
+
 template <class Header, class Message>
 void put_address(Header& to, const Message& x) {
   to.set_name(x.name);
@@ -191,6 +199,9 @@ void put_address(Header& to, const Message& x) {
   to.set_host(x.host);
   to.set_port(x.port);
   if constexpr (requires { to.set_formats(x.formats); }) to.set_formats(x.formats);
+  if constexpr (requires { to.add_devices(0U); })
+    for (const c10::Device& device : x.devices)
+      if (const auto number = wire_number(device)) to.add_devices(*number);
 }
 
 template <class Header, class Message>
@@ -204,7 +215,11 @@ complaint parse_address(const Header& from, Message& x) {
     x.formats = from.formats();
   else
     x.formats = 0;
-  return nullptr;
+  x.devices.clear();
+  if constexpr (requires { from.devices(); })
+    return parse_devices(from.devices(), x.devices);
+  else
+    return nullptr;
 }
 
 // Hello, Welcome, Heartbeat and HeartbeatSeen hold a bond.

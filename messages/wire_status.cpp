@@ -44,7 +44,7 @@ bool has_all_of(const wire::NodeStatus& from, int peers) {
 
 complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
   if (from.peer_ports(i) > std::numeric_limits<std::uint16_t>::max()) return "a port is above 65535";
-  x.who = {from.peer_names(i), {from.peer_ids(i)}, from.peer_hosts(i), static_cast<std::uint16_t>(from.peer_ports(i))};
+  x.who = {from.peer_names(i), {from.peer_ids(i)}, from.peer_hosts(i), static_cast<std::uint16_t>(from.peer_ports(i)), {}};
   x.up = from.peer_up(i);
   x.contexts = from.peer_contexts(i);
   x.messages_sent = from.messages_sent(i);
@@ -87,6 +87,11 @@ void to_wire(const node_status& x, wire::NodeStatus& to) {
   to.set_members_up(x.members_up);
   to.set_connections_refused(x.connections_refused);
   to.set_requests_refused(x.requests_refused);
+  for (const device_map_status& each : x.maps) {
+    to.add_map_peers(each.peer);
+    to.add_map_entries(each.entries);
+    to.add_map_problems(each.problem);
+  }
 }
 
 complaint from_wire(const wire::NodeStatus& from, node_status& x) {
@@ -111,6 +116,11 @@ complaint from_wire(const wire::NodeStatus& from, node_status& x) {
   x.members_up = from.members_up();
   x.connections_refused = from.connections_refused();
   x.requests_refused = from.requests_refused();
+  const int maps = from.map_peers_size();
+  if (from.map_entries_size() != maps || from.map_problems_size() != maps)
+    return "a list of device maps has not as many of all entries";
+  x.maps.clear();
+  for (int i = 0; i < maps; ++i) x.maps.push_back({from.map_peers(i), from.map_entries(i), from.map_problems(i)});
   const int peers = from.peer_names_size();
   if (!has_all_of(from, peers)) return "a list of peers has not as many of all entries";
   x.peers.clear();

@@ -46,6 +46,11 @@ inline wire_format format_of_answer(const call_request& request) {
   return request.function == "troupe.parameter" ? wire_format::exact : request.payload.format;
 }
 
+/// Whether the call is one of troupe's own, not of a user's function or method. `label`: see label_of.
+inline bool is_of_troupe(const std::string& function, const std::string& label) {
+  return function.starts_with("troupe.") && function == label;
+}
+
 /// An estimate of the bytes that the tensors and values of a call, or of an answer, take.
 inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attributes& values) {
   constexpr std::uint64_t of_call = 256;

@@ -246,7 +246,7 @@ void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gat
   self
     ->request(caf::actor_cast<caf::actor>(gateway), patience,
               hello{own.name, own.id, own.host, own.port, protocol_version, table.digest(to->greeted), to->greeted,
-                    table.between(to->greeted), to->name, table.incarnation(), own.formats},
+                    table.between(to->greeted), to->name, table.incarnation(), own.formats, own.devices},
               self->state.options.gateway)
     .then([=](const welcome& answer) { welcomed(self, to, answer, gateway); },
           [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
@@ -332,7 +332,7 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
     return;
   }
   const auto by = gateway == nullptr ? std::nullopt : st.options.route_to(gateway->node());
-  member who{from.name, from.id, from.host, from.port, from.formats};
+  member who{from.name, from.id, from.host, from.port, from.formats, from.devices};
   if (from.protocol != protocol_version)
     return refuse(self, promise, who,
                   "node " + describe(who) + " speaks version " + std::to_string(from.protocol) + " of the protocol, node '" +

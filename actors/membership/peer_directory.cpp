@@ -149,6 +149,12 @@ std::string peer_directory::host(node_id id) const {
   return found == up_.end() ? std::string{} : found->second.who.host;
 }
 
+std::vector<c10::Device> peer_directory::devices(node_id id) const {
+  std::lock_guard lock(mutex_);
+  const auto found = up_.find(id);
+  return found == up_.end() ? std::vector<c10::Device>{} : found->second.who.devices;
+}
+
 bool peer_directory::is_down(node_id id) const {
   std::lock_guard lock(mutex_);
   return down_.contains(id);

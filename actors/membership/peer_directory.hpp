@@ -60,6 +60,8 @@ class peer_directory {
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.
   std::string host(node_id id) const;
+  /// The devices that the node has told; empty if it has told none, or is not up.
+  std::vector<c10::Device> devices(node_id id) const;
   /// Whether the node was a peer and is not one now: the node is unreachable or gone. Of the last 4,096 such nodes.
   bool is_down(node_id id) const;
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the directory does not know the node.

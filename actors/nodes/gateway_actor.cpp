@@ -99,6 +99,9 @@ void is_up(Self self, contracts::peer_up& news) {
     routing_shell(self).is_up_again(id);
     caf::anon_send(gateway, held_objects{sh.here.id(), sh.parts.objects.tether()->held_of(id)});
   }
+  if (!news.again)
+    if (const auto problem = sh.here.maps().problem(news.who.name, id); !problem.empty())
+      sh.here.log().warn("nodes", [&] { return problem + "; calls to it fail until the map is mended"; });
   if (!was_known) sh.parts.on_peer_up.tell(news.who.name, {});
 }
 

@@ -83,6 +83,7 @@ struct status_shell : gateway_shell<Self> {
     result.calls_queued = state.pool.waiting() + state.unready.size();
     result.objects = parts.objects.size();
     result.members_up = here.directory().others_listed();
+    result.maps = here.maps().status();
     result.peers = std::move(peers);
     std::unordered_map<node_id, std::uint64_t> opened;
     for (const auto& context : parts.contexts.all()) ++opened[context.record->id().node];

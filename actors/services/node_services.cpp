@@ -11,6 +11,7 @@
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -35,8 +36,14 @@ node_services::node_services(settings options, std::function<void()> tidy)
     : started_ns_(support::steady_ns()),
       options_(std::move(options)),
       log_(options_.name, options_.log_level, options_.log_file, options_.log_format),
-      self_{options_.name, draw_id(), options_.advertise.empty() ? options_.host : options_.advertise, 0, formats_read},
+      self_{options_.name,
+            draw_id(),
+            options_.advertise.empty() ? options_.host : options_.advertise,
+            0,
+            formats_read,
+            devices::present_devices()},
       tidy_(std::move(tidy)),
+      maps_(options_.device_maps, self_.devices, directory_),
       gradient_credits_(options_.send_limit) {}
 
 void node_services::live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving) {

@@ -24,6 +24,7 @@
 #include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/device_maps.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
@@ -77,7 +78,7 @@ class node_services {
   const settings& options() const noexcept { return options_; }
   const logging::node_log& log() const noexcept { return log_; }
   /// This node as a member of the cluster; the port is 0 until listens_at().
-  member self() const { return {self_.name, self_.id, self_.host, port_, self_.formats}; }
+  member self() const { return {self_.name, self_.id, self_.host, port_, self_.formats, self_.devices}; }
   std::uint16_t port() const noexcept { return port_; }
   node_id id() const noexcept { return self_.id; }
   const std::string& name() const noexcept { return self_.name; }
@@ -105,6 +106,7 @@ class node_services {
   residual_book& residuals() noexcept { return residuals_; }
   /// Pre: live_on() was called.
   services::departures& departures() noexcept { return *departures_; }
+  const device_maps& maps() const noexcept { return maps_; }
   /// Pre: networked().
   arriving_tensors& arriving() noexcept { return *arriving_; }
 
@@ -192,6 +194,7 @@ class node_services {
   const std::function<void()> tidy_;
   support::activity counts_;
   membership::peer_directory directory_;
+  const device_maps maps_;
   tracing::trace_recorder recorder_;
   std::atomic<std::uint64_t> clock_{0};
   support::deadline_clock deadlines_;

@@ -2,4 +2,5 @@
 add_room(services
   courier.cpp
   departures.cpp
+  device_maps.cpp
   node_services.cpp)

@@ -16,6 +16,7 @@
 #include <ATen/Parallel.h>
 
 #include <troupe/actors/node.hpp>
+#include <troupe/devices/cuda_kernels.hpp>
 
 #include "apps/charlm/modules.hpp"
 #include "apps/cluster_file.hpp"
@@ -51,6 +52,8 @@ struct node_options {
   std::vector<std::string> load;
   std::string data_dir;
   std::string metrics;
+  std::vector<std::string> device_maps;
+  bool cuda = false;
   bool print_port = false;
   bool no_direct_memory = false;
   bool no_shared_memory = false;
@@ -78,6 +81,7 @@ struct node_options {
     s.join = join;
     s.data_dir = data_dir;
     s.metrics = metrics;
+    for (const auto& map : device_maps) add_device_map(s, map);
     s.trace = trace;
     s.allow_scripts = allow_scripts;
     log.apply_to(s);
@@ -109,6 +113,8 @@ class stay {
 
 void run_node(const node_options& options) {
   at::set_num_threads(options.threads);
+  if (options.cuda && !devices::load_cuda_kernels())
+    throw error(errc::misuse, "--cuda: expected a GPU, but CUDA's driver shows this process none");
   stay here;
   stop_signal stop([&](int) { here.on_signal(); });
 
@@ -215,6 +221,14 @@ void add_node_command(CLI::App& app) {
     ->check(page_address())
     ->type_name("PORT")
     ->default_str("");
+  command
+    ->add_option("--device-map", options->device_maps,
+                 "Which devices of a peer get the tensors of this node's devices in calls to the peer: "
+                 "PEER:cuda:0=cuda:1,cpu=cuda:0; once for each peer")
+    ->check(peer_and_device_map())
+    ->allow_extra_args(false)
+    ->type_name("PEER:MAP");
+  command->add_flag("--cuda", options->cuda, "Load CUDA's kernels: the node then has the GPUs of its host");
   command->add_flag("--print-port", options->print_port, "Print only the port when ready");
   command->add_flag("--no-direct-memory", options->no_direct_memory,
                     "Send large tensors as messages: processes of this machine then do not read this process's memory");

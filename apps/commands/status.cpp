@@ -16,6 +16,7 @@
 
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/status_client.hpp>
+#include <troupe/devices/present_devices.hpp>
 
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_view.hpp"
@@ -76,7 +77,12 @@ nlohmann::ordered_json json_of(const node_status& x) {
     {"functions_run", x.functions_run},
     {"objects", x.objects},
     {"refused", {{"connections", x.connections_refused}, {"requests", x.requests_refused}}},
+    {"devices", nlohmann::ordered_json::array()},
+    {"device_maps", nlohmann::ordered_json::array()},
     {"peers", nlohmann::ordered_json::array()}};
+  for (const auto& device : x.self.devices) result["devices"].push_back(device.str());
+  for (const auto& map : x.maps)
+    result["device_maps"].push_back({{"peer", map.peer}, {"map", map.entries}, {"problem", map.problem}});
   for (const auto& each : x.peers) result["peers"].push_back(json_of(each));
   return result;
 }
@@ -104,6 +110,9 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
           " queued\n";
   text += "functions  " + number(x.functions_run) + " run in backward\n";
   text += "objects    " + number(x.objects) + "\n";
+  if (!x.self.devices.empty()) text += "devices    " + devices::names_of(x.self.devices) + "\n";
+  for (const auto& map : x.maps)
+    text += "device map to " + map.peer + ": " + map.entries + (map.problem.empty() ? "" : "; " + map.problem) + "\n";
   if (x.connections_refused + x.requests_refused > 0)
     text += "refused    " + number(x.connections_refused) + " connections, " + number(x.requests_refused) + " requests\n";
   if (rates) text += rates_line(*rates);

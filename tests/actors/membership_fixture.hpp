@@ -98,11 +98,11 @@ class fake_cluster {
   /// Starts a node that other nodes reach at `port`. The clock of the node is `ahead_ns` ahead of the cluster's clock.
   /// `listen`: whether the node is told to listen.
   fake_node& start(const std::string& name, std::uint64_t id, std::uint16_t port, std::int64_t ahead_ns = 0, bool listen = true,
-                   const std::string& host = "127.0.0.1") {
+                   const std::string& host = "127.0.0.1", std::vector<c10::Device> devices = {}) {
     auto& node = *nodes_.emplace_back(std::make_unique<fake_node>());
     node.who = {name, node_id{id}, host, port};
     membership::membership_options options;
-    options.self = {name, node_id{id}, host, 0};
+    options.self = {name, node_id{id}, host, 0, 0, std::move(devices)};
     options.connector = connector_;
     options.heartbeat = std::chrono::nanoseconds(interval);
     options.forget_after = std::chrono::nanoseconds(forget_after);

@@ -51,6 +51,23 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
   BOOST_CHECK_NO_THROW(troupe::check(options));
 }
 
+BOOST_AUTO_TEST_CASE(device_maps_are_read_and_refused_with_their_text) {
+  const auto options = read({"--device-map=stage1:cuda:0=cuda:1,cpu=cuda:0", "--device-map", "b:cpu=cuda"});
+  const std::map<std::string, troupe::device_names> expected{{"b", {{"cpu", "cuda:0"}}},
+                                                             {"stage1", {{"cpu", "cuda:0"}, {"cuda:0", "cuda:1"}}}};
+  BOOST_TEST((options.device_maps == expected));
+  for (const std::string text : {"stage1", "stage1:", ":cpu=cuda:0", "no name:cpu=cuda:0", "cpu=cuda:0", "b:cpu", "b:cpu=x:0"})
+    BOOST_TEST(contains(refusal([&] { read({"--device-map", text}); }), "got '"), text);
+  BOOST_TEST(contains(refusal([] { read({"--device-map=b:cpu=cuda:0", "--device-map=b:cuda:0=cpu"}); }), "two device maps"));
+  settings named;
+  named.device_maps["b"] = {{"cuda:0", "cpu"}, {"cuda", "cuda:1"}};
+  const auto text = refusal([&] { troupe::check(named); });
+  BOOST_TEST(contains(text, "settings: the device map to node 'b'"), text);
+  BOOST_TEST(contains(text, "leads to two devices"), text);
+  named.device_maps = {{"../b", {}}};
+  BOOST_TEST(contains(refusal([&] { troupe::check(named); }), "'../b'"));
+}
+
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
   const auto options =
     read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1", "--join=[::1]:65535",

@@ -64,6 +64,17 @@ const mistake mistakes[] = {
   {R"({"nodes": [{"name": "a", "advertise": "0.0.0.0"}]})", "f.json: nodes[0].advertise: expected an address or a host name"},
   {R"({"nodes": [{"name": "a", "options": "--trace"}]})", "f.json: nodes[0].options: expected a list of texts in quotes"},
   {R"({"nodes": [{"name": "a", "options": [1]}]})", "f.json: nodes[0].options: expected a list of texts in quotes"},
+  {R"({"nodes": [{"name": "a", "device_maps": ["b"]}]})",
+   "f.json: nodes[0].device_maps: expected an object such as {\"stage1\": {"},
+  {R"({"nodes": [{"name": "a", "device_maps": {"a": {}}}]})", "f.json: nodes[0].device_maps.a: expected an object such as"},
+  {R"({"nodes": [{"name": "a", "device_maps": {"a": {"cpu": 0}}}]})",
+   "f.json: nodes[0].device_maps.a.cpu: expected the name of a device in quotes, got 0"},
+  {R"({"nodes": [{"name": "a", "device_maps": {"a": {"cpu": "gpu:0"}}}]})",
+   "f.json: nodes[0].device_maps.a: expected the name of a device"},
+  {R"({"nodes": [{"name": "a", "device_maps": {"a": {"cpu": "cuda:0", "cuda:0": "cuda"}}}]})",
+   "device cuda:0 is the end of two devices"},
+  {R"({"nodes": [{"name": "a", "device_maps": {"b": {"cpu": "cpu"}}}]})",
+   "f.json: nodes[0].device_maps: no node of this file has the name \"b\"; a map to another node goes to \"options\""},
   {R"({"nodes": [{"name": "a", "name": "b"}]})", "f.json: the field \"name\" is written twice in one object"},
 };
 
@@ -112,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_node_on_another_host_listens_on_all_addresses) {
   BOOST_TEST(cluster.nodes[0].reached_at() == "");
 }
 
-BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {  // CF-1, CF-2, CF-3
+BOOST_AUTO_TEST_CASE(a_mistake_names_the_file_the_field_and_what_was_expected) {  // CF-1, CF-2, CF-3, CF-4
   for (auto& m : mistakes) {
     auto text = error_of([&] { cluster_file::parse(m.text, "f.json"); });
     BOOST_TEST(text.find(m.error) != std::string::npos, m.text << " gives: " << text);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -164,6 +165,18 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named_before_anything_starts) {
   check_fails({"--name", "a", "--advertise", "0.0.0.0"}, "2", {"--advertise", "0.0.0.0", "by which others reach this node"});
   check_fails({"--name", "a", "--advertise", "h1:4001"}, "2", {"--advertise", "h1:4001", "without a port"});
   check_fails({"--name", "a", "--metrics", "65536"}, "2", {"--metrics", "65536"});
+  check_fails({"--name", "a", "--device-map", "cpu=cpu"}, "2",
+              {"--device-map", "'cpu=cpu'", "stage1:cuda:0=cuda:1,cpu=cuda:0"});
+  check_fails({"--name", "a", "--device-map", "b:cpu=gpu"}, "2", {"--device-map", "'gpu'", "cuda:0"});
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_the_node_does_not_have_is_named) {
+  ::setenv("CUDA_VISIBLE_DEVICES", "-1", 1);  // for the processes of this test, if the host has a GPU
+  check_fails({"--name", "a", "--cuda"}, "1", {"--cuda: expected a GPU"});
+  check_fails({"--name", "a", "--device-map", "b:cuda:7=cpu"}, "1",
+              {"the device map to node 'b' (cuda:7=cpu)", "device cuda:7", "this node has only cpu"});
+  check_fails({"--name", "a", "--device-map", "b:cpu=cpu", "--device-map", "b:cuda:0=cpu"}, "1",
+              {"node 'b' has two device maps", "'b:cuda:0=cpu'"});
 }
 
 BOOST_AUTO_TEST_CASE(a_node_logs_to_stderr_what_happens_to_it) {

@@ -59,6 +59,15 @@ BOOST_AUTO_TEST_CASE(a_node_of_this_host_is_the_running_program) {
   BOOST_TEST(!has(second, {"--until-silent"}));
 }
 
+BOOST_AUTO_TEST_CASE(device_maps_become_options) {
+  const auto all = starter_of(
+    R"({"nodes": [{"name": "a", "device_maps": {"b": {"cuda:0": "cuda:1", "cpu": "cuda:0"}, "a": {"cpu": "cpu"}}}, {"name": "b"}]})",
+    start_options());
+  BOOST_TEST(
+    has(all.command(all.nodes()[0], ""), {"--device-map", "a:cpu=cpu", "--device-map", "b:cpu=cuda:0, cuda:0=cuda:1"}));
+  BOOST_TEST(!has(all.command(all.nodes()[1], ""), {"--device-map"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_node_of_another_host_is_one_quoted_command_of_ssh) {  // NR-2
   start_options options;
   options.ssh = {"ssh", "-F", "my config"};

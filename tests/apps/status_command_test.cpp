@@ -64,6 +64,33 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_is_a_table_or_json) {  // SD-1
   BOOST_TEST(watch.how_it_ends() == "exited with 0");
 }
 
+BOOST_AUTO_TEST_CASE(the_devices_and_device_maps_of_a_node_are_shown) {
+  program first({"node", "--name", "stage1", "--device-map", "stage2:cpu=cuda:3", "--device-map=nobody:cpu=cpu"});
+  const auto address = address_printed_by(first);
+  const auto problem_of = [&](std::size_t map) {
+    program json({"status", address, "--json"});
+    BOOST_TEST(json.how_it_ends() == "exited with 0");
+    const auto status = nlohmann::json::parse(json.text());
+    BOOST_TEST(status.at("devices") == nlohmann::json({"cpu"}));
+    BOOST_TEST(status.at("device_maps").size() == 2u);
+    BOOST_TEST(status.at("device_maps").at(0).at("peer") == "nobody");
+    BOOST_TEST(status.at("device_maps").at(1).at("map") == "cpu=cuda:3");
+    return status.at("device_maps").at(map).at("problem").get<std::string>();
+  };
+  BOOST_TEST(problem_of(1) == "no node 'stage2' is connected to this node");
+  program second({"node", "--name", "stage2", "--join", address});
+  address_printed_by(second);
+  BOOST_TEST(problem_of(0) == "no node 'nobody' is connected to this node");
+  const std::string problem =
+    "the device map to node 'stage2' (cpu=cuda:3) leads to device cuda:3, and node 'stage2' has only cpu";
+  BOOST_TEST(problem_of(1) == problem);
+  program table({"status", address});
+  BOOST_TEST(table.how_it_ends() == "exited with 0");
+  BOOST_TEST(table.line_with("devices    cpu") != "", table.text());
+  BOOST_TEST(table.line_with("device map to stage2: cpu=cuda:3; " + problem) != "", table.text());
+  BOOST_TEST(first.line_with(problem) != "", first.text());  // its log
+}
+
 BOOST_AUTO_TEST_CASE(the_whole_cluster_is_shown_with_those_that_are_not_up) {  // CV-1, CV-2
   const auto start = [](const std::string& name, const std::string& join) {
     std::vector<std::string> arguments{"node", "--name", name, "--heartbeat-ms", "100"};

@@ -175,7 +175,8 @@ void write_traffic(const fs::path& folder) {
 
 void write_texts(const fs::path& folder) {
   const std::string cluster = R"({"nodes": [{"name": "stage1", "host": "0.0.0.0", "port": 4001, "workers": 2, "threads": 1},
-    {"name": "stage2", "ssh": "me@h2", "program": "/opt/troupe", "folder": "run", "advertise": "h2", "options": ["--trace"]}]})";
+    {"name": "stage2", "ssh": "me@h2", "program": "/opt/troupe", "folder": "run", "advertise": "h2", "options": ["--trace"],
+     "device_maps": {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}}]})";
   const std::string policy =
     R"({"roles": {"features": {"call": ["forward"]}, "trainer": {"modules": {"Stage": ["*"]}, "weights":
     "write", "save": true, "scripts": false, "actors": true, "contexts": "all", "trace": true, "status": true, "members": true}}})";
@@ -199,6 +200,7 @@ void write_texts(const fs::path& folder) {
   write(folder, "texts", 7, '\7' + text_of(mine.kit("node")));
   mine.authority().revoke("node", std::chrono::system_clock::now());
   write(folder, "texts", 8, '\10' + text_of(mine.revoked()));
+  write(folder, "texts", 9, "\11stage1:cuda:0=cuda:1,cpu=cuda:0");
 }
 
 void write_parts(const fs::path& folder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads an input as a text that troupe reads: a cluster file, a policy, spans of a trace, a manifest, addresses, a path of another node, a
-// kit, a list of revoked certificates.
+// device map, a kit, a list of revoked certificates.
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -46,7 +46,7 @@ void read_certificates(const std::string& text, bool is_kit) {
 }  // namespace
 
 void read_input(std::string_view bytes) {
-  const auto kind = take_choice(bytes, 9);
+  const auto kind = take_choice(bytes, 10);
   const std::string text(bytes);
   try {
     switch (kind) {
@@ -71,6 +71,12 @@ void read_input(std::string_view bytes) {
       case 6:
         support::names_in_path(text);
         break;
+      case 9: {
+        settings of_node;
+        add_device_map(of_node, text);
+        check(of_node);
+        break;
+      }
       default:
         read_certificates(text, kind == 7);
     }

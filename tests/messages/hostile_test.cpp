@@ -281,6 +281,28 @@ BOOST_AUTO_TEST_CASE(lists_that_no_node_sends_are_refused) {
 
 // What nodes may send is within the limits, whatever it is: the news of all members, and a call with as much of everything as a call
 // may have.
+BOOST_AUTO_TEST_CASE(devices_that_no_node_has_are_refused_or_left_out) {
+  const auto greeting = [](int devices, std::uint32_t number) {
+    wire::Hello header;
+    header.set_id(1);
+    for (int i = 0; i < devices; ++i) header.add_devices(number);
+    return framed(header.SerializeAsString());
+  };
+  BOOST_TEST(!read<hello>(greeting(max_devices, 1 << 16)));
+  BOOST_TEST(!!read<hello>(greeting(max_devices + 1, 1 << 16)));
+  BOOST_TEST(!!read<hello>(greeting(1'000'000, 0)));
+  wire::Welcome header;
+  header.mutable_self()->set_id(1);
+  for (const std::uint32_t number : {0U, 1U, 2U << 16 | 128, 0xffffU << 16, ~0U, 1U << 16 | 3})
+    header.mutable_self()->add_devices(number);
+  welcome x;
+  BOOST_TEST(!testing::decode(framed(header.SerializeAsString()), x));
+  BOOST_TEST_REQUIRE(x.self.devices.size() ==
+                     2U);  // the CPU has no index, no device has index 128, and a kind to come has no name here
+  BOOST_CHECK(x.self.devices.at(0) == c10::Device(c10::kCPU));
+  BOOST_CHECK(x.self.devices.at(1) == wire_device(1U << 16 | 3));
+}
+
 BOOST_AUTO_TEST_CASE(the_largest_messages_that_nodes_send_are_read) {
   welcome all;
   for (std::uint64_t i = 1; i <= 65'536 + 1024 + 1; ++i)

@@ -98,8 +98,8 @@ auto members(is<bond> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<hello> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
 auto members(is<member_news> auto& x) {
   auto& [a, b, c] = x;
@@ -110,8 +110,8 @@ auto members(is<gossip> auto& x) {
   return std::tie(a, b, c);
 }
 auto members(is<member> auto& x) {
-  auto& [a, b, c, d, e] = x;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = x;
+  return std::tie(a, b, c, d, e, f);
 }
 auto members(is<welcome> auto& x) {
   auto& [a, b, c, d] = x;
@@ -207,8 +207,12 @@ auto members(is<peer_status> auto& x) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
 }
 auto members(is<node_status> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w);
+}
+auto members(is<device_map_status> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
 }
 
 template <class T>
@@ -253,9 +257,11 @@ void fill(generator& random, T& x) {
     x.shapes.resize(random() % 3 == 0 ? 0 : x.gradients.size());
     pack_some(random, x.gradients, x.packings);
   } else if constexpr (std::same_as<T, member_news>) {
-    x.who.formats = 0;  // news do not tell it
+    x.who.formats = 0;  // news tell neither
+    x.who.devices.clear();
   } else if constexpr (std::same_as<T, peer_status>) {
     x.who.formats = 0;
+    x.who.devices.clear();
   } else if constexpr (std::same_as<T, member>) {
     x.id.value |= 1;  // 0 is no node
   } else if constexpr (std::same_as<T, tensor_piece>) {

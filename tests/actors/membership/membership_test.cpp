@@ -81,6 +81,21 @@ BOOST_AUTO_TEST_CASE(makes_both_sides_know_each_other) {
   CHECK_NAMES(b.news, "up a");
 }
 
+BOOST_AUTO_TEST_CASE(tells_both_sides_the_devices_of_the_other) {
+  fake_cluster all;
+  const c10::Device cpu(c10::kCPU);
+  const std::vector<c10::Device> of_a{cpu, c10::Device(c10::kCUDA, 0)};
+  const std::vector<c10::Device> of_b{cpu};
+  auto& a = all.start("a", 1, 4001, 0, true, "127.0.0.1", of_a);
+  auto& b = all.start("b", 2, 4002, 0, true, "127.0.0.1", of_b);
+  auto& old = all.start("old", 3, 4003);  // tells none
+  BOOST_CHECK(all.join(b, 4001)->value.value().devices == of_a);
+  all.join(old, 4001);
+  BOOST_CHECK(all.find(a, "b", 0)->value.value().who.devices == of_b);
+  BOOST_CHECK(all.find(b, "a", 0)->value.value().who.devices == of_a);
+  BOOST_TEST(all.find(a, "old", 0)->value.value().who.devices.empty());
+}
+
 BOOST_AUTO_TEST_CASE(one_node_of_a_cluster_joins_them_all) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);

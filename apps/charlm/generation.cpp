@@ -38,7 +38,7 @@ std::u32string generate(whole_model& model, const model_shape& shape, const voca
     const auto window =
       at::tensor(at::ArrayRef<std::int64_t>(tokens).slice(tokens.size() - static_cast<std::size_t>(seen)), at::kLong)
         .unsqueeze(0);
-    const at::Tensor logits = model.forward(window)[0][seen - 1].to(at::kDouble);
+    const at::Tensor logits = model.forward(window)[0][seen - 1].cpu().to(at::kDouble);
     if (how.temperature == 0) {
       tokens.push_back(logits.argmax().item<std::int64_t>());
     } else {

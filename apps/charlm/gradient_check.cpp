@@ -21,8 +21,8 @@ std::string shape_of(const at::Tensor& tensor) {
 }
 
 std::optional<std::string> differing_values(const std::string& name, const at::Tensor& came, const at::Tensor& expected) {
-  const auto a = came.contiguous().flatten();
-  const auto b = expected.contiguous().flatten();
+  const auto a = came.cpu().contiguous().flatten();
+  const auto b = expected.cpu().contiguous().flatten();
   const auto size = a.element_size();
   const auto* left = static_cast<const char*>(a.const_data_ptr());
   const auto* right = static_cast<const char*>(b.const_data_ptr());

@@ -12,20 +12,23 @@ namespace troupe::apps::charlm {
 namespace {
 
 /// Draws each parameter from a random stream of its own, chosen by name. So the values do not depend on what else a process
-/// holds.
+/// holds. The values are drawn on the CPU: so they are the same on each device.
 class initial_values {
  public:
-  explicit initial_values(std::uint64_t seed) : seed_(seed) {}
+  initial_values(std::uint64_t seed, c10::Device device) : seed_(seed), device_(device) {}
 
   at::Tensor normal(const std::string& name, at::IntArrayRef shape, double deviation) const {
     auto hash = seed_ ^ 0xcbf29ce484222325u;
     for (const auto c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
     auto generator = at::make_generator<at::CPUGeneratorImpl>(hash);
-    return at::empty(shape).normal_(0, deviation, generator);
+    return at::empty(shape).normal_(0, deviation, generator).to(device_);
   }
+  at::Tensor ones(std::int64_t size) const { return at::ones(size, device_); }
+  at::Tensor zeros(std::int64_t size) const { return at::zeros(size, device_); }
 
  private:
   std::uint64_t seed_;
+  c10::Device device_;
 };
 
 /// The standard deviation of the initial weights: 0.02 at a width of 1024, and proportional to 1/sqrt(width), because a narrow
@@ -42,18 +45,18 @@ class block : public torch::nn::Module {
     const auto weight = [&](const std::string& part, at::IntArrayRef size, double deviation) {
       return register_parameter(part, draw.normal(name + "." + part, size, deviation));
     };
-    norm1_weight_ = register_parameter("norm1_weight", at::ones(w));
-    norm1_bias_ = register_parameter("norm1_bias", at::zeros(w));
+    norm1_weight_ = register_parameter("norm1_weight", draw.ones(w));
+    norm1_bias_ = register_parameter("norm1_bias", draw.zeros(w));
     attention_weight_ = weight("attention_weight", {3 * w, w}, spread);
-    attention_bias_ = register_parameter("attention_bias", at::zeros(3 * w));
+    attention_bias_ = register_parameter("attention_bias", draw.zeros(3 * w));
     projection_weight_ = weight("projection_weight", {w, w}, into_residual);
-    projection_bias_ = register_parameter("projection_bias", at::zeros(w));
-    norm2_weight_ = register_parameter("norm2_weight", at::ones(w));
-    norm2_bias_ = register_parameter("norm2_bias", at::zeros(w));
+    projection_bias_ = register_parameter("projection_bias", draw.zeros(w));
+    norm2_weight_ = register_parameter("norm2_weight", draw.ones(w));
+    norm2_bias_ = register_parameter("norm2_bias", draw.zeros(w));
     up_weight_ = weight("up_weight", {4 * w, w}, spread);
-    up_bias_ = register_parameter("up_bias", at::zeros(4 * w));
+    up_bias_ = register_parameter("up_bias", draw.zeros(4 * w));
     down_weight_ = weight("down_weight", {w, 4 * w}, into_residual);
-    down_bias_ = register_parameter("down_bias", at::zeros(w));
+    down_bias_ = register_parameter("down_bias", draw.zeros(w));
   }
 
   at::Tensor forward(const at::Tensor& x) {
@@ -78,13 +81,14 @@ class block : public torch::nn::Module {
 
 }  // namespace
 
-stage::stage(const model_shape& shape, stage_position position, std::uint64_t seed) : shape_(shape), position_(position) {
+stage::stage(const model_shape& shape, stage_position position, std::uint64_t seed, c10::Device device)
+    : shape_(shape), position_(position), device_(device) {
   shape.check();
   if (position.count < 1 || position.index < 0 || position.index >= position.count || position.count > shape.blocks)
     throw std::runtime_error("expected a stage of 1 to " + std::to_string(shape.blocks) +
                              " (one for each block), but it is number " + std::to_string(position.index) + " of " +
                              std::to_string(position.count));
-  const initial_values draw{seed};
+  const initial_values draw{seed, device};
   const auto w = shape.width;
   const auto spread = deviation_for(w);
   if (position.index == 0) {
@@ -98,10 +102,10 @@ stage::stage(const model_shape& shape, stage_position position, std::uint64_t se
     blocks_.push_back(register_module(name, std::make_shared<block>(shape, name, draw)));
   }
   if (position.index + 1 == position.count) {
-    norm_weight_ = register_parameter("norm_weight", at::ones(w));
-    norm_bias_ = register_parameter("norm_bias", at::zeros(w));
+    norm_weight_ = register_parameter("norm_weight", draw.ones(w));
+    norm_bias_ = register_parameter("norm_bias", draw.zeros(w));
     head_weight_ = register_parameter("head_weight", draw.normal("head_weight", {shape.vocabulary, w}, spread));
-    head_bias_ = register_parameter("head_bias", at::zeros(shape.vocabulary));
+    head_bias_ = register_parameter("head_bias", draw.zeros(shape.vocabulary));
   }
 }
 
@@ -127,16 +131,17 @@ void stage::check_input(const at::Tensor& input) const {
 
 at::Tensor stage::forward(const at::Tensor& input) {
   check_input(input);
-  auto x = input;
-  if (position_.index == 0) x = at::embedding(token_table_, input) + position_table_.narrow(0, 0, input.size(1));
+  auto x = input.to(device_);
+  if (position_.index == 0) x = at::embedding(token_table_, x) + position_table_.narrow(0, 0, x.size(1));
   for (const auto& each : blocks_) x = static_cast<block&>(*each).forward(x);
   if (position_.index + 1 == position_.count)
     x = at::linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);
   return x;
 }
 
-whole_model::whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed) {
-  for (std::int64_t i = 0; i < stages; ++i) stages_.push_back(std::make_shared<stage>(shape, stage_position{i, stages}, seed));
+whole_model::whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed, c10::Device device) {
+  for (std::int64_t i = 0; i < stages; ++i)
+    stages_.push_back(std::make_shared<stage>(shape, stage_position{i, stages}, seed, device));
 }
 
 at::Tensor whole_model::forward(at::Tensor x) {
@@ -152,8 +157,8 @@ std::vector<at::Tensor> whole_model::parameters() const {
 }
 
 at::Tensor character_loss(const at::Tensor& logits, const at::Tensor& targets, double scale) {
-  const auto loss =
-    at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), targets.reshape({-1}), {}, at::Reduction::Mean, -1);
+  const auto loss = at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), targets.reshape({-1}).to(logits.device()), {},
+                                           at::Reduction::Mean, -1);
   return scale == 1 ? loss : loss * scale;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
 #include "apps/charlm/model_shape.hpp"
@@ -23,9 +24,10 @@ struct stage_position {
 ///   SG-1  stages with one seed have the same parameters, however many stages there are: `count` stages in a row are the whole
 ///         model.
 ///   SG-2  an input of another shape or dtype throws std::runtime_error with the expected shape.
+///   SG-3  the parameters are on the device of the stage, with the values that they have on the CPU; an input comes from any device.
 class stage : public torch::nn::Module {
  public:
-  stage(const model_shape& shape, stage_position position, std::uint64_t seed);
+  stage(const model_shape& shape, stage_position position, std::uint64_t seed, c10::Device device = c10::kCPU);
 
   at::Tensor forward(const at::Tensor& input);
 
@@ -34,6 +36,7 @@ class stage : public torch::nn::Module {
 
   model_shape shape_;
   stage_position position_;
+  c10::Device device_;
   at::Tensor token_table_;
   at::Tensor position_table_;
   std::vector<std::shared_ptr<torch::nn::Module>> blocks_;
@@ -43,7 +46,7 @@ class stage : public torch::nn::Module {
 /// All stages in this process.
 class whole_model {
  public:
-  whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed);
+  whole_model(const model_shape& shape, std::int64_t stages, std::uint64_t seed, c10::Device device = c10::kCPU);
 
   at::Tensor forward(at::Tensor tokens);
   const std::vector<std::shared_ptr<stage>>& stages() const noexcept { return stages_; }
@@ -53,7 +56,7 @@ class whole_model {
   std::vector<std::shared_ptr<stage>> stages_;
 };
 
-/// The mean cross entropy in nats over the targets that are not negative, times `scale`.
+/// The mean cross entropy in nats over the targets that are not negative, times `scale`, on the device of the logits.
 at::Tensor character_loss(const at::Tensor& logits, const at::Tensor& targets, double scale = 1);
 
 }  // namespace troupe::apps::charlm

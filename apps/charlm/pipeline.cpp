@@ -17,11 +17,12 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-std::vector<remote_module> make_stages(const std::vector<peer>& where, const model_shape& shape, std::uint64_t seed) {
+std::vector<remote_module> make_stages(const std::vector<peer>& where, const model_shape& shape, std::uint64_t seed,
+                                       const std::string& device) {
   std::vector<remote_module> stages;
   const auto count = static_cast<std::int64_t>(where.size());
   for (std::int64_t i = 0; i < count; ++i)
-    stages.push_back(where[static_cast<std::size_t>(i)].create(stage_type, stage_attributes(shape, {i, count}, seed)));
+    stages.push_back(where[static_cast<std::size_t>(i)].create(stage_type, stage_attributes(shape, {i, count}, seed, device)));
   for (std::size_t i = 0; i + 1 < stages.size(); ++i)
     stages[i].call("follow", {}, {{"next", stages[i + 1].lend(stages[i].where())}}).get();
   return stages;
@@ -84,11 +85,12 @@ constexpr std::size_t calls_at_once = 8;
 
 }  // namespace
 
-pipeline::pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how)
+pipeline::pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how,
+                   const std::string& device)
     : here_(&here),
       how_(how),
       cuts_(share_out(micro_batch_sizes(how.batch, how.micro_batches), how.contexts)),
-      stages_(make_stages(where, shape, how.seed)),
+      stages_(make_stages(where, shape, how.seed, device)),
       optimizer_(here, {"adamw", how.optimizer_options()}, stages_) {}
 
 /// The loss of the windows times `share`, from the last stage. Each stage calls the next one.

@@ -32,8 +32,10 @@ struct step_result {
 ///         Evaluations are exact.
 class pipeline {
  public:
-  /// Creates one stage on each of the peers, in order. Each peer has to reach the next one. Blocks. Throws troupe::error.
-  pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how);
+  /// Creates one stage on each of the peers, in order, each on this device of its node. Each peer has to reach the next one. Blocks.
+  /// Throws troupe::error.
+  pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how,
+           const std::string& device = "cpu");
 
   /// One step of training.
   step_result train_step(const batch& windows, double learning_rate, bool keep_gradients = false);

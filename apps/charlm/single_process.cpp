@@ -16,10 +16,10 @@ namespace troupe::apps::charlm {
 /// A model in training.
 class single_process::trainee {
  public:
-  trainee(const model_shape& shape, const recipe& how, const corpus& data)
+  trainee(const model_shape& shape, const recipe& how, const corpus& data, c10::Device device)
       : how_(how),
         data_(data),
-        model_(shape, 1, how.seed),
+        model_(shape, 1, how.seed, device),
         parameters_(model_.parameters()),
         optimizer_(parameters_, options(how)) {}
 
@@ -45,8 +45,9 @@ class single_process::trainee {
   std::int64_t step_ = 0;
 };
 
-single_process::single_process(const model_shape& shape, const recipe& how, const corpus& data)
-    : tokens_a_step_(static_cast<double>(how.batch * shape.context)), trainee_(std::make_unique<trainee>(shape, how, data)) {}
+single_process::single_process(const model_shape& shape, const recipe& how, const corpus& data, c10::Device device)
+    : tokens_a_step_(static_cast<double>(how.batch * shape.context)),
+      trainee_(std::make_unique<trainee>(shape, how, data, device)) {}
 
 single_process::~single_process() = default;
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 
+#include <c10/core/Device.h>
+
 #include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
 
@@ -25,7 +27,7 @@ struct single_process_speed {
 /// fills caches.
 class single_process {
  public:
-  single_process(const model_shape& shape, const recipe& how, const corpus& data);
+  single_process(const model_shape& shape, const recipe& how, const corpus& data, c10::Device device = c10::kCPU);
   ~single_process();
 
   /// Trains for about `seconds`: a third of that time with one thread inside an operation, the rest with `threads`. Ends early

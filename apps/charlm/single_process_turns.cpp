@@ -13,9 +13,9 @@ constexpr int turns_after_the_first = 4;
 
 }  // namespace
 
-void single_process_turns::begin(const run_state& state, const corpus& data, int threads) {
+void single_process_turns::begin(const run_state& state, const corpus& data, int threads, c10::Device device) {
   if (!measures()) return;
-  process_ = std::make_unique<single_process>(state.shape, state.how, data);
+  process_ = std::make_unique<single_process>(state.shape, state.how, data, device);
   process_->compare(threads, first_half(), stop_);
   every_ = (1 - state.fraction()) / (turns_after_the_first + 1);
   next_ = state.fraction() + every_;

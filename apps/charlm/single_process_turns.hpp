@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include <c10/core/Device.h>
+
 #include "apps/charlm/run_state.hpp"
 #include "apps/charlm/single_process.hpp"
 
@@ -20,7 +22,7 @@ class single_process_turns {
 
   /// Runs the first half, before the training, with one thread and with `threads` inside an operation. With 0 seconds, does
   /// nothing.
-  void begin(const run_state& state, const corpus& data, int threads);
+  void begin(const run_state& state, const corpus& data, int threads, c10::Device device = c10::kCPU);
   /// Runs the turns that are due at this fraction (0 to 1) of the training. Returns false if none is due.
   bool run_due(double fraction);
 

@@ -8,6 +8,8 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include <troupe/devices/usable_device.hpp>
+
 namespace troupe::apps::charlm {
 
 namespace {
@@ -50,7 +52,7 @@ class stage_module : public module {
     const auto output = stage_->forward(arguments.tensors[0]);
     const auto& targets = arguments.tensors[1];
     if (!last) return next_->call(method, {output, targets}, arguments.values).get();
-    return {{character_loss(output, targets, get<double>(arguments.values, "share"))}};
+    return {{character_loss(output, targets, get<double>(arguments.values, "share")).cpu()}};
   }
 
   std::shared_ptr<stage> stage_;
@@ -64,11 +66,12 @@ std::shared_ptr<module> make_stage_module(std::shared_ptr<stage> of, stage_posit
   return std::make_shared<stage_module>(std::move(of), position);
 }
 
-attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed) {
+attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed, const std::string& device) {
   auto values = shape.to_attributes();
   values["stage"] = position.index;
   values["stages"] = position.count;
   values["seed"] = static_cast<std::int64_t>(seed);
+  values["device"] = device;
   return values;
 }
 
@@ -76,7 +79,8 @@ void add_stage_type(node& here) {
   add_module_type(here, stage_type, [](const attributes& values) -> std::shared_ptr<module> {
     const stage_position position{get<std::int64_t>(values, "stage"), get<std::int64_t>(values, "stages")};
     const auto seed = static_cast<std::uint64_t>(get<std::int64_t>(values, "seed"));
-    return make_stage_module(std::make_shared<stage>(model_shape::from_attributes(values), position, seed), position);
+    const auto device = devices::usable_device(get<std::string>(values, "device"));
+    return make_stage_module(std::make_shared<stage>(model_shape::from_attributes(values), position, seed, device), position);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/remote_module.hpp>
@@ -14,15 +15,16 @@ namespace troupe::apps::charlm {
 
 inline constexpr const char* stage_type = "charlm.stage";
 
-/// The attributes with which a node creates a stage: the model's shape, which stage of how many, and the seed of the
-/// parameters.
-attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed);
+/// The attributes with which a node creates a stage: the model's shape, which stage of how many, the seed of the parameters, and the
+/// device of the node that computes.
+attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed,
+                            const std::string& device = "cpu");
 
 /// The module of a stage. Its methods are:
 ///   `follow`    tells a stage that is not the last one which stage is next: the value `next` is a reference (remote_module::lend)
 ///   `forward`   takes the input of the stage and the targets, and the value `share`; returns character_loss(logits, targets,
 ///               share). A stage that is not the last one calls the next stage, so the input of a stage never passes through
-///               the node that calls the first stage.
+///               the node that calls the first stage. The loss comes back on the CPU, whichever device the stages are on.
 ///   `evaluate`  is `forward` without a graph
 ///   `threads`   returns how many threads libtorch uses inside one operation on the stage's node
 std::shared_ptr<module> make_stage_module(std::shared_ptr<stage> of, stage_position position);

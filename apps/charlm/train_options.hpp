@@ -23,6 +23,7 @@ struct train_options {
   recipe how;
   std::int64_t stages = 2;
   std::string wire = "exact";  // how activations and gradients travel, as in wire_format_named()
+  std::string device = "cpu";  // of each stage's node, on which the stage computes
   double seconds = 90;         // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include <c10/core/Device.h>
+
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -101,6 +103,7 @@ class training_run {
   run_state saved_;  // of the last checkpoint; before the first one, of the start
   std::unique_ptr<training_data> data_;
   std::unique_ptr<metrics> metrics_;
+  c10::Device device_ = c10::kCPU;  // of the stages, and of what this process computes for comparison
   std::unique_ptr<whole_model> replica_;
   std::unique_ptr<node> driver_;
   std::unique_ptr<stage_nodes> nodes_;

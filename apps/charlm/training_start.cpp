@@ -10,6 +10,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <troupe/devices/usable_device.hpp>
+
 #include "apps/charlm/figures.hpp"
 #include "apps/charlm/modules.hpp"
 #include "apps/charlm/training_plan.hpp"
@@ -43,7 +45,8 @@ void training_run::prepare() {
     throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
                              " (the blocks), but is " + std::to_string(state_.stages));
   data_ = std::make_unique<training_data>(source, std::move(words), state_.shape.context);
-  replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed);
+  device_ = devices::usable_device(options_.device);
+  replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed, device_);
   progress_.message("text: " + grouped(static_cast<double>(source.characters.size())) + " characters, " +
                     std::to_string(data_->words.size()) + " different, from " + source.origin + "; a trigram model scores " +
                     fixed(data_->trigram, 3) + " nats per character");
@@ -97,7 +100,7 @@ void training_run::start_nodes() {
 }
 
 void training_run::make_stages() {
-  pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how);
+  pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how, options_.device);
   pipeline_->optimiser().expect_room(folder_.checkpoint(), node_folder());
   if (options_.verify_steps > 0) pipeline_->expect_one_thread();
 }
@@ -113,7 +116,7 @@ void training_run::measure_one_process() {
   progress_.message("measuring one process with libtorch's own engine for " + fixed(options_.single_process_seconds, 1) +
                     " s, half of them now, the rest in turns with the cluster ...");
   const auto threads = static_cast<int>(std::min<std::int64_t>(state_.stages, at::get_num_threads()));
-  single_process_.begin(state_, data_->windows, threads);
+  single_process_.begin(state_, data_->windows, threads, device_);
   if (stopped()) return;
   const auto speed = single_process_.speed();
   progress_.message("one process: " + grouped(speed.with_one_thread) + " tokens/s with one thread, " +

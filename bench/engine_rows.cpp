@@ -84,10 +84,10 @@ workload over(model_graph model) {
 }
 
 // Makes a new graph for each run. The pass frees the graph, so memory that is released late counts in the peak.
-workload over_fresh(model_graph (*make)()) {
-  over(make());  // throws if the gradients differ
+workload over_fresh(model_graph (*make)(c10::Device)) {
+  over(make(c10::kCPU));  // throws if the gradients differ
   const auto model = std::make_shared<model_graph>();
-  const auto build = [=] { *model = make(); };
+  const auto build = [=] { *model = make(c10::kCPU); };
   const auto run = [=](runner which) {
     which == runner::peer ? torch::autograd::backward({model->loss}) : troupe::backward({model->loss});
   };
@@ -147,8 +147,8 @@ row_definition no_work(const char* name, std::size_t functions, double bar, Make
           false};
 }
 
-void add_model(std::vector<row_definition>& rows, const std::string& name, double bar, model_graph (*make)()) {
-  rows.push_back({name, "us/pass", 1e6, comparison::peer_over_troupe, bar, "", [=] { return over(make()); }, false});
+void add_model(std::vector<row_definition>& rows, const std::string& name, double bar, model_graph (*make)(c10::Device)) {
+  rows.push_back({name, "us/pass", 1e6, comparison::peer_over_troupe, bar, "", [=] { return over(make(c10::kCPU)); }, false});
   rows.push_back({name + "_memory", "KiB", 0, comparison::troupe_over_peer, 1, "", [=] { return over_fresh(make); }, true});
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <CLI/CLI.hpp>
+
+#include <troupe/devices/usable_device.hpp>
+
+#include "gpu_figures.hpp"
+#include "gpu_gradients.hpp"
+#include "gpu_kernels.hpp"
+
+namespace {
+
+using namespace troupe::bench;
+
+struct check_options {
+  std::string device = "cuda:0";
+  std::vector<std::string> only;
+  bool quick = false;
+  bool spoil = false;
+  bool card = false;
+
+  bool wants(const std::string& part) const { return only.empty() || std::find(only.begin(), only.end(), part) != only.end(); }
+};
+
+// Algorithms that libtorch would choose by measuring may differ from pass to pass.
+void repeat_bits() {
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
+}
+
+int check(const check_options& options) {
+  const gpu_device where(troupe::devices::usable_device(options.device));
+  if (options.card) return std::printf("%s\n", where.card().c_str()) > 0 ? 0 : 2;
+  repeat_bits();
+  if (where.device().is_cpu()) at::set_num_threads(1);
+  gpu_report report(options.spoil);
+  if (options.wants("gradients")) compare_gradients(where, all_models(), options.quick, report);
+  if (options.wants("kernels")) compare_kernels(where, options.quick, report);
+  if (options.wants("figures")) measure_figures(where, options.quick, report);
+  std::printf("%s, libtorch %s\n\n%s", where.card().c_str(), TROUPE_TORCH_VERSION, report.text().c_str());
+  return report.failed() ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+    "Compares what troupe computes on a device with libtorch and with the host, bit for bit, measures it, and prints a "
+    "table. Status 1: something differs.",
+    "gpu_check"};
+  check_options options;
+  app.add_option("--device", options.device, "The device to look at; on cpu the kernels' bodies run on the CPU")
+    ->capture_default_str();
+  app.add_option("--only", options.only, "Parts: gradients, kernels, figures")
+    ->check(CLI::IsMember({"gradients", "kernels", "figures"}));
+  app.add_flag("--quick", options.quick, "Small sizes and short measurements: shows that the program works");
+  app.add_flag("--card", options.card, "Only print the name of the device");
+  app.add_flag("--break", options.spoil, "Change a bit before each comparison: each has to differ")->group("");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return check(options);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "gpu_check: %s\n", failure.what());
+    return 2;
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gpu_report.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+namespace troupe::bench {
+
+namespace {
+
+std::string two_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+std::string outline(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "nothing";
+  std::ostringstream text;
+  text << tensor.scalar_type() << ' ' << tensor.sizes();
+  return text.str();
+}
+
+at::Tensor bytes_of(const at::Tensor& tensor) { return tensor.detach().cpu().contiguous().view(-1).view(at::kByte); }
+
+std::string first_difference(const at::Tensor& expected, const at::Tensor& came) {
+  const at::Tensor a = bytes_of(expected);
+  const at::Tensor b = bytes_of(came);
+  const auto bytes = static_cast<std::size_t>(a.numel());
+  const auto* left = a.const_data_ptr<std::uint8_t>();
+  const auto* right = b.const_data_ptr<std::uint8_t>();
+  if (bytes == 0 || std::memcmp(left, right, bytes) == 0) return {};
+  std::size_t first = 0;
+  while (left[first] == right[first]) ++first;
+  return "element " + std::to_string(first / expected.element_size()) + " of " + outline(expected);
+}
+
+// The last tensor with elements, with one bit changed.
+void flip_a_bit(std::vector<at::Tensor>& tensors) {
+  const c10::NoGradGuard no_graph;
+  for (auto each = tensors.rbegin(); each != tensors.rend(); ++each) {
+    if (!each->defined() || each->numel() == 0) continue;
+    *each = each->detach().cpu().clone(at::MemoryFormat::Contiguous);
+    static_cast<unsigned char*>(each->mutable_data_ptr())[each->nbytes() - 1] ^= 1;
+    return;
+  }
+}
+
+}  // namespace
+
+std::string difference(const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came) {
+  if (expected.size() != came.size())
+    return std::to_string(came.size()) + " tensors came, expected " + std::to_string(expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::string where = "tensor " + std::to_string(i) + ": ";
+    if (outline(expected[i]) != outline(came[i])) return where + outline(came[i]) + " came, expected " + outline(expected[i]);
+    if (!expected[i].defined()) continue;
+    if (const auto place = first_difference(expected[i], came[i]); !place.empty()) return where + place;
+  }
+  return {};
+}
+
+void gpu_report::same(const std::string& what, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came) {
+  auto theirs = came;
+  if (spoil_) flip_a_bit(theirs);
+  std::string text = expected.empty() ? "there is nothing to compare" : difference(expected, theirs);
+  ++(text.empty() ? same_ : differing_);
+  rows_.push_back({what, text.empty() ? "same bits" : "**differs**: " + text, "", ""});
+}
+
+void gpu_report::skipped(const std::string& what, const std::string& reason) {
+  ++skipped_;
+  rows_.push_back({what, "skipped: " + reason, "", ""});
+}
+
+void gpu_report::figure(const std::string& what, const std::string& figures, double ratio, double bar) {
+  const bool reached = ratio >= bar;
+  ++(reached ? reached_ : short_);
+  rows_.push_back({what, figures, two_digits(ratio) + (reached ? "" : ", **short**"), two_digits(bar)});
+}
+
+std::string gpu_report::text() const {
+  std::string text = "| what | result | ratio | bar |\n| --- | --- | --- | --- |\n";
+  for (const row& each : rows_) text += "| " + each.what + " | " + each.result + " | " + each.ratio + " | " + each.bar + " |\n";
+  return text + "\n" + std::to_string(same_) + " comparisons with the same bits, " + std::to_string(differing_) +
+         " that differ; " + std::to_string(reached_) + " figures reach their bars, " + std::to_string(short_) + " are short; " +
+         std::to_string(skipped_) + " skipped.\n";
+}
+
+}  // namespace troupe::bench

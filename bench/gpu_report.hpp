@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::bench {
+
+/// What gpu_check has found, as a table.
+///   GR-1  same() compares types, shapes and bits. A difference names the place of the first one, and failed() is true from then on.
+///   GR-2  with `spoil`, same() flips a bit of what came before it compares: so each comparison has to fail.
+class gpu_report {
+ public:
+  explicit gpu_report(bool spoil) : spoil_(spoil) {}
+
+  /// A row of a comparison: whether the tensors of one side are those of the other side.
+  void same(const std::string& what, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came);
+  /// A row of what could not be checked here, and why.
+  void skipped(const std::string& what, const std::string& reason);
+  /// A row of a figure that should be at least `bar`. `figures`: what the ratio was made of.
+  void figure(const std::string& what, const std::string& figures, double ratio, double bar);
+
+  bool failed() const { return differing_ > 0; }
+  /// A table in Markdown, and below it how many rows there are of each kind.
+  std::string text() const;
+
+ private:
+  struct row {
+    std::string what, result, ratio, bar;
+  };
+  std::vector<row> rows_;
+  bool spoil_;
+  int same_ = 0, differing_ = 0, skipped_ = 0, reached_ = 0, short_ = 0;
+};
+
+/// Empty if the tensors have the same types, shapes and bits; otherwise the first difference.
+std::string difference(const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came);
+
+}  // namespace troupe::bench

@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -105,6 +105,9 @@ lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what diff
 
 format: ## Put every source file into the format that lint checks
 	@git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | xargs clang-format -i
+
+bundle: configure ## Make an archive of programs, tests, benchmarks and libraries for another machine with libtorch
+	@ninja -C $(build) -j $(JOBS) bundle
 
 install: build ## Install libraries, headers and the program: make install PREFIX=$HOME/.local
 	@cmake --install $(build) --prefix $(PREFIX)

@@ -257,6 +257,10 @@ function(troupe_add_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} --log_level=test_suite ${arg_ARGUMENTS})
   troupe_test_properties(${name} ${arg_KIND} "${arg_TIMEOUT}" ${arg_ENVIRONMENT})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 240)
+  endif()
+  set_target_properties(${name} PROPERTIES TROUPE_KIND ${arg_KIND} TROUPE_TIMEOUT ${arg_TIMEOUT}) # for packaging/bundle
 endfunction()
 
 # Sets label, timeout and environment of the ctest test <name>. Also for tests that are not Boost.Test programs.

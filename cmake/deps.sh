@@ -16,6 +16,7 @@ packages="
   libboost-test-dev libbenchmark-dev
   iproute2 iptables
   python3-venv python3-clang-14 python3-yaml
+  patchelf xz-utils
 "
 # These three packages are installed without the packages that they depend on: only Python and a GPU need those.
 # libtorch_cpu.so is linked with the libraries of the two nvidia packages (libcudart, libcupti).

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# check.sh [--device cuda:0] [--quick]: does what has to be done on a machine with a GPU, and prints a table in Markdown. Status 1: a
+# comparison differs or a program fails. Figures below their bars do not count as failures.
+set -eu
+here=$(dirname "$(dirname "$(readlink -f "$0")")")
+device=cuda:0 quick=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --device) device=${2:?check.sh: expected a device after --device, as in cuda:0}; shift 2 ;;
+    --quick) quick=--quick; shift ;;
+    *) echo "check.sh: expected --device DEVICE or --quick, got '$1'" >&2; exit 2 ;;
+  esac
+done
+
+# Says which libtorch or which device is missing.
+card=$("$here/bin/gpu_check" --device "$device" --card) || {
+  echo "check.sh: '$device' can't be checked here; the line above says why" >&2
+  exit 2
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# cuBLAS then has the same bits on all streams.
+export CUBLAS_WORKSPACE_CONFIG="${CUBLAS_WORKSPACE_CONFIG:-:4096:8}"
+status=0
+say() { echo "check.sh: $*" >&2; }
+row() { echo "| $1 | $2 |  |  |" >>"$work/rows"; }
+failed() {
+  status=1
+  row "$1" "**failed**: $(tail -n 1 "$2" | tr '|' '/')"
+  cat "$2" >&2
+}
+
+say "comparing and measuring on $card"
+"$here/bin/gpu_check" --device "$device" $quick >"$work/table" || status=1
+grep -q '^|' "$work/table" || failed 'gpu_check' "$work/table"
+
+say "training with the stages on $device"
+line=0
+while [ $line -lt 1200 ]; do
+  line=$((line + 1))
+  echo "line $line of a text that repeats itself"
+done >"$work/text.txt"
+set -- --steps 100
+[ -z "$quick" ] || set -- --steps 2 --blocks 2 --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 \
+  --single-process-seconds 0 --sample 20
+job="main job: two stages on $device"
+if "$here/bin/troupe" train --device "$device" --data "$work/text.txt" --out "$work/run" "$@" >"$work/train" 2>&1; then
+  row "$job" "$(sed -n 's/^.*\(verified.*\)$/\1/p' "$work/train" | head -n 1)"
+  row "$job, throughput" "$(sed -n 's/^throughput *//p' "$work/train")"
+else
+  failed "$job" "$work/train"
+fi
+
+for tool in memcheck racecheck initcheck synccheck; do
+  what="kernels under compute-sanitizer's $tool"
+  if [ "${device#cuda}" = "$device" ]; then
+    row "$what" "skipped: $device is no GPU"
+  elif ! command -v compute-sanitizer >/dev/null; then
+    row "$what" 'skipped: compute-sanitizer is not in PATH'
+  else
+    say "$what"
+    # Each tensor then has an allocation of its own, so an access beside it is found.
+    if PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$here/libexec/with_libtorch" compute-sanitizer --tool $tool --error-exitcode 9 "$here/libexec/gpu_check" \
+      --device "$device" --quick --only kernels >"$work/sanitizer" 2>&1; then
+      row "$what" "$(sed -n 's/^=* *\(ERROR SUMMARY.*\|RACECHECK SUMMARY.*\)$/\1/p' "$work/sanitizer" | tail -n 1)"
+    else
+      failed "$what" "$work/sanitizer"
+    fi
+  fi
+done
+
+grep -v '^|' "$work/table" | head -n 2
+grep '^|' "$work/table" || echo '| what | result | ratio | bar |
+| --- | --- | --- | --- |'
+cat "$work/rows"
+grep -v '^|' "$work/table" | tail -n +3
+exit $status

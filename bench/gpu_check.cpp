@@ -48,9 +48,7 @@ int check(const check_options& options) {
   return report.failed() ? 1 : 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{
     "Compares what troupe computes on a device with libtorch and with the host, bit for bit, measures it, and prints a "
     "table. Status 1: something differs.",
@@ -64,10 +62,18 @@ int main(int argc, char** argv) {
   app.add_flag("--card", options.card, "Only print the name of the device");
   app.add_flag("--break", options.spoil, "Change a bit before each comparison: each has to differ")->group("");
   CLI11_PARSE(app, argc, argv);
+  return check(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return check(options);
+    return run(argc, argv);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "gpu_check: %s\n", failure.what());
-    return 2;
+  } catch (...) {
+    std::fputs("gpu_check: an exception of an unknown type\n", stderr);
   }
+  return 2;
 }

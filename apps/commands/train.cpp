@@ -92,7 +92,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
       "takes from a gradient is added to the next one. Verified steps and evaluations are exact")
     ->check(CLI::IsMember({"exact", "bf16", "fp16", "int8"}))
     ->type_name("FORMAT")
-      ->group("Cluster");
+    ->group("Cluster");
   command
     .add_option("--device", options.device,
                 "Device on which each stage's node computes, as in cuda:0; the driver has to have it too")

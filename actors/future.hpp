@@ -142,9 +142,9 @@ class future {
   /// Runs `next` with this future once it is complete.
   void then(std::function<void(future)> next) const {
     auto in_scope = [next = std::move(next), context = support::call_scope::context(),
-                     place = support::call_scope::next_place(),
-                     bounds = support::call_scope::current_bounds()](const future& self) {
-      const support::call_scope scope(context, place, {}, bounds);
+                     place = support::call_scope::next_place(), bounds = support::call_scope::current_bounds(),
+                     format = support::call_scope::format()](const future& self) {
+      const support::call_scope scope(context, place, {}, bounds, format);
       const detail::continuation_scope no_waiting;
       next(self);
     };

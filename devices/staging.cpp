@@ -39,6 +39,7 @@ host_buffers& arrival_buffers(c10::DeviceType type) {
 
 at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
   const c10::DeviceGuard guard(device);
+  if (tensor.layout() != at::kStrided) return tensor.to(device);
   if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) {
     at::Tensor there = empty_on(device, tensor);
     there.copy_(tensor);

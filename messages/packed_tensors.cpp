@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/COW.h>
 
 #include <troupe/messages/element_formats.hpp>
 #include <troupe/messages/errors.hpp>
@@ -35,6 +37,15 @@ at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
 at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
   auto result = tensor_over(memory.make(bytes), at::kByte);
   result.unsafeGetTensorImpl()->set_sizes_contiguous({static_cast<std::int64_t>(bytes)});
+  return result;
+}
+
+/// Another tensor with the same elements (copy on write). Pre: the elements are in tensor_memory.
+at::Tensor twin_of(const at::Tensor& tensor) {
+  const auto& elements = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  auto result =
+    tensor_over(c10::Storage(c10::impl::cow::lazy_clone_storage(*elements.unsafeGetStorageImpl())), tensor.scalar_type());
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
   return result;
 }
 
@@ -220,10 +231,19 @@ void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings
     if (packings[i].format != wire_format::exact)
       if (const auto* why = why_not(tensors[i], packings[i]))
         fail("tensor " + std::to_string(i) + " was compressed, and has " + why);
+  std::map<const void*, std::size_t> first;  // of the tensors with these bytes
   const auto given = tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (packings[i].format == wire_format::exact) continue;
-    tensors[i] = unpack(given[i], packings[i], memory);
+    const auto [known, is_new] = first.emplace(given[i].const_data_ptr(), i);
+    if (is_new || given[i].nbytes() == 0) {
+      tensors[i] = unpack(given[i], packings[i], memory);
+      continue;
+    }
+    if (packings[known->second] != packings[i])
+      fail("tensors " + std::to_string(known->second) + " and " + std::to_string(i) +
+           " have the same compressed bytes, and are said to be different tensors");
+    tensors[i] = twin_of(tensors[known->second]);
   }
   packings.clear();
 }

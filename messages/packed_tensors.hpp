@@ -38,7 +38,7 @@ bool is_packable(const at::Tensor& form);
 std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory,
                                   at::Tensor* residual = nullptr);
 
-/// Pre: check_packing() found nothing.
+/// Pre: the packing fits to the bytes, as unpack_all() looks for.
 at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory);
 
 /// Where the residuals of a message's tensors are kept.
@@ -53,7 +53,8 @@ struct residual_line {
 void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wire_format format, tensor_memory& memory,
               const residual_line& residuals = {});
 
-/// The inverse. Throws troupe::error (malformed_message) for packings that do not fit to the tensors.
+/// The inverse. Throws troupe::error (malformed_message) for packings that do not fit to the tensors. Tensors whose bytes are the same
+/// memory share their elements (copy on write), so the result takes at most four times the memory of the bytes.
 void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory);
 
 /// The bytes that the tensors have when they are not packed.

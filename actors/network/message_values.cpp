@@ -112,6 +112,7 @@ class walk {
   bool list(std::string_view types, std::size_t depth) noexcept {
     if (depth > message_values::most_nested) return false;
     return for_each_type(types, [&](auto type) {
+      if (!count_parts(1)) return false;
       if (into_.has_own_types) return may_follow(type);
       return from_.left().empty() ? may_be_missing(type) : value(type, depth);
     });
@@ -163,10 +164,16 @@ class walk {
     return count && from_.take(*count * bytes_of_element);
   }
 
+  bool count_parts(std::size_t more) noexcept {
+    if (more > message_values::most_parts - parts_) return false;
+    parts_ += more;
+    return true;
+  }
+
   template <class Element>
   bool many(Element element) noexcept {
     const auto count = from_.take_size();
-    if (!count) return false;
+    if (!count || !count_parts(*count)) return false;
     for (std::size_t i = 0; i < *count; ++i)
       if (!element()) return false;
     return true;
@@ -198,7 +205,7 @@ class walk {
     const auto where = node();
     if (!actor || !where || (*actor != 0) != *where) return false;
     if (!*where) return true;
-    ++into_.pointers;
+    if (++into_.pointers > message_values::most_pointers) return false;
     into_.node = before.substr(0, message_outline::node_bytes);
     return true;
   }
@@ -221,6 +228,7 @@ class walk {
   front_reader from_;
   message_values& into_;
   bool has_left_nodes_ = false;
+  std::size_t parts_ = 0;
 };
 
 /// Goes through the bytes once: the sender chooses them, and this thread serves all connections.

@@ -19,8 +19,13 @@ namespace troupe::network {
 ///         that are wrong by MV-1, and for the mark of a URI if values follow that may hold the id of a node. No `std::vector<char>` stands there:
 ///         CAF takes the memory that such a value announces. The same holds behind a message within a message that CAF might not read to its end,
 ///         because a value in it is of troupe's, or because it is none: CAF goes on behind it at a place that nobody knows here.
+///   MV-4  a message is wrong that has more than `most_parts` values and elements of lists of texts, or more than `most_pointers` to actors: CAF
+///         takes up to a hundred bytes for one that came as one byte. Behind a value of an own type nobody counts (MV-3).
 struct message_values {
   static constexpr std::size_t most_nested = 64;
+  /// Values of a message, and elements of those that are lists of texts or of pointers to actors.
+  static constexpr std::size_t most_parts = std::size_t{1} << 20;
+  static constexpr std::size_t most_pointers = std::size_t{1} << 17;
 
   bool is_wrong = false;
   bool has_own_types = false;  // of the program's own; or there is another value with which the walk ends (MV-3)

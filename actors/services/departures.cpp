@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <caf/actor_cast.hpp>
 #include <caf/scoped_actor.hpp>
@@ -48,13 +49,15 @@ void departures::finish(std::chrono::steady_clock::time_point until) {
   const auto all = std::exchange(couriers_, {});
   lock.unlock();
   caf::scoped_actor self{system_};
-  for (const auto& [device, courier] : all) {
-    if (!courier.who) continue;
-    const std::int64_t until_ns = until.time_since_epoch() / std::chrono::nanoseconds(1);
-    const auto left = until - std::chrono::steady_clock::now() + patience_with_driver;
-    self->request(courier.who, left, support::close_atom::value, until_ns).receive([] {}, [](const caf::error&) {});
-    self->send_exit(courier.who, caf::exit_reason::user_shutdown);
-  }
+  const std::int64_t until_ns = until.time_since_epoch() / std::chrono::nanoseconds(1);
+  const auto left = until - std::chrono::steady_clock::now() + patience_with_driver;
+  const auto close = [&](const courier_actor& who) { return self->request(who, left, support::close_atom::value, until_ns); };
+  std::vector<decltype(close(courier_actor()))> answers;  // all are asked before one is waited for
+  for (const auto& [device, courier] : all)
+    if (courier.who) answers.push_back(close(courier.who));
+  for (auto& each : answers) each.receive([] {}, [](const caf::error&) {});
+  for (const auto& [device, courier] : all)
+    if (courier.who) self->send_exit(courier.who, caf::exit_reason::user_shutdown);
 }
 
 }  // namespace troupe::services

@@ -44,6 +44,9 @@ void training_run::prepare() {
   if (state_.stages < 1 || state_.stages > state_.shape.blocks)
     throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
                              " (the blocks), but is " + std::to_string(state_.stages));
+  if (options_.device != "cpu" && options_.wire != "exact")
+    throw std::runtime_error("--wire " + options_.wire + " and --device " + options_.device +
+                             " were both given, but tensors of a device travel without compression; leave one of the two out");
   data_ = std::make_unique<training_data>(source, std::move(words), state_.shape.context);
   device_ = devices::usable_device(options_.device);
   replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed, device_);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <future>
 #include <limits>
 #include <string>
 #include <vector>
@@ -183,6 +184,17 @@ BOOST_AUTO_TEST_CASE(nested_calls_inherit_the_format) {
   constexpr std::uint64_t plain = 4 * large * large;
   BOOST_TEST(seen.plain_bytes_sent == 2 * plain);  // x, and the gradient of the result
   BOOST_TEST(seen.bytes_sent == plain);
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_continuations_have_the_format_of_their_context) {
+  trio all;
+  const auto x = at::randn({large, large});
+  const auto to = all.driver.peer("one");
+  const context pass(all.driver, wire_format::bfloat16);
+  std::promise<future<call_reply>> made;
+  to.call("echo", {at::ones({1})}).then([&](const future<call_reply>&) { made.set_value(to.call("echo", {x})); });
+  const auto back = made.get_future().get().get().tensor(0);
+  BOOST_TEST(at::equal(back, x.to(at::kBFloat16).to(at::kFloat)));
 }
 
 BOOST_AUTO_TEST_CASE(a_node_of_the_previous_version_gets_exact_tensors) {

@@ -154,6 +154,25 @@ BOOST_AUTO_TEST_CASE(nothing_to_pack_leaves_no_packings) {
   BOOST_TEST(packings.empty());
 }
 
+// A tensor that occurs twice comes with one memory of bytes. A message could name the same bytes a thousand times.
+BOOST_AUTO_TEST_CASE(the_same_bytes_are_unpacked_once) {
+  tensor_memory memory;
+  auto packed = *pack(at::randn({64, 32}), wire_format::int8, memory);
+  std::vector<at::Tensor> tensors(3, packed.bytes);
+  std::vector<packing> packings(3, packed.how);
+  unpack_all(tensors, packings, memory);
+  BOOST_TEST(tensors[1].const_data_ptr() == tensors[0].const_data_ptr());
+  BOOST_TEST(tensors[2].sizes() == tensors[0].sizes());
+  const auto before = tensors[0].clone();
+  tensors[1].zero_();
+  BOOST_TEST(at::equal(tensors[0], before));
+  BOOST_TEST(at::equal(tensors[2], before));
+  tensors.assign(2, packed.bytes);
+  packings.assign(2, packed.how);
+  packings[1].sizes = {32, 64};
+  BOOST_CHECK_EXCEPTION(unpack_all(tensors, packings, memory), error, says("are said to be different tensors"));
+}
+
 BOOST_AUTO_TEST_CASE(packings_that_do_not_fit_are_refused) {  // PF-3
   tensor_memory memory;
   const auto refused = [&](const at::Tensor& bytes, const packing& how, const char* why) {

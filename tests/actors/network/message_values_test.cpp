@@ -234,6 +234,27 @@ BOOST_FIXTURE_TEST_CASE(what_caf_could_not_write_is_not_wrong, writer) {  // MV-
     BOOST_TEST(is_wrong(never));
 }
 
+BOOST_AUTO_TEST_CASE(more_values_than_a_node_sends_are_wrong) {  // MV-4
+  const auto size_text = [](std::size_t size) {
+    std::string result;
+    for (; size > 0x7f; size >>= 7) result += static_cast<char>(0x80 | (size & 0x7f));
+    return result + static_cast<char>(size);
+  };
+  const auto texts = [&](std::size_t count) { return size_text(count) + std::string(count, '\0'); };
+  constexpr auto most = message_values::most_parts;
+  BOOST_TEST(!is_wrong("@<>+@strvec", texts(most - 1)));
+  BOOST_TEST(is_wrong("@<>+@strvec", texts(most)));
+  BOOST_TEST(is_wrong("@<>+@strvec+@strset", texts(most / 2) + texts(most / 2)));
+  BOOST_TEST(is_wrong("@<>+@strmap", size_text(most) + std::string(2 * most, '\0')));
+  std::string units = "@<>";
+  for (std::size_t i = 0; i <= most; ++i) units += "+@u8";
+  BOOST_TEST(is_wrong(units, std::string(most + 1, 'x')));
+  constexpr auto pointers = message_values::most_pointers;
+  std::string actors = size_text(pointers + 1);
+  for (std::size_t i = 0; i <= pointers; ++i) actors += number_text(7) + node_text();
+  BOOST_TEST(is_wrong("@<>+@actorvec", actors));
+}
+
 BOOST_AUTO_TEST_CASE(behind_an_own_type_names_are_searched) {  // MV-3
   const auto own = message_values::of("@<>+my.type+@str", "whatever @config_value, settings and @group");
   BOOST_TEST(!own.is_wrong);

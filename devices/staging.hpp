@@ -11,7 +11,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/Event.h>
-#include <torch/csrc/autograd/edge.h>
+#include <c10/core/Stream.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <troupe/devices/host_buffers.hpp>
 

@@ -51,6 +51,7 @@ std::map<std::string, row> run(const fs::path& engine_bench, const fs::path& fol
   fs::remove(folder / "engine.json");
   auto command = quoted(fs::absolute(engine_bench)) + " --out " + quoted(folder) + (quick ? " --quick" : "") + " --only";
   for (const auto& each : chosen) command += " " + each.measured;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): this program has one thread
   const int status = std::system((command + " > " + quoted(folder / "printed.txt")).c_str());
   std::map<std::string, row> found;
   for (auto& each : read_report(folder, "engine")) found.emplace(each.name, each);

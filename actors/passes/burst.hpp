@@ -53,7 +53,7 @@ struct burst {
     std::vector<bool> requires_grad;
     std::vector<std::vector<std::int64_t>> shapes;  // expanded shapes; see propagate_gradients
     wire_format format = wire_format::exact;        // used with create_graph
-    std::vector<packing> packings;
+    std::vector<packing> packings = {};
   };
 
   kind what = kind::run;

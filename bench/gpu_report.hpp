@@ -10,7 +10,7 @@ namespace troupe::bench {
 
 /// What gpu_check has found, as a table.
 ///   GR-1  same() compares types, shapes and bits. A difference names the place of the first one, and failed() is true from then on.
-///   GR-2  with `spoil`, same() flips a bit of what came before it compares: so each comparison has to fail.
+///   GR-2  with `spoil`, same() changes a bit of each result and compares then. So each comparison has to fail.
 class gpu_report {
  public:
   explicit gpu_report(bool spoil) : spoil_(spoil) {}

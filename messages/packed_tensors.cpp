@@ -13,12 +13,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/TensorImpl.h>
-#include <c10/core/impl/COW.h>
 
 #include <troupe/messages/element_formats.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/int8_blocks.hpp>
 #include <troupe/messages/tensor_rules.hpp>
+#include <troupe/messages/tensors_over_storages.hpp>
 
 namespace troupe {
 
@@ -29,11 +29,6 @@ namespace formats = element_formats;
 constexpr std::int64_t elements_at_once = std::int64_t{1} << 17;  // of a thread; a multiple of formats::block_elements
 constexpr int largest_exponent = 14;  // of the largest element in float16: rounding takes it to 2^15 at most
 
-at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
-  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                  c10::scalarTypeToTypeMeta(dtype));
-}
-
 at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
   auto result = tensor_over(memory.make(bytes), at::kByte);
   result.unsafeGetTensorImpl()->set_sizes_contiguous({static_cast<std::int64_t>(bytes)});
@@ -42,9 +37,7 @@ at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
 
 /// Another tensor with the same elements (copy on write). Pre: the elements are in tensor_memory.
 at::Tensor twin_of(const at::Tensor& tensor) {
-  const auto& elements = tensor.unsafeGetTensorImpl()->unsafe_storage();
-  auto result =
-    tensor_over(c10::Storage(c10::impl::cow::lazy_clone_storage(*elements.unsafeGetStorageImpl())), tensor.scalar_type());
+  auto result = tensor_over(troupe::twin_of(tensor.unsafeGetTensorImpl()->unsafe_storage()), tensor.scalar_type());
   result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
   return result;
 }

@@ -14,7 +14,6 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
-#include <c10/core/impl/COW.h>
 #include <caf/deserializer.hpp>
 #include <caf/serializer.hpp>
 
@@ -22,6 +21,7 @@
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/packed_tensors.hpp>
+#include <troupe/messages/tensors_over_storages.hpp>
 
 static_assert(std::endian::native == std::endian::little, "elements travel as little-endian bytes");
 
@@ -229,16 +229,6 @@ bool holds_only_bools(const at::Tensor& tensor) {
   unsigned char seen = 0;
   for (std::size_t i = 0, n = tensor.nbytes(); i < n; ++i) seen |= bytes[i];
   return seen <= 1;
-}
-
-at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
-  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                  c10::scalarTypeToTypeMeta(dtype));
-}
-
-// Another storage with the same elements (copy on write): the elements are copied when one of the two is written to.
-c10::Storage twin_of(const c10::Storage& storage) {
-  return c10::Storage(c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl()));
 }
 
 // The elements that came ahead, as a tensor without a shape; undefined if the elements did not come.

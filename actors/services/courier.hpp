@@ -31,8 +31,8 @@ using parcel_ptr = std::shared_ptr<parcel>;
 ///   CE-2  if the device has failed, `send` gets the device's error.
 ///   CE-3  close: the answer comes when all parcels are sent, or at the time that the message names (nanoseconds of the steady clock). The
 ///         `send` of a parcel that is not ready by then, or comes later, gets the error that it came too late (errc::stopping).
-///   CE-4  who waits for a device that does not answer uses little of a core: the courier asks at most every 0.5 ms after a while. It asks
-///         too late by at most an eighth of the time that the parcel has waited.
+///   CE-4  a courier that waits uses little of a core: it pauses for an eighth of the time that the parcel has waited, and for 0.5 ms at
+///         most, before it asks the device again.
 using courier_actor = caf::typed_actor<caf::reacts_to<parcel_ptr>, caf::reacts_to<support::tick_atom>,
                                        caf::reacts_to<support::close_atom, std::int64_t>>;
 

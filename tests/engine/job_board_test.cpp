@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(let_a_worker_go_on_while_the_pass_is_busy) {
   BOOST_TEST(!board.has_away());
 }
 
-// JB-5: the one worker begins one of two jobs, and the pass takes the other one meanwhile.
+// JB-5: the only worker begins one of the two jobs. Meanwhile the pass takes the other job.
 BOOST_AUTO_TEST_CASE(wake_the_pass_for_the_second_of_several_jobs) {
   nobody workers;
   std::promise<void> went_on;

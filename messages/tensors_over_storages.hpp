@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/core/impl/COW.h>
+
+namespace troupe {
+
+/// A tensor of the CPU over the elements, still without a shape.
+inline at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
+  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                  c10::scalarTypeToTypeMeta(dtype));
+}
+
+/// Another storage with the same elements (copy on write): the elements are copied when one of the two is written to. Pre: the storage is
+/// of tensor_memory.
+inline c10::Storage twin_of(const c10::Storage& storage) {
+  return c10::Storage(c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl()));
+}
+
+}  // namespace troupe

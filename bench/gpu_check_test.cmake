@@ -10,11 +10,7 @@ function(run expected_status)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-function(expect what)
-  if(NOT output MATCHES "${what}")
-    message(FATAL_ERROR "expected '${what}' in:\n${output}")
-  endif()
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../tests/support/expect.cmake")
 
 run(0 --device cpu --quick)
 expect("14 comparisons with the same bits, 0 that differ")

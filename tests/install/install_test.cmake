@@ -20,11 +20,7 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-function(expect what)
-  if(NOT output MATCHES "${what}")
-    message(FATAL_ERROR "expected '${what}' in:\n${output}")
-  endif()
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/../support/expect.cmake")
 
 run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 

@@ -223,6 +223,7 @@ void check(const settings& options) {
     check_device_map(peer, names);
   }
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
+  check_range("pass_workers", static_cast<long long>(options.pass_workers), 0, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
   if (options.send_limit == 0) refuse("settings: send_limit is 0 bytes; expected at least 1");
@@ -241,6 +242,8 @@ settings::settings(int argc, char** argv) {
     refuse_option_as_value("--join", text);
   });
   add(app, "--workers", [this](const std::string& text) { workers = parse_number("--workers", text, 1, most_workers); });
+  add(app, "--pass-workers",
+      [this](const std::string& text) { pass_workers = parse_number("--pass-workers", text, 0, most_workers); });
   add(app, "--deadline-ms", [this](const std::string& text) {
     deadline = std::chrono::milliseconds(parse_number("--deadline-ms", text, 1, most_milliseconds));
   });

@@ -33,14 +33,17 @@ using device_names = std::map<std::string, std::string>;
 /// What a node is started with.
 struct settings {
   std::string name = "node";
-  std::string host = "127.0.0.1";                  // address or host name to listen on
-  std::uint16_t port = 0;                          // 0: any free port
-  std::vector<std::string> join;                   // "host:port" of nodes to join at start; each is tried for 10 s at most
-  std::size_t workers = 1;                         // remote calls that compute at once; calls that wait for calls do not count
-  std::chrono::milliseconds deadline{60'000};      // default deadline of calls, passes and lookups
-  std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered
-                                                   // heartbeats, or after 240 while other bytes keep coming from the peer
-  std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
+  std::string host = "127.0.0.1";  // address or host name to listen on
+  std::uint16_t port = 0;          // 0: any free port
+  std::vector<std::string> join;   // "host:port" of nodes to join at start; each is tried for 10 s at most
+  std::size_t workers = 1;         // remote calls that compute at once; calls that wait for calls do not count
+  /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass (worker_team); if it
+  /// is not 0, each accelerator of the process has one as well. 0: the functions of a pass run on one thread.
+  std::size_t pass_workers = 0;
+  std::chrono::milliseconds deadline{60'000};           // default deadline of calls, passes and lookups
+  std::chrono::milliseconds heartbeat{250};             // time between two heartbeats. A peer is unreachable after 3 unanswered
+                                                        // heartbeats, or after 240 while other bytes keep coming from the peer
+  std::chrono::milliseconds forget_after{30'000};       // an unreachable peer is gone after this time
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
   bool direct_memory = true;                            // large tensors within a machine are read out of the sender's memory
@@ -91,7 +94,7 @@ struct settings {
   std::map<std::string, device_names> device_maps;
 
   settings() = default;
-  /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--deadline-ms=`,
+  /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--pass-workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
   /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`,

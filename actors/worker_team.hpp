@@ -11,6 +11,12 @@ namespace caf {
 class actor_system;
 }
 
+namespace troupe::passes {
+
+class lane_threads;
+
+}  // namespace troupe::passes
+
 namespace troupe {
 
 class node;
@@ -32,8 +38,7 @@ class worker_team final : public engine::cpu_workers {
   engine::lane* lane_of(c10::Device device) noexcept override;
 
  private:
-  struct members;
-  std::unique_ptr<members> members_;
+  std::unique_ptr<passes::lane_threads> threads_;
 };
 
 }  // namespace troupe

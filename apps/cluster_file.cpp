@@ -81,9 +81,9 @@ std::vector<std::string> read_device_maps(const json& object, const std::string&
 
 cluster_node read_node(const json& object, const std::string& where) {
   if (!object.is_object()) fail_at(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
-  check_fields(
-    object, where,
-    {"name", "host", "port", "workers", "threads", "advertise", "ssh", "program", "folder", "options", "device_maps"});
+  check_fields(object, where,
+               {"name", "host", "port", "workers", "pass_workers", "threads", "advertise", "ssh", "program", "folder",
+                "options", "device_maps"});
   cluster_node node;
   node.name = read_text(object, where, "name", nullptr);
   check_node_name(node.name, where + ".name");
@@ -98,6 +98,7 @@ cluster_node read_node(const json& object, const std::string& where) {
   node.host = read_text(object, where, "host", node.ssh.empty() ? "127.0.0.1" : "0.0.0.0");
   node.port = static_cast<std::uint16_t>(read_number(object, where, "port", 0, 65535, 0));
   node.workers = static_cast<std::size_t>(read_number(object, where, "workers", 1, most_lanes, 1));
+  node.pass_workers = static_cast<std::size_t>(read_number(object, where, "pass_workers", 0, most_lanes, 0));
   node.threads = static_cast<std::size_t>(read_number(object, where, "threads", 1, most_lanes, 1));
   return node;
 }

@@ -14,6 +14,7 @@ struct cluster_node {
   std::string host = "127.0.0.1";  // address to listen on; with `ssh` all of them (0.0.0.0) unless the file says another
   std::uint16_t port = 0;          // 0: any free port
   std::size_t workers = 1;         // remote calls that run at once
+  std::size_t pass_workers = 0;    // threads that run large functions of passes; 0: passes run on one thread
   std::size_t threads = 1;         // threads of libtorch inside one operation
   std::string advertise;           // address or host name by which others reach the node; empty: `host`, or where `ssh` leads
   std::string ssh;                 // "host" or "user@host" on which `troupe launch` starts the node; empty: this host

@@ -75,6 +75,7 @@ std::vector<std::string> node_starter::command(const cluster_node& node, const s
                            std::string("--port"), std::to_string(node.port), std::string("--workers"),
                            std::to_string(node.workers), std::string("--threads"), std::to_string(node.threads)})
     run.push_back(word);
+  if (node.pass_workers > 0) run.insert(run.end(), {"--pass-workers", std::to_string(node.pass_workers)});
   if (!node.advertise.empty()) run.insert(run.end(), {"--advertise", node.advertise});
   for (const auto& map : node.device_maps) run.insert(run.end(), {"--device-map", map});
   run.insert(run.end(), options_.of_node.begin(), options_.of_node.end());

@@ -385,6 +385,8 @@ void graph_task::implementation::run_callbacks() {
   notes.callbacks.clear();
 }
 
+void graph_task::use_workers(cpu_workers* workers) noexcept { implementation_->settings.workers = workers; }
+
 bool graph_task::finished() const noexcept {
   return implementation_->seeded && implementation_->ready.empty() && implementation_->waiting == 0;
 }

@@ -56,6 +56,9 @@ class graph_task {
   /// `failed_function()` then names the function.
   void run(const std::atomic<bool>* stop = nullptr);
 
+  /// Replaces graph_task_settings::workers for the calls of run() to come.
+  void use_workers(cpu_workers* workers) noexcept;
+
   /// True if no function is ready and no send is waiting.
   bool finished() const noexcept;
   /// The number of sends that were neither delivered nor dropped.

@@ -136,14 +136,25 @@ void company::start() {
   if (networked) caf::anon_send(membership, support::listen_atom::value, gateway, services().self().port);
 }
 
-/// Starts threads that could start later. If the system refuses a thread now, the user gets the error. Later, the network
-/// thread would get the error.
+/// Starts the threads of the node, those too that could start later: if the system refuses a thread now, the user gets the error.
+/// Later, the network thread would get the error.
 void company::start_threads() {
   try {
     services().meet(passes::spawn_cpu_continuation(services()));
     if (services().networked()) services().deadlines().start();
+    start_pass_workers();
   } catch (const std::system_error& refused) {
     throw no_threads(services().name(), refused);
+  }
+}
+
+void company::start_pass_workers() {
+  const auto count = services().options().pass_workers;
+  if (count == 0) return;
+  try {
+    pass_workers_.emplace(services(), count);
+  } catch (const error& refused) {
+    throw error(refused.code(), "node '" + services().name() + "', pass_workers: " + refused.what());
   }
 }
 
@@ -273,6 +284,7 @@ void company::end_actors() {
   end(services().tracer());
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
   if (services().networked()) self->wait_for(all);
+  pass_workers_.reset();  // no burst runs any more
 }
 
 void company::check_running() const {

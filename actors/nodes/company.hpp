@@ -12,6 +12,7 @@
 
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/pass_workers.hpp>
 #include <troupe/actors/settings.hpp>
 
 namespace troupe::network {
@@ -51,6 +52,7 @@ class company {
   void start_system();
   void start();
   void start_threads();
+  void start_pass_workers();
   /// `loopback`: the address that the node's host name has on this host, if that address misleads others; see listen().
   contracts::membership_host start_membership(const std::string& loopback);
   void listen(const std::string& loopback);
@@ -66,6 +68,7 @@ class company {
   std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use parts_ until their end
   network::shared_multiplexer* network_ = nullptr;
   std::vector<network::own_actors::hold> guards_;
+  std::optional<pass_workers> pass_workers_;
 };
 
 }  // namespace troupe::nodes

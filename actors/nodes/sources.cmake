@@ -5,6 +5,7 @@ add_room(nodes
   company.cpp
   node_pages.cpp
   node_parts.cpp
+  pass_workers.cpp
   peer_rights.cpp
   gateway_actor.cpp
   status_survey.cpp

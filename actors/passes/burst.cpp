@@ -10,6 +10,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/future.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/exception_text.hpp>
@@ -165,6 +166,12 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
+/// Null on a thread that has to be told when it blocks: the thread of a call, whose worker slot is then free, and a network thread.
+/// A hook that waits on another thread would not tell it.
+engine::cpu_workers* workers_for_this_thread(const services::node_services& here) {
+  return blocking_observer::current() == nullptr ? here.pass_workers() : nullptr;
+}
+
 void run_functions(burst& work, engine::graph_task& task, services::node_services& here) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
@@ -182,6 +189,7 @@ void run_functions(burst& work, engine::graph_task& task, services::node_service
   }
   work.deliveries.clear();
   for (auto send : work.sends) task.drop(index.at(send));
+  task.use_workers(workers_for_this_thread(here));
   task.run(work.stop.get());
   work.state->leaves.made_here();
 }

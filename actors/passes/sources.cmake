@@ -5,6 +5,7 @@ add_room(passes
   context_actor.cpp
   context_record.cpp
   cpu_continuation.cpp
+  lane_threads.cpp
   lane_worker.cpp
   graph_task_actor.cpp
   open_contexts.cpp

@@ -42,6 +42,12 @@ class arriving_tensors;
 
 }  // namespace troupe
 
+namespace troupe::engine {
+
+class cpu_workers;
+
+}  // namespace troupe::engine
+
 namespace troupe::network {
 
 class shared_multiplexer;
@@ -72,6 +78,8 @@ class node_services {
   void meet(contracts::gateway_actor gateway) { gateway_ = std::move(gateway); }
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
   void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
+  /// Sets the workers for large functions of passes (settings::pass_workers); null: none. They outlive the bursts of the node.
+  void use_pass_workers(engine::cpu_workers* workers) noexcept { pass_workers_ = workers; }
   /// Sets the port that the node listens at.
   void listens_at(std::uint16_t port) { port_ = port; }
 
@@ -88,6 +96,8 @@ class node_services {
   caf::actor_system& system() noexcept { return *system_; }
   const contracts::gateway_actor& gateway() const noexcept { return gateway_; }
   const contracts::cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  /// Null if functions of a pass run on one thread.
+  engine::cpu_workers* pass_workers() const noexcept { return pass_workers_; }
   /// Null if the node has no network.
   const contracts::membership_actor& membership() const noexcept { return membership_; }
   const tracing::tracer_actor& tracer() const noexcept { return tracer_; }
@@ -215,6 +225,7 @@ class node_services {
   contracts::membership_actor membership_;
   contracts::cpu_continuation_actor continuation_;
   tracing::tracer_actor tracer_;
+  std::atomic<engine::cpu_workers*> pass_workers_{nullptr};
   std::optional<services::departures> departures_;
 };
 

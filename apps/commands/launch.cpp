@@ -242,7 +242,8 @@ void run_launch(const launch_options& options) {
 }
 
 constexpr const char* launch_examples = R"(The file lists the nodes; all but the name may be left out:
-  {"nodes": [{"name": "stage1", "host": "127.0.0.1", "port": 4001, "workers": 1, "threads": 1},
+  {"nodes": [{"name": "stage1", "host": "127.0.0.1", "port": 4001, "workers": 1, "pass_workers": 0,
+              "threads": 1},
              {"name": "stage2"}]}
 
 A node with "ssh" is started on another host, where troupe has to be installed and ssh has to log in without a

@@ -42,6 +42,7 @@ struct node_options {
   std::uint16_t port = 0;
   std::vector<std::string> join;
   std::size_t workers = 1;
+  std::size_t pass_workers = 0;
   int threads = 1;
   int deadline_ms = 60'000;
   int heartbeat_ms = 250;
@@ -70,6 +71,7 @@ struct node_options {
     s.advertise = advertise;
     s.port = port;
     s.workers = workers;
+    s.pass_workers = pass_workers;
     s.deadline = std::chrono::milliseconds(deadline_ms);
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
     s.forget_after = std::chrono::seconds(forget_after);
@@ -176,6 +178,11 @@ void add_node_command(CLI::App& app) {
     ->check(host_and_port())
     ->type_name("HOST:PORT");
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(between(1, 1024));
+  command
+    ->add_option(
+      "--pass-workers", options->pass_workers,
+      "Threads that run large functions of passes, in parallel; with one or more, each accelerator has a thread, too")
+    ->check(between(0, 1024));
   command->add_option("--threads", options->threads, "libtorch's threads inside one operation")->check(between(1, 1024));
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds that a call, a pass or a lookup may take")
     ->check(between(1, 86'400'000));

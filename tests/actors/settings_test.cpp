@@ -69,16 +69,17 @@ BOOST_AUTO_TEST_CASE(device_maps_are_read_and_refused_with_their_text) {
 }
 
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
-  const auto options =
-    read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1", "--join=[::1]:65535",
-          "--workers=3", "--deadline-ms=1500", "--heartbeat-ms=50", "--no-direct-memory", "--no-shared-memory", "--network=caf",
-          "--insecure", "--log-level=debug", "--log-file=a=b.log", "--log-format=json", "--trace"});
+  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1",
+                             "--join=[::1]:65535", "--workers=3", "--pass-workers=2", "--deadline-ms=1500", "--heartbeat-ms=50",
+                             "--no-direct-memory", "--no-shared-memory", "--network=caf", "--insecure", "--log-level=debug",
+                             "--log-file=a=b.log", "--log-format=json", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.advertise == "h1");
   BOOST_TEST(options.port == 4000);
   BOOST_TEST(options.join == (std::vector<std::string>{"a:1", "[::1]:65535"}), boost::test_tools::per_element());
   BOOST_TEST(options.workers == 3);
+  BOOST_TEST(options.pass_workers == 2);
   BOOST_TEST(options.deadline.count() == 1500);
   BOOST_TEST(options.heartbeat.count() == 50);
   BOOST_TEST(!options.direct_memory);
@@ -125,8 +126,8 @@ BOOST_AUTO_TEST_CASE(an_unknown_option_is_refused_with_the_list_of_known_ones) {
 }
 
 BOOST_AUTO_TEST_CASE(a_bad_value_is_refused_with_the_option_and_the_range) {
-  for (const auto* argument : {"--port=65536", "--port=-1", "--port=12x", "--port= 1", "--workers=0", "--deadline-ms=0",
-                               "--heartbeat-ms=99999999999999999999"}) {
+  for (const auto* argument : {"--port=65536", "--port=-1", "--port=12x", "--port= 1", "--workers=0", "--pass-workers=1025",
+                               "--deadline-ms=0", "--heartbeat-ms=99999999999999999999"}) {
     const std::string given = argument;
     const auto text = refusal([&] { read({given}); });
     BOOST_TEST(contains(text, given.substr(0, given.find('='))), text);

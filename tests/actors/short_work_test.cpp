@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A call or a burst that is likely to be short runs on the network thread that read its message. A call that was short until
 // now may take long the next time.
-#include <pthread.h>
-
 #include <boost/test/unit_test.hpp>
 
 #include <torch/torch.h>
@@ -21,6 +19,7 @@
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
+#include "support/thread_name.hpp"
 
 using namespace std::chrono_literals;
 
@@ -39,12 +38,6 @@ troupe::settings with_workers(std::string name) {
 
 const std::string of_the_network = "troupe.network";
 
-std::string name_of_this_thread() {
-  char name[16] = {};
-  ::pthread_getname_np(::pthread_self(), name, sizeof name);
-  return name;
-}
-
 struct two_nodes {
   two_nodes() { a.join("127.0.0.1", b.port()); }
 
@@ -57,7 +50,7 @@ struct two_nodes {
 BOOST_FIXTURE_TEST_SUITE(short_work, two_nodes)
 
 BOOST_AUTO_TEST_CASE(a_call_that_was_short_before_runs_on_a_thread_of_the_network, *boost::unit_test::label("own_network")) {
-  b.functions().add("thread", [](call_arguments&) { return call_reply{{}, {{"name", name_of_this_thread()}}}; });
+  b.functions().add("thread", [](call_arguments&) { return call_reply{{}, {{"name", troupe::test::thread_name()}}}; });
   const auto name = [&] { return troupe::get<std::string>(a.peer("b").call("thread").get().values, "name"); };
   BOOST_TEST(name() != of_the_network);
   const auto until = std::chrono::steady_clock::now() + 20s;
@@ -76,7 +69,7 @@ BOOST_AUTO_TEST_CASE(what_contexts_leave_is_freed_on_a_thread_of_the_network_onc
     std::promise<std::string> freed;
     {
       troupe::context held{a};
-      auto saved = torch::from_blob(&factor, {1}, [&](void*) { freed.set_value(name_of_this_thread()); });
+      auto saved = torch::from_blob(&factor, {1}, [&](void*) { freed.set_value(troupe::test::thread_name()); });
       a.peer("b").call("one_more", {x * saved}).get();
     }
     auto result = freed.get_future();

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(give_a_pass_the_bits_that_it_has_without_them) {
   BOOST_TEST(team.grain() > 0);
 }
 
-// WT-1
+// WT-1, LH-1
 BOOST_AUTO_TEST_CASE(end_with_their_workers) {
   host here;
   std::atomic<int> finished{0};

@@ -92,13 +92,15 @@ BOOST_AUTO_TEST_CASE(a_node_that_says_nothing_but_its_name_listens_on_loopback_o
 
 BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
   auto cluster = cluster_file::parse(
-    R"({"nodes": [{"name": "b", "host": "127.0.0.2", "port": 4001, "workers": 3, "threads": 4}, {"name": "a", "port": 4001}]})",
+    R"({"nodes": [{"name": "b", "host": "127.0.0.2", "port": 4001, "workers": 3, "pass_workers": 2, "threads": 4}, {"name": "a", "port": 4001}]})",
     "f.json");
   BOOST_REQUIRE_EQUAL(cluster.nodes.size(), 2u);
   BOOST_TEST(cluster.nodes[0].name == "b");
   BOOST_TEST(cluster.nodes[0].host == "127.0.0.2");
   BOOST_TEST(cluster.nodes[0].port == 4001);
   BOOST_TEST(cluster.nodes[0].workers == 3u);
+  BOOST_TEST(cluster.nodes[0].pass_workers == 2u);
+  BOOST_TEST(cluster.nodes[1].pass_workers == 0u);
   BOOST_TEST(cluster.nodes[0].threads == 4u);
   BOOST_TEST(cluster.nodes[1].name == "a");
 }

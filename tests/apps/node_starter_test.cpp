@@ -59,6 +59,12 @@ BOOST_AUTO_TEST_CASE(a_node_of_this_host_is_the_running_program) {
   BOOST_TEST(!has(second, {"--until-silent"}));
 }
 
+BOOST_AUTO_TEST_CASE(workers_of_passes_become_an_option) {
+  const auto all = starter_of(R"({"nodes": [{"name": "a", "pass_workers": 3}, {"name": "b"}]})", start_options());
+  BOOST_TEST(has(all.command(all.nodes()[0], ""), {"--pass-workers", "3"}));
+  BOOST_TEST(!has(all.command(all.nodes()[1], ""), {"--pass-workers"}));  // a program of an older version does not know it
+}
+
 BOOST_AUTO_TEST_CASE(device_maps_become_options) {
   const auto all = starter_of(
     R"({"nodes": [{"name": "a", "device_maps": {"b": {"cuda:0": "cuda:1", "cpu": "cuda:0"}, "a": {"cpu": "cpu"}}}, {"name": "b"}]})",

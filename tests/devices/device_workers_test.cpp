@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(of_devices_that_nobody_uses_make_no_context) {  // LW-2
   BOOST_TEST(simulated::unused_devices::uses() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(each_accelerator_has_one) {  // WT-2
+BOOST_AUTO_TEST_CASE(each_accelerator_has_one) {  // WT-2, LH-2
   worker_team team(system, 2);
   std::set<std::thread::id> threads;
   for (const c10::Device device : {first, second}) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
@@ -20,7 +21,9 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
+#include "engine/notifying_hook.hpp"
 #include "support/simulated_fixture.hpp"
+#include "support/thread_name.hpp"
 
 using namespace std::chrono_literals;
 using namespace troupe;
@@ -332,6 +335,35 @@ BOOST_AUTO_TEST_CASE(what_has_no_elements_is_refused_before_anything_is_sent) {
   BOOST_CHECK_EXCEPTION(a.peer("b").call("where", {at::empty({2}, at::device(at::kMeta))}), error, [](const error& refused) {
     return refused.code() == errc::unsupported_tensor && std::string(refused.what()).find("meta") != std::string::npos;
   });
+}
+
+// With settings::pass_workers, the pass of another node uses the device workers of this node.
+BOOST_AUTO_TEST_CASE(a_function_that_keeps_its_thread_busy_runs_on_the_worker_of_its_device) {
+  auto options = named("with_workers");
+  options.pass_workers = 1;
+  node there(options);
+  a.join("127.0.0.1", there.port());
+  std::atomic<int> on_its_worker{0};
+  const auto weight = at::tensor({2.0, 3.0}).to(first).requires_grad_();
+  there.functions().add("branches", [&](call_arguments& arguments) {
+    std::vector<at::Tensor> parts;
+    for (int i = 0; i < 4; ++i) {
+      parts.push_back(arguments.tensors.at(0) * weight);
+      watch(parts.back(), [&] {
+        on_its_worker += thread_name() == "troupe.device" ? 1 : 0;
+        at::linspace(0, 1, 300'000).exp();
+      });
+    }
+    return call_reply{{at::stack(parts).sum(0)}};
+  });
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  for (int passes = 0; passes < 3 || (on_its_worker == 0 && std::chrono::steady_clock::now() < until); ++passes) {
+    context within(a);
+    const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+    within.backward({a.peer("with_workers").call("branches", {x}).get().tensors.at(0).sum()}).get();
+    BOOST_TEST(same(within.gradient(x), at::tensor({8.0, 12.0})), "pass " << passes);
+  }
+  BOOST_TEST(on_its_worker > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/nodes/pass_workers.hpp>
+
+namespace troupe::nodes {
+
+pass_workers::pass_workers(services::node_services& here, std::size_t count)
+    : cpu_workers(count), here_(here), threads_(here.system(), count, [&here](const std::function<void()>& work) {
+        const services::node_services::own_thread own(here);
+        work();
+      }) {
+  measure_grain();
+  here_.use_pass_workers(this);
+}
+
+pass_workers::~pass_workers() { here_.use_pass_workers(nullptr); }
+
+}  // namespace troupe::nodes

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/pass_workers_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include <troupe/actors/passes/lane_threads.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/engine/cpu_workers.hpp>
+
+namespace troupe::nodes {
+
+/// The workers for large functions of the passes of a node (settings::pass_workers). While it lives, the bursts of the node use it;
+/// it has to outlive them.
+///   PX-1  a worker counts as a thread of the node: a function on it can't stop the node.
+class pass_workers final : public engine::cpu_workers {
+ public:
+  /// Throws troupe::error (function_failed) if the system gives fewer threads.
+  pass_workers(services::node_services& here, std::size_t count);
+  ~pass_workers() override;
+
+  void post(std::function<void()> work) override { threads_.post(std::move(work)); }
+  engine::lane* lane_of(c10::Device device) noexcept override { return threads_.lane_of(device); }
+
+ private:
+  services::node_services& here_;
+  passes::lane_threads threads_;
+};
+
+}  // namespace troupe::nodes

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/worker_team_test.cpp, tests/devices/device_workers_test.cpp
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <c10/core/Device.h>
+#include <caf/fwd.hpp>
+
+#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/passes/lane_worker.hpp>
+#include <troupe/engine/lane.hpp>
+
+namespace troupe::passes {
+
+/// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
+///   LH-1  when the destructor has returned, no worker is left and no posted work runs any more.
+///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
+class lane_threads {
+ public:
+  using wrapper = std::function<void(const std::function<void()>& work)>;
+
+  /// `count`: the CPU workers, at least one. `within`: called on the worker with each work, which it has to run; null: the work runs as it
+  /// is. Throws troupe::error (function_failed) if the system gives fewer threads.
+  lane_threads(caf::actor_system& system, std::size_t count, wrapper within = {});
+  ~lane_threads();
+  lane_threads(const lane_threads&) = delete;
+  lane_threads& operator=(const lane_threads&) = delete;
+
+  /// Runs the work on a CPU worker.
+  void post(std::function<void()> work);
+  /// Null if the device is no accelerator that was present at the start.
+  engine::lane* lane_of(c10::Device device) noexcept;
+
+ private:
+  const lane_worker_actor& add(lane_worker_actor worker);
+  void end() noexcept;
+
+  caf::actor_system& system_;
+  const wrapper within_;
+  const std::size_t count_;
+  const std::optional<c10::DeviceType> type_;         // of the accelerators
+  std::vector<lane_worker_actor> workers_;            // those of the CPU come first
+  std::vector<network::own_actors::hold> guards_;     // other nodes send the workers nothing
+  std::vector<std::shared_ptr<engine::lane>> lanes_;  // by accelerator
+  std::atomic<std::size_t> next_{0};
+};
+
+}  // namespace troupe::passes

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A node's part in a distributed pass: gradients come for its sends one after the other, and workers run functions between.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/variable.h>
+#include <boost/test/unit_test.hpp>
+
+#include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/send_backward.hpp>
+
+#include "engine/oracle.hpp"
+#include "engine/random_program.hpp"
+#include "engine/threads.hpp"
+
+using namespace troupe::engine;
+using namespace troupe::test;
+
+BOOST_AUTO_TEST_SUITE(parallel_bursts)
+
+namespace {
+
+troupe::message_id message(std::uint64_t number) { return {number, troupe::node_id{0xabc}}; }
+
+/// Makes the task of a random program whose values are sends, and runs the task in bursts: some sends get gradients, some are dropped.
+/// `next_workers` gives the workers of each burst. The gradients of the leaves; nothing if a function failed.
+template <class NextWorkers>
+std::optional<std::vector<at::Tensor>> run_in_bursts(std::uint64_t seed, NextWorkers next_workers) {
+  program_options options;
+  options.steps = 40;
+  const random_program program(seed, options);
+  std::mt19937_64 random(seed);
+  gradient_table leaves;
+  graph_task_settings settings;
+  settings.leaves = &leaves;
+  std::vector<at::Tensor> sent;
+  for (const auto& value : program.values) {
+    if (value.is_leaf() || value.is_sparse() || random() % 3 != 0) continue;
+    settings.sends.push_back({attach_send(message(sent.size() + 1), {value}), 0});
+    sent.push_back(value);
+  }
+  if (sent.empty()) return std::nullopt;
+  std::vector<std::size_t> order(sent.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  try {
+    graph_task task(std::move(settings));
+    for (const auto send : order) {
+      if (random() % 5 == 0)
+        task.drop(send);
+      else
+        task.deliver(send, {at::ones_like(sent[send])});
+      if (random() % 2 == 0) continue;  // the burst begins with more than one
+      task.use_workers(next_workers());
+      task.run();
+    }
+    task.use_workers(next_workers());
+    task.run();
+    BOOST_TEST(task.finished());
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  std::vector<at::Tensor> result;
+  for (const auto& leaf : program.leaves) result.push_back(leaves.find(leaf));
+  return result;
+}
+
+/// Notes what it is told with each gradient.
+struct told final : outlet {
+  void emit(const recv_backward&, std::vector<at::Tensor>, bool more) override { mores.push_back(more); }
+  std::vector<bool> mores;
+};
+
+}  // namespace
+
+// GT-7
+BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones) {
+  at::set_num_threads(1);
+  threads some(2);
+  int compared = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const auto expected = run_in_bursts(seed, [] { return nullptr; });
+    std::mt19937_64 random(seed);
+    const auto found = run_in_bursts(seed, [&]() -> cpu_workers* { return random() % 4 == 0 ? nullptr : &some; });
+    BOOST_TEST(found.has_value() == expected.has_value(), "seed " << seed);
+    if (!found || !expected) continue;
+    BOOST_TEST(difference(*found, *expected) == "", "seed " << seed);
+    ++compared;
+  }
+  BOOST_TEST(compared > 200);
+}
+
+// The last gradient of a burst carries the rest of the purse, so the outlet has to know that it is the last.
+BOOST_AUTO_TEST_CASE(say_that_no_more_follows_only_with_the_last_gradient) {
+  threads some(2);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<at::Tensor> parts;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      auto part = attach_recv({troupe::node_id{1}, 1}, message(i + 1), {at::linspace(0, 1, 64)}, {true})[0];
+      for (int depth = 0; depth < 3; ++depth) part = part.sin();
+      parts.push_back(part);
+    }
+    told out;
+    graph_task_settings settings;
+    settings.roots = {torch::autograd::impl::gradient_edge(at::stack(parts).sum())};
+    settings.root_gradients = {at::ones({})};
+    settings.emit_to = &out;
+    settings.workers = &some;
+    graph_task task(std::move(settings));
+    task.run();
+    BOOST_REQUIRE_EQUAL(out.mores.size(), parts.size());
+    BOOST_TEST(std::all_of(out.mores.begin(), out.mores.end() - 1, [](bool more) { return more; }), "round " << round);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format bundle install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security test-python mutate fuzz lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -77,6 +77,10 @@ bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/e
 bench-distributed: configure ## Measure distributed passes beside PyTorch's own: out/bench/distributed.json and .txt
 	@ninja -C $(build) -j $(JOBS) distributed_bench
 	@$(build)/bench/distributed_bench $(ARGS)
+
+bench-suite: configure ## Measure messages, scheduling and idle things beside raw CAF: out/bench/suite.json and .txt
+	@ninja -C $(build) -j $(JOBS) suite_bench
+	@$(build)/bench/suite_bench $(ARGS)
 
 # The rows of two programs are in one report. Each program has rows of its own, so `--only` is for the first one.
 bench-devices: configure ## Measure lanes on simulated accelerators, and compression on a slow link (takes root): out/bench/devices.json and .txt

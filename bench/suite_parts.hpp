@@ -31,7 +31,7 @@ std::vector<double> times_of_passes(int count);
 /// Bytes by which the resident memory grows for a context that is open and idle: of the node that opened it, and of the node that answered
 /// one call in it.
 std::vector<double> bytes_of_context(int count);
-/// Bytes by which the resident memory of the node grows that holds a small object for another node, and that of its owner.
+/// Bytes by which the resident memory of the node grows that holds an object without tensors for another node, and that of its owner.
 std::vector<double> bytes_of_object(int count);
 
 }  // namespace troupe::bench

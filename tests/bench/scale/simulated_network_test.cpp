@@ -12,12 +12,12 @@ using namespace troupe::bench;
 namespace {
 
 /// Three nodes, all of them connected, on a network that writes down what arrives.
-struct fixture {
+struct small_network {
   event_queue clock;
   simulated_network network;
   std::vector<std::string> heard;
 
-  explicit fixture(network_costs costs = {.latency_ns = 100}, std::uint64_t seed = 1) : network(clock, 3, costs, seed) {
+  explicit small_network(network_costs costs = {.latency_ns = 100}, std::uint64_t seed = 1) : network(clock, 3, costs, seed) {
     for (std::size_t a = 0; a < 3; ++a)
       for (std::size_t b = a + 1; b < 3; ++b) network.connect(a, b);
     network.on_lost = [this](std::size_t at, std::size_t other) {
@@ -39,7 +39,7 @@ struct fixture {
 BOOST_AUTO_TEST_SUITE(simulated_network_between_nodes)
 
 BOOST_AUTO_TEST_CASE(a_message_costs_latency_bandwidth_and_cpu) {  // SN-1
-  fixture all(
+  small_network all(
     {.latency_ns = 100, .bytes_per_second = 1e9, .send_ns = 10, .receive_ns = 20, .byte_ns = 0.5, .envelope_bytes = 4});
   all.send(0, 1, "first", 6);
   all.send(0, 1, "second", 6);
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(a_message_costs_latency_bandwidth_and_cpu) {  // SN-1
 }
 
 BOOST_AUTO_TEST_CASE(what_many_nodes_send_to_one_waits_for_the_interface_of_that_node) {
-  fixture all({.bytes_per_second = 1e9});
+  small_network all({.bytes_per_second = 1e9});
   all.send(0, 2, "from 0", 1000);
   all.send(1, 2, "from 1", 1000);
   all.clock.run_until(10'000);
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(what_many_nodes_send_to_one_waits_for_the_interface_of_that
 }
 
 BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // SN-1
-  fixture all;
+  small_network all;
   all.network.work(0, 50, [&] { all.note("a"); });
   all.network.work(0, 50, [&] { all.note("b"); });
   all.network.work(1, 60, [&] { all.note("c"); });
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // SN-1
 }
 
 BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // SN-2
-  fixture all;
+  small_network all;
   all.send(0, 1, "lost");
   all.network.disconnect(0, 1);
   all.send(0, 1, "lost too");
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // SN-
 }
 
 BOOST_AUTO_TEST_CASE(nothing_arrives_at_a_process_that_has_ended_and_its_timers_do_nothing) {  // SN-2
-  fixture all;
+  small_network all;
   all.send(0, 1, "lost");
   all.network.after(1, 50, [&] { all.note("timer"); });
   all.network.work(1, 50, [&] { all.note("work"); });
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(nothing_arrives_at_a_process_that_has_ended_and_its_timers_
 }
 
 BOOST_AUTO_TEST_CASE(what_is_cut_waits_or_is_lost) {  // SN-2
-  fixture all;
+  small_network all;
   all.network.cut_way(0, 1);
   all.send(0, 1, "late");
   all.send(1, 0, "the other way");
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(what_is_cut_waits_or_is_lost) {  // SN-2
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_is_cut_off_does_not_hear_that_a_connection_ends) {
-  fixture all;
+  small_network all;
   all.network.cut_way(1, 0);
   all.network.end(1);
   all.clock.run_until(10);
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_cut_off_does_not_hear_that_a_connection_ends
 }
 
 BOOST_AUTO_TEST_CASE(a_frozen_node_does_all_later_in_order) {  // SN-3
-  fixture all;
+  small_network all;
   all.network.freeze(1);
   all.send(0, 1, "message");
   all.network.after(1, 150, [&] { all.note("timer"); });
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_frozen_node_does_all_later_in_order) {  // SN-3
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_link_is_slow_for_its_two_nodes_only) {
-  fixture all;
+  small_network all;
   all.network.slow(1, 0, 5);
   all.send(0, 1, "slow");
   all.send(0, 2, "fast");
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_slow_link_is_slow_for_its_two_nodes_only) {
 
 BOOST_AUTO_TEST_CASE(one_seed_gives_one_run) {  // SN-4
   const auto run = [](std::uint64_t seed) {
-    fixture all({.latency_ns = 100, .jitter_ns = 1000}, seed);
+    small_network all({.latency_ns = 100, .jitter_ns = 1000}, seed);
     all.network.lose_one_of(4);
     for (int i = 0; i < 100; ++i) all.send(0, 1, std::to_string(i));
     all.clock.run_until(10'000);

@@ -11,11 +11,13 @@
 namespace troupe::bench {
 
 std::string pass_costs::text() const {
-  std::array<char, 160> line;
+  std::array<char, 200> line;
   std::snprintf(
     line.data(), line.size(),
-    "%.0f us a function, %lld ns a name that the initiator holds for each quiet node, %llu bytes of gradients a message",
-    static_cast<double>(function_ns) / 1e3, static_cast<long long>(name_ns), static_cast<unsigned long long>(payload_bytes));
+    "%.0f us CPU a function (%lld %% more or less), %lld ns a name in a purse that comes, %lld ns a name that the initiator "
+    "holds, %llu bytes of gradients in a message",
+    static_cast<double>(function_ns) / 1e3, static_cast<long long>(spread_percent), static_cast<long long>(name_ns),
+    static_cast<long long>(held_name_ns), static_cast<unsigned long long>(payload_bytes));
   return line.data();
 }
 
@@ -95,6 +97,7 @@ void pass_model::gradients(number node, number from, number send, purse carried)
     return;
   }
   mine->heard_from.insert(from);
+  pay_for(node, carried);
   is_weight_known_ = is_weight_known_ && !mine->protocol->over();
   if (!mine->protocol->over()) {
     if (delivered_[send] || dropped_[send])
@@ -205,7 +208,7 @@ void pass_model::advance(const std::shared_ptr<burst>& work) {
   const auto self = shared_from_this();
   if (work->is_stopped || work->next == work->ready.size())
     return network_.work(where, 0, [self, work] { self->returned(work, false); });
-  network_.work(where, how_.costs.function_ns, [self, work] {
+  network_.compute(where, draw_function_ns(), [self, work] {
     if (work->is_stopped) return self->advance(work);
     const auto f = work->ready[work->next++];
     if (++self->runs_[f] > 1) self->found_wrong("function " + std::to_string(f) + " runs twice");
@@ -219,6 +222,17 @@ void pass_model::advance(const std::shared_ptr<burst>& work) {
         return self->returned(work, true);
     self->advance(work);
   });
+}
+
+std::int64_t pass_model::draw_function_ns() {
+  const auto spread = how_.costs.function_ns * how_.costs.spread_percent / 100;
+  if (spread == 0) return how_.costs.function_ns;
+  return how_.costs.function_ns - spread +
+         static_cast<std::int64_t>(network_.below(static_cast<std::uint64_t>(2 * spread + 1)));
+}
+
+void pass_model::pay_for(number node, const purse& came) {
+  network_.spend(place(node), static_cast<std::int64_t>(came.begun.size() + came.settled.size()) * how_.costs.name_ns);
 }
 
 /// Sends a gradient to the node that sent the tensor. `more`: the burst goes on. Returns false if that node is not up.
@@ -266,25 +280,25 @@ void pass_model::walk(number node, protocol::walk_from where) {
   auto work = std::make_shared<burst>(burst{node, {}, false, {}, 0, {}, false});
   mine.away = work;
   const auto asked = where == protocol::walk_from::roots ? 0 : std::exchange(mine.asked, 0);
-  network_.work(place(node), how_.costs.function_ns,
-                [self = shared_from_this(), node, where, work, asked, from = std::move(from)] {
-                  auto& there = self->parts_[node];
-                  if (there.away != work || !there.protocol) return;
-                  there.away.reset();
-                  if (there.is_closed) return self->end_part(node);
-                  auto recvs = self->recvs_from(from);
-                  self->act(node, there.protocol->burst_ended({}));
-                  if (where == protocol::walk_from::roots) {
-                    if (self->lead_) self->act(self->lead_->found(recvs));
-                    return;
-                  }
-                  for (auto left = asked; left > 0; --left) {  // the first answer has all recvs
-                    const discovered answer{self->how_.context, the_pass, std::exchange(recvs, {})};
-                    self->send(node, 0, answer, [all = answer.recvs](pass_model& at) {
-                      if (at.lead_) at.act(at.lead_->found(all));
-                    });
-                  }
-                });
+  network_.compute(place(node), how_.costs.function_ns,
+                   [self = shared_from_this(), node, where, work, asked, from = std::move(from)] {
+                     auto& there = self->parts_[node];
+                     if (there.away != work || !there.protocol) return;
+                     there.away.reset();
+                     if (there.is_closed) return self->end_part(node);
+                     auto recvs = self->recvs_from(from);
+                     self->act(node, there.protocol->burst_ended({}));
+                     if (where == protocol::walk_from::roots) {
+                       if (self->lead_) self->act(self->lead_->found(recvs));
+                       return;
+                     }
+                     for (auto left = asked; left > 0; --left) {  // the first answer has all recvs
+                       const discovered answer{self->how_.context, the_pass, std::exchange(recvs, {})};
+                       self->send(node, 0, answer, [all = answer.recvs](pass_model& at) {
+                         if (at.lead_) at.act(at.lead_->found(all));
+                       });
+                     }
+                   });
 }
 
 std::vector<message_id> pass_model::recvs_from(std::vector<number> functions) const {

@@ -25,7 +25,9 @@ namespace troupe::bench {
 /// What a pass costs, beside its messages.
 struct pass_costs {
   std::int64_t function_ns = 100'000;   // CPU time of a function
-  std::int64_t name_ns = 40;            // CPU time of the initiator, for each name that it holds when a node is quiet
+  std::int64_t spread_percent = 50;     // a function takes up to this much more or less, drawn at random
+  std::int64_t name_ns = 100;           // CPU time of a node for each name in a purse that comes
+  std::int64_t held_name_ns = 50;       // CPU time of the initiator for each name that it holds when a purse comes
   std::uint64_t payload_bytes = 4'096;  // of the gradients in a message
 
   std::string text() const;
@@ -73,12 +75,16 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   /// Node 0 releases the context on all nodes.
   void release();
 
+  /// For tests: what checks the weight of the pass is wrong from now on.
+  void take_weight() { flying_ -= 1; }
+
   bool is_over() const noexcept { return result_.has_value(); }
   const pass_result& result() const { return *result_; }
   /// Which of the protocol's promises is broken; empty if none is.
   std::string wrong() const;
   /// Whether the node holds a part of the context.
   bool holds_part(number node) const { return parts_[node].protocol.has_value(); }
+  std::uint64_t number_of_context() const noexcept { return how_.context.number; }
   const pass_shape& shape() const noexcept { return *shape_; }
   std::size_t place(number node) const { return how_.at.empty() ? node : how_.at[node]; }
 
@@ -142,6 +148,8 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   void start_burst(number node);
   void advance(const std::shared_ptr<burst>& work);
   bool emit(burst& work, number send, bool more);
+  std::int64_t draw_function_ns();
+  void pay_for(number node, const purse& came);
   void settle(number function, bool given, std::vector<number>& ready);
   void returned(const std::shared_ptr<burst>& work, bool failed);
   void walk(number node, protocol::walk_from where);

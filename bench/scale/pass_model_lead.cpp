@@ -13,9 +13,8 @@ namespace troupe::bench {
 void pass_model::quiet(purse carried) {
   if (!lead_) return;
   if (lead_->aborting()) is_weight_known_ = false;
-  const auto& home = std::get<1>(lead_->state());
-  const auto names = home.begun.size() + carried.begun.size() + carried.settled.size();
-  network_.work(place(0), static_cast<std::int64_t>(names) * how_.costs.name_ns, [] {});
+  pay_for(0, carried);
+  network_.spend(place(0), static_cast<std::int64_t>(std::get<1>(lead_->state()).begun.size()) * how_.costs.held_name_ns);
   act(lead_->quiet(std::move(carried)));
 }
 

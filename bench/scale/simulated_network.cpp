@@ -95,6 +95,13 @@ void simulated_network::work(node_number which, std::int64_t ns, action then) {
             [this, which, life = nodes_[which].life, then = std::move(then)]() mutable { run(which, life, std::move(then)); });
 }
 
+void simulated_network::compute(node_number which, std::int64_t ns, action then) {
+  auto& it = nodes_[which];
+  it.functions_free_ns = std::max(it.functions_free_ns, clock_.now_ns()) + ns;
+  clock_.at(it.functions_free_ns,
+            [this, which, life = it.life, then = std::move(then)]() mutable { run(which, life, std::move(then)); });
+}
+
 void simulated_network::after(node_number which, std::int64_t delay_ns, action then) {
   clock_.in(delay_ns,
             [this, which, life = nodes_[which].life, then = std::move(then)]() mutable { run(which, life, std::move(then)); });
@@ -214,7 +221,7 @@ void simulated_network::start(node_number which) {
   it.is_frozen = false;
   it.late.clear();
   ++it.life;
-  it.cpu_free_ns = it.out_free_ns = it.in_free_ns = clock_.now_ns();
+  it.cpu_free_ns = it.functions_free_ns = it.out_free_ns = it.in_free_ns = clock_.now_ns();
 }
 
 void simulated_network::forget_counts() {

@@ -39,12 +39,12 @@ struct node_counts {
   std::uint64_t received = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::int64_t cpu_ns = 0;
+  std::int64_t cpu_ns = 0;  // of messages
 };
 
 /// Nodes of a simulation, their CPUs, and the network between them. Knows no message: a message is a number of bytes and what
 /// happens when it arrives. Two messages of one connection may overtake each other, as between troupe's gateways.
-///   SN-1  a node has one CPU, which does one thing at a time, in the order in which things came.
+///   SN-1  a node has one CPU for messages and one for functions. Each does one thing at a time, in the order in which things came.
 ///   SN-2  a message arrives at most once. It does not arrive if its connection has ended, or if a process at one of its ends
 ///         has. While its way is cut, it waits; if the network loses messages, it is lost then.
 ///   SN-3  at a node that is frozen nothing happens. What was due meanwhile happens in its order when the node is awake.
@@ -75,9 +75,13 @@ class simulated_network {
 
   /// Sends a message over the connection between the two nodes. A message of a node to itself needs none.
   void send(node_number from, node_number to, std::uint64_t bytes, action arrived);
-  /// Runs `then` when the CPU of the node has worked for `ns` on it. Not if the process of the node has ended meanwhile.
+  /// Runs `then` when the CPU for messages has worked for `ns` on it. Not if the process of the node has ended meanwhile.
   void work(node_number node, std::int64_t ns, action then);
-  /// Runs `then` after a time, on the CPU of the node, for free. Not if the process of the node has ended meanwhile.
+  /// The same on the CPU for functions.
+  void compute(node_number node, std::int64_t ns, action then);
+  /// The CPU for messages works for `ns`, and what comes after waits for it.
+  void spend(node_number node, std::int64_t ns) { on_cpu(node, ns); }
+  /// Runs `then` after a time, for free. Not if the process of the node has ended meanwhile.
   void after(node_number node, std::int64_t delay_ns, action then);
 
   /// No message passes from one node to the other.
@@ -118,6 +122,7 @@ class simulated_network {
     bool is_running = true;
     std::uint64_t life = 0;  // counts the processes of the node
     std::int64_t cpu_free_ns = 0;
+    std::int64_t functions_free_ns = 0;
     std::int64_t out_free_ns = 0;  // when the interface has sent what it has
     std::int64_t in_free_ns = 0;
     std::vector<std::pair<std::uint64_t, action>> late;  // what was due while the node was frozen, with its life

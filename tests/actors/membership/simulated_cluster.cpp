@@ -330,7 +330,7 @@ void simulated_cluster::beat(std::size_t which) {
   auto& me = hosts_[which];
   network_.after(which, interval_ns(), [=, this] { beat(which); });
   if (!me.has_joined && me.joins_by != which) greet(which, me.joins_by, hosts_[me.joins_by].self.id);
-  const auto shares = [this](node_id) { return how_.share_work; };
+  const auto shares = [&](node_id with) { return this->shares ? this->shares(which, with) : how_.share_work; };
   std::vector<node_id> connected;
   for (const auto& [id, peer] : me.table.peers())
     if (peer.is_connected) connected.push_back(id);

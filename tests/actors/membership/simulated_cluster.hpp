@@ -48,6 +48,8 @@ class simulated_cluster {
   bench::simulated_network& network() noexcept { return network_; }
   /// Told of each change that the table of a node has told, after SC-1 was checked.
   std::function<void(std::size_t at, const membership::peer_change&)> on_change;
+  /// Whether a node shares work with another one; empty: as settings::share_work says.
+  std::function<bool(std::size_t at, node_id with)> shares;
 
   /// Lets time pass. With `faults` things go wrong.
   void pass(std::int64_t ns, bool faults = false);

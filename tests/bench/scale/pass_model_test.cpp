@@ -71,7 +71,8 @@ BOOST_AUTO_TEST_CASE(passes_over_all_shapes_succeed) {  // IN-1, PA-1, PU-1
 }
 
 BOOST_AUTO_TEST_CASE(the_time_of_a_ring_is_that_of_its_functions_and_messages) {
-  simulated_pass all(ring_shape(4), {.latency_ns = 1000}, {.costs = {.function_ns = 10'000, .name_ns = 0}});
+  simulated_pass all(ring_shape(4), {.latency_ns = 1000},
+                     {.costs = {.function_ns = 10'000, .spread_percent = 0, .name_ns = 0, .held_name_ns = 0}});
   all.start();
   all.run();
   all.expect_success();
@@ -125,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_function_that_throws_fails_the_pass_on_all_nodes) {  // I
 BOOST_AUTO_TEST_CASE(a_node_that_ends_at_any_time_fails_the_pass_or_comes_too_late) {
   int failed = 0;
   for (std::int64_t at_us = 5; at_us < 1200; at_us += 25) {
-    simulated_pass all(tree_shape(6, 2), in_a_room, {.costs = {.function_ns = 50'000}});
+    simulated_pass all(tree_shape(6, 2), in_a_room, {.costs = {.function_ns = 50'000, .spread_percent = 0}});
     all.start();
     all.run(at_us * 1000);
     all.end(3);

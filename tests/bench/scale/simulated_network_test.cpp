@@ -67,8 +67,10 @@ BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // SN-1
   all.network.work(0, 50, [&] { all.note("a"); });
   all.network.work(0, 50, [&] { all.note("b"); });
   all.network.work(1, 60, [&] { all.note("c"); });
+  all.network.compute(0, 80, [&] { all.note("d"); });
+  all.network.compute(0, 80, [&] { all.note("e"); });
   all.clock.run_until(1000);
-  all.expect({"a @50", "c @60", "b @100"});
+  all.expect({"a @50", "c @60", "d @80", "b @100", "e @160"});
 }
 
 BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // SN-2

@@ -67,7 +67,7 @@ void pass_model::start(std::function<void(const pass_result&)> ended) {
   ended_ = std::move(ended);
   begun_ns_ = network_.clock().now_ns();
   std::set<node_id> participants;
-  for (number n = 0; n < shape_->nodes; ++n) participants.insert(id(n));
+  for (number n = 0; how_.knows_all && n < shape_->nodes; ++n) participants.insert(id(n));
   lead_.emplace(id(0), std::move(participants), !how_.fast);
   begin(0);
   parts_[0].roots_due = true;
@@ -171,7 +171,7 @@ void pass_model::end_part(number node) {
 
 void pass_model::start_burst(number node) {
   auto& mine = parts_[node];
-  if (mine.protocol->over())
+  if (mine.protocol->over() || mine.is_barred)
     found_wrong("PA-3: a burst starts on node " + std::to_string(node) + " after a failure or an abort");
   if (mine.away) found_wrong("GA-1: a second burst runs on node " + std::to_string(node));
   auto given = mine.protocol->take_burst();

@@ -57,6 +57,7 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
     pass_costs costs;
     std::int64_t deadline_ns = 60'000'000'000;
     bool fast = false;
+    bool knows_all = true;  // whether the initiator knows all nodes of the context when the pass starts, or itself alone
     number throwing = pass_shape::none;  // the function that throws
     /// Whether a node of the shape holds another one for up. Empty: always.
     std::function<bool(number from, number to)> reaches;
@@ -84,6 +85,8 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   std::string wrong() const;
   /// Whether the node holds a part of the context.
   bool holds_part(number node) const { return parts_[node].protocol.has_value(); }
+  /// Whether the node may still run functions of the pass.
+  bool runs_on(number node) const { return holds_part(node) && !parts_[node].protocol->over(); }
   std::uint64_t number_of_context() const noexcept { return how_.context.number; }
   const pass_shape& shape() const noexcept { return *shape_; }
   std::size_t place(number node) const { return how_.at.empty() ? node : how_.at[node]; }

@@ -12,7 +12,7 @@ namespace troupe::bench {
 
 /// The graph that a forward over several nodes has left, as backward sees it: functions on nodes, and edges in the direction of
 /// the gradients. Node 0 starts the pass. An edge between two nodes is a recv where the edge begins and a send where it ends.
-///   SH-1  edges lead to functions with higher numbers.
+///   PQ-1  edges lead to functions with higher numbers.
 struct pass_shape {
   using number = std::uint32_t;
   static constexpr number none = std::numeric_limits<number>::max();

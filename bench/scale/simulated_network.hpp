@@ -44,11 +44,11 @@ struct node_counts {
 
 /// Nodes of a simulation, their CPUs, and the network between them. Knows no message: a message is a number of bytes and what
 /// happens when it arrives. Two messages of one connection may overtake each other, as between troupe's gateways.
-///   SN-1  a node has one CPU for messages and one for functions. Each does one thing at a time, in the order in which things came.
-///   SN-2  a message arrives at most once. It does not arrive if its connection has ended, or if a process at one of its ends
+///   NQ-1  a node has one CPU for messages and one for functions. Each does one thing at a time, in the order in which things came.
+///   NQ-2  a message arrives at most once. It does not arrive if its connection has ended, or if a process at one of its ends
 ///         has. While its way is cut, it waits; if the network loses messages, it is lost then.
-///   SN-3  at a node that is frozen nothing happens. What was due meanwhile happens in its order when the node is awake.
-///   SN-4  one seed gives one run.
+///   NQ-3  at a node that is frozen nothing happens. What was due meanwhile happens in its order when the node is awake.
+///   NQ-4  one seed gives one run.
 class simulated_network {
  public:
   using action = event_queue::action;

@@ -19,7 +19,8 @@ soak_faults::soak_faults(test::simulated_cluster& all, std::mt19937_64& random)
       random_(random),
       count_(all.size()),
       stamps_(count_ * count_, all.now_ns()),
-      slow_(count_ * count_) {}
+      slow_(count_ * count_),
+      thawed_(count_) {}
 
 /// Most faults are over before other nodes forget a node, some are not.
 std::int64_t soak_faults::draw_length_ns() {
@@ -53,11 +54,11 @@ void soak_faults::begin(const std::string& what) {
 void soak_faults::end_process(std::size_t node, bool says_farewell) {
   begin((says_farewell ? "stop " : "kill ") + named(node));
   note(node);
+  if (on_end) on_end(node, says_farewell);
   if (says_farewell)
     all_.leave(node);
   else
     all_.kill(node);
-  if (on_end) on_end(node);
   end_later([this, node] {
     if (on_fault) on_fault("start " + named(node));
     all_.start(node);
@@ -96,6 +97,7 @@ void soak_faults::go_wrong() {
         if (!network_.is_frozen(a)) return;
         if (on_fault) on_fault("thaw " + named(a));
         note(a);
+        thawed_[a] = network_.clock().now_ns();
         all_.thaw(a);
       });
       break;
@@ -149,6 +151,8 @@ void soak_faults::go_wrong() {
 void soak_faults::heal() {
   ++healed_;
   if (on_fault) on_fault("heal");
+  for (std::size_t a = 0; a < count_; ++a)
+    if (network_.is_frozen(a)) thawed_[a] = network_.clock().now_ns();
   for (std::size_t a = 0; a < count_; ++a)
     for (std::size_t b = 0; b < count_; ++b)
       if (last_trouble(a, b) == network_.clock().now_ns()) note(a, b);

@@ -19,8 +19,8 @@ class soak_faults {
  public:
   soak_faults(test::simulated_cluster& all, std::mt19937_64& random);
 
-  /// Told when the process of a node has ended.
-  std::function<void(std::size_t)> on_end;
+  /// Told before the process of a node ends.
+  std::function<void(std::size_t node, bool says_farewell)> on_end;
   /// Told of each fault, for people.
   std::function<void(const std::string&)> on_fault;
 
@@ -33,6 +33,11 @@ class soak_faults {
   std::int64_t last_trouble(std::size_t a, std::size_t b) const;
   /// When something was wrong last with the node or between it and any other.
   std::int64_t last_trouble(std::size_t node) const;
+  /// Whether the node was frozen since a time.
+  bool was_frozen(std::size_t node, std::int64_t since_ns) const {
+    return network_.is_frozen(node) || thawed_.at(node) >= since_ns;
+  }
+  bool is_slow(std::size_t a, std::size_t b) const { return slow_[a * count_ + b]; }
   std::uint64_t begun() const noexcept { return begun_; }
 
  private:
@@ -44,7 +49,6 @@ class soak_faults {
   void end_later(const std::function<void()>& end);
   void begin(const std::string& what);
   void end_process(std::size_t node, bool says_farewell);
-  bool is_slow(std::size_t a, std::size_t b) const { return slow_[a * count_ + b]; }
   void set_slow(std::size_t a, std::size_t b, std::int64_t factor);
   std::int64_t& stamp(std::size_t a, std::size_t b) { return stamps_[a * count_ + b]; }
 
@@ -54,6 +58,7 @@ class soak_faults {
   std::size_t count_;
   std::vector<std::int64_t> stamps_;  // when something went wrong or right between two nodes
   std::vector<bool> slow_;
+  std::vector<std::int64_t> thawed_;
   std::uint64_t healed_ = 0;  // counts heal(): faults that began before end no more
   std::uint64_t begun_ = 0;
 };

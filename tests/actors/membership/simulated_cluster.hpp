@@ -68,6 +68,8 @@ class simulated_cluster {
   void start(std::size_t which);
   /// Starts one more node, which joins by the node `at`. Returns its number.
   std::size_t join(std::size_t at);
+  /// The node joins again by the node that it joined at first.
+  void join_again(std::size_t which) { hosts_[which].has_joined = false; }
   /// No message passes between the two nodes. The second one may join later.
   void cut(std::size_t a, std::size_t b) {
     network_.cut_way(a, b);

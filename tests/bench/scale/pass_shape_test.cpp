@@ -12,7 +12,7 @@ using namespace troupe::bench;
 
 namespace {
 
-/// Edges lead to higher numbers (SH-1), roots are on node 0, and gradients reach every function.
+/// Edges lead to higher numbers (PQ-1), roots are on node 0, and gradients reach every function.
 void check_shape(const pass_shape& shape) {
   const auto what = shape.name + " of " + std::to_string(shape.nodes);
   for (pass_shape::number f = 0; f < shape.home.size(); ++f)
@@ -31,7 +31,7 @@ void check_shape(const pass_shape& shape) {
 
 BOOST_AUTO_TEST_SUITE(pass_shape_over_nodes)
 
-BOOST_AUTO_TEST_CASE(all_shapes_reach_all_nodes) {  // SH-1
+BOOST_AUTO_TEST_CASE(all_shapes_reach_all_nodes) {  // PQ-1
   for (const auto& name : shape_names())
     for (const pass_shape::number nodes : {2u, 3u, 9u, 10u, 100u}) {
       const auto shape = shape_of(name, nodes);

@@ -38,7 +38,7 @@ struct small_network {
 
 BOOST_AUTO_TEST_SUITE(simulated_network_between_nodes)
 
-BOOST_AUTO_TEST_CASE(a_message_costs_latency_bandwidth_and_cpu) {  // SN-1
+BOOST_AUTO_TEST_CASE(a_message_costs_latency_bandwidth_and_cpu) {  // NQ-1
   small_network all(
     {.latency_ns = 100, .bytes_per_second = 1e9, .send_ns = 10, .receive_ns = 20, .byte_ns = 0.5, .envelope_bytes = 4});
   all.send(0, 1, "first", 6);
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(what_many_nodes_send_to_one_waits_for_the_interface_of_that
   all.expect({"from 0 @1000", "from 1 @2000"});
 }
 
-BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // SN-1
+BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // NQ-1
   small_network all;
   all.network.work(0, 50, [&] { all.note("a"); });
   all.network.work(0, 50, [&] { all.note("b"); });
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // SN-1
   all.expect({"a @50", "c @60", "d @80", "b @100", "e @160"});
 }
 
-BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // SN-2
+BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // NQ-2
   small_network all;
   all.send(0, 1, "lost");
   all.network.disconnect(0, 1);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // SN-
   all.expect({"0 lost 1 @0", "1 lost 0 @0", "over the new one @100"});
 }
 
-BOOST_AUTO_TEST_CASE(nothing_arrives_at_a_process_that_has_ended_and_its_timers_do_nothing) {  // SN-2
+BOOST_AUTO_TEST_CASE(nothing_arrives_at_a_process_that_has_ended_and_its_timers_do_nothing) {  // NQ-2
   small_network all;
   all.send(0, 1, "lost");
   all.network.after(1, 50, [&] { all.note("timer"); });
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(nothing_arrives_at_a_process_that_has_ended_and_its_timers_
   all.expect({"0 lost 1 @0", "2 lost 1 @0", "to the new one @100"});
 }
 
-BOOST_AUTO_TEST_CASE(what_is_cut_waits_or_is_lost) {  // SN-2
+BOOST_AUTO_TEST_CASE(what_is_cut_waits_or_is_lost) {  // NQ-2
   small_network all;
   all.network.cut_way(0, 1);
   all.send(0, 1, "late");
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_cut_off_does_not_hear_that_a_connection_ends
   all.expect({"2 lost 1 @0"});
 }
 
-BOOST_AUTO_TEST_CASE(a_frozen_node_does_all_later_in_order) {  // SN-3
+BOOST_AUTO_TEST_CASE(a_frozen_node_does_all_later_in_order) {  // NQ-3
   small_network all;
   all.network.freeze(1);
   all.send(0, 1, "message");
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_slow_link_is_slow_for_its_two_nodes_only) {
   all.expect({"fast again @1100"});
 }
 
-BOOST_AUTO_TEST_CASE(one_seed_gives_one_run) {  // SN-4
+BOOST_AUTO_TEST_CASE(one_seed_gives_one_run) {  // NQ-4
   const auto run = [](std::uint64_t seed) {
     small_network all({.latency_ns = 100, .jitter_ns = 1000}, seed);
     all.network.lose_one_of(4);

@@ -11,7 +11,7 @@ using namespace troupe::bench;
 
 BOOST_AUTO_TEST_SUITE(soak_of_simulated_clusters)
 
-BOOST_AUTO_TEST_CASE(no_promise_is_broken_whatever_goes_wrong) {  // SO-1, SO-2, SO-3, SO-4, SF-1
+BOOST_AUTO_TEST_CASE(no_promise_is_broken_whatever_goes_wrong) {  // SK-1, SK-2, SK-3, SK-4, SF-1
   soak_report all;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto report = soak(seed).run(1);
@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(no_promise_is_broken_whatever_goes_wrong) {  // SO-1, SO-2,
   BOOST_TEST(all.succeeded < all.passes);
 }
 
-BOOST_AUTO_TEST_CASE(one_seed_gives_one_run_and_an_event_its_begin) {  // SO-5
+BOOST_AUTO_TEST_CASE(one_seed_gives_one_run_and_an_event_its_begin) {  // SK-5
   const auto run = [](std::uint64_t seed, std::uint64_t until_event) { return soak(seed).run(0.5, until_event); };
   const auto first = run(3, 0);
   const auto again = run(3, 0);

@@ -97,7 +97,7 @@ bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hou
 	@ninja -C $(build) -j $(JOBS) scale_model
 	@$(build)/bench/scale_model $(ARGS)
 
-# HOURS: simulated hours; 100,000 take two hours on one core.
+# HOURS: simulated hours; 100,000 take two to three hours on one core.
 HOURS ?= 100000
 SOAK_SEED ?= 1
 soak: configure ## Simulate clusters with drawn faults for HOURS hours from SOAK_SEED on; a broken promise prints seed and event

@@ -59,6 +59,11 @@ class soak {
   soak_report run(double hours, std::uint64_t until_event = 0);
 
  private:
+  static constexpr std::int64_t ms = 1'000'000;
+  static constexpr std::int64_t second = 1'000'000'000;
+  static constexpr std::int64_t calm_ns = 170 * second;
+  static constexpr std::int64_t quiet_after_ns = 150 * second;  // of a calm time: from then on nothing changes
+
   struct running_pass {
     std::shared_ptr<pass_model> model;
     std::vector<std::size_t> at;

@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security test-python mutate fuzz lint format bundle install clean help configure
+.PHONY: deps build run examples test bench bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate fuzz lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -96,6 +96,17 @@ bench-hosts: configure ## Measure troupe between hosts (network namespaces; take
 bench-security: configure ## Measure what proofs cost and what strangers can do (takes root): out/bench/security.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench
 	@$(build)/bench/hosts_bench --security $(ARGS)
+
+bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hours of faults: out/bench/scale.json and .txt
+	@ninja -C $(build) -j $(JOBS) scale_model
+	@$(build)/bench/scale_model $(ARGS)
+
+# HOURS: simulated hours; 100,000 take two to three hours on one core.
+HOURS ?= 100000
+SOAK_SEED ?= 1
+soak: configure ## Simulate clusters with drawn faults for HOURS hours from SOAK_SEED on; a broken promise prints seed and event
+	@ninja -C $(build) -j $(JOBS) scale_model
+	@$(build)/bench/scale_model --only soak_hours --hours $(HOURS) --seed $(SOAK_SEED) $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
 FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp devices/cuda/*.*pp actors/*.*pp actors/*/*.*pp

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "spread.hpp"
+#include "value_range.hpp"
 
 namespace troupe::bench {
 
@@ -16,7 +16,7 @@ enum class role { floor, peer, troupe, variant };
 struct point {
   double x = 0;
   double y = 0;
-  spread range{};  // of y
+  value_range range{};  // of y
 };
 
 struct curve {

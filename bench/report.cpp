@@ -26,10 +26,10 @@ std::string number(double value) {
 nlohmann::json number_or_null(double value) { return value == 0 ? nlohmann::json() : nlohmann::json(value); }
 double number_or_zero(const nlohmann::json& value) { return value.is_null() ? 0 : value.get<double>(); }
 
-nlohmann::json pair_of(const spread& from) { return nlohmann::json::array({from.low, from.high}); }
-spread spread_from(const nlohmann::json& all, const char* key) {
+nlohmann::json pair_of(const value_range& from) { return nlohmann::json::array({from.low, from.high}); }
+value_range spread_from(const nlohmann::json& all, const char* key) {
   const auto found = all.find(key);
-  return found == all.end() ? spread{} : spread{found->at(0), found->at(1)};
+  return found == all.end() ? value_range{} : value_range{found->at(0), found->at(1)};
 }
 
 nlohmann::json json_of(const row_spreads& from) {

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "spread.hpp"
 #include "stopwatch.hpp"
+#include "value_range.hpp"
 
 namespace troupe::bench {
 
 /// The spreads of a row's figures, each in the unit of its figure.
 struct row_spreads {
-  spread peer{};
-  spread troupe{};
-  spread floor{};
-  spread ratio{};  // of the turns' ratios; not known: it follows from the spreads of peer and troupe
+  value_range peer{};
+  value_range troupe{};
+  value_range floor{};
+  value_range ratio{};  // of the turns' ratios; not known: it follows from the spreads of peer and troupe
 };
 
 /// One row of a table of figures.

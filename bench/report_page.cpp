@@ -59,11 +59,11 @@ std::string facts(const results_of_folder& found) {
   return made;
 }
 
-std::string range_text(const spread& range) {
+std::string range_text(const value_range& range) {
   return range.known() ? "<small>" + number_text(range.low) + " – " + number_text(range.high) + "</small>" : "";
 }
 
-std::string figure_cell(const char* label, double value, const spread& range) {
+std::string figure_cell(const char* label, double value, const value_range& range) {
   return "<td class=\"n\" data-label=\"" + std::string(label) + "\">" + (value == 0 ? "–" : number_text(value)) +
          (value == 0 ? "" : range_text(range)) + "</td>";
 }

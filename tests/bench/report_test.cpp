@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_spread_is_the_middle_half_and_holds_the_figure) {
   BOOST_TEST(best.high == 4);
   BOOST_TEST(spread_of({1, 2}, 1).high == 1.75);
   BOOST_TEST(!spread_of({1}, 1).known());
-  BOOST_TEST(spread{}.relative_to(4) == 0);
+  BOOST_TEST(value_range{}.relative_to(4) == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,7 +7,7 @@ namespace troupe::bench {
 
 /// The range in which the middle half of the runs lies (or of the turns, if the figure of a turn is a best or a median of runs).
 /// Both ends 0: not known.
-struct spread {
+struct value_range {
   double low = 0;
   double high = 0;
 
@@ -18,6 +18,6 @@ struct spread {
 
 /// From the lower to the upper quartile of `runs`, widened so that `figure`, which stands for them, is inside. Not known for fewer than
 /// two runs.
-spread spread_of(std::vector<double> runs, double figure);
+value_range spread_of(std::vector<double> runs, double figure);
 
 }  // namespace troupe::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "spread.hpp"
+#include "value_range.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,9 +19,11 @@ double quantile(const std::vector<double>& sorted, double share) {
 
 }  // namespace
 
-double spread::relative_to(double figure) const { return known() && figure != 0 ? (high - low) / 2 / std::abs(figure) : 0; }
+double value_range::relative_to(double figure) const {
+  return known() && figure != 0 ? (high - low) / 2 / std::abs(figure) : 0;
+}
 
-spread spread_of(std::vector<double> runs, double figure) {
+value_range spread_of(std::vector<double> runs, double figure) {
   if (runs.size() < 2) return {};
   std::sort(runs.begin(), runs.end());
   return {std::min(figure, quantile(runs, 0.25)), std::max(figure, quantile(runs, 0.75))};

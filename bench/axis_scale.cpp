@@ -56,8 +56,9 @@ axis_scale::axis_scale(const std::vector<double>& values, const plot_axis& kind,
     low_ = 0;
   }
   if (low_ == high_) {  // one value alone
-    high_ = kind.log ? low_ * 2 : low_ + (low_ == 0 ? 1 : std::abs(low_));
-    if (kind.log) low_ /= 2;
+    const double size = low_ == 0 ? 1 : std::abs(low_);
+    high_ = kind.log ? low_ * 2 : low_ + size;
+    low_ = kind.log ? low_ / 2 : low_ - (low_ == 0 ? 0 : size);
   }
   if (!kind.log && wide) {
     const double step = round_above((high_ - low_) / 5);

@@ -74,7 +74,12 @@ named_size unit_for(quantity what, double value) {
 
 std::string number_text(double value) {
   const double size = std::abs(value);
-  if (size != 0 && size < 0.01) return without_zeros(value);
+  if (value == 0) return "0";
+  if (size < 0.01) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.2g", value);
+    return text;
+  }
   return in_digits(size < 1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0, value);
 }
 
@@ -98,7 +103,7 @@ std::string value_text(double value, const std::string& unit) {
 }
 
 std::string unit_text(const std::string& unit) {
-  if (unit.rfind("us", 0) == 0 && (unit.size() == 2 || unit[2] == '/')) return "µs" + unit.substr(2);
+  if (unit.rfind("us", 0) == 0 && (unit.size() == 2 || unit[2] == '/' || unit[2] == ' ')) return "µs" + unit.substr(2);
   return unit;
 }
 

@@ -24,7 +24,7 @@ struct named_size {
 };
 named_size unit_for(quantity what, double value);
 
-/// Three digits, and commas between thousands: "0.123", "4.56", "78.9", "1,234,567".
+/// Three digits, and commas between thousands: "0.123", "4.56", "78.9", "1,234,567". Two digits below 0.01: "0.0074".
 std::string number_text(double value);
 
 /// A number without digits that say nothing: "0.5", "20", "1,000"; "20 k" and "1 M" if `largest` is 10,000 or more.

@@ -20,7 +20,8 @@ constexpr double right = 346;
 constexpr double top_without_default = 24;  // above: the title of the y axis
 constexpr double top_with_default = 40;     // above: the title of the y axis, and below it the name of the default
 constexpr double bottom = 234;
-constexpr double letter = 6.4;  // mean width of a letter of 12 px
+constexpr double letter = 6.4;       // mean width of a letter of 12 px
+constexpr double bold_letter = 7.8;  // of a bold one
 constexpr int colours_of_variants = 5;
 constexpr std::size_t most_marked_points = 30;
 
@@ -30,9 +31,10 @@ std::string px(double value) {
   return text;
 }
 
-/// The length of UTF-8 in letters.
-double width_of(const std::string& text) {
-  return letter * static_cast<double>(std::count_if(text.begin(), text.end(), [](char each) { return (each & 0xC0) != 0x80; }));
+/// The width of UTF-8, estimated by its letters.
+double width_of(const std::string& text, double of_letter = letter) {
+  return of_letter *
+         static_cast<double>(std::count_if(text.begin(), text.end(), [](char each) { return (each & 0xC0) != 0x80; }));
 }
 
 std::string element(const std::string& name, const std::string& attributes, const std::string& content = "") {
@@ -107,6 +109,18 @@ std::vector<point> in_order(const curve& from) {
   return points;
 }
 
+std::string value_of_default(const plot& from) {
+  return unit_named(from.x.unit).what == quantity::plain ? tick_text(*from.default_x, 0)
+                                                         : value_text(*from.default_x, from.x.unit);
+}
+
+std::string full_text_of_default(const plot& from) { return "default of " + from.default_name + ": " + value_of_default(from); }
+
+/// Whether the picture has room for the name of the setting. Without room the name is in the legend.
+bool has_name_of_default(const plot& from) {
+  return !from.default_name.empty() && width_of(full_text_of_default(from), bold_letter) < width;
+}
+
 /// The scales of a plot, and what is drawn between them.
 class drawing {
  public:
@@ -131,11 +145,9 @@ class drawing {
   std::string marked_default() const {
     if (!from_.default_x) return "";
     const double x = x_.at(*from_.default_x);
-    const auto name = "default" + (from_.default_name.empty() ? "" : " of " + from_.default_name) + ": " +
-                      (unit_named(from_.x.unit).what == quantity::plain ? tick_text(*from_.default_x, 0)
-                                                                        : value_text(*from_.default_x, from_.x.unit));
+    const auto name = has_name_of_default(from_) ? full_text_of_default(from_) : "default: " + value_of_default(from_);
     return line(x, top_ - 5, x, bottom, "default") +
-           text_at(centre_within(x, width_of(name)), top_ - 10, "middle", name, "default");
+           text_at(centre_within(x, width_of(name, bold_letter)), top_ - 10, "middle", name, "default");
   }
 
   std::string band(const curve& which, const curve_look& look) const {
@@ -267,6 +279,9 @@ std::string legend_of(const plot& from) {
     made +=
       "<li>" + element("svg", "viewBox=\"0 0 32 14\" aria-hidden=\"true\"", piece) + escaped(from.curves[i].name) + "</li>";
   }
+  if (from.default_x && !from.default_name.empty() && !has_name_of_default(from))
+    made += "<li>" + element("svg", "viewBox=\"0 0 32 14\" aria-hidden=\"true\"", line(16, 0, 16, 14, "default")) +
+            "default of " + escaped(from.default_name) + "</li>";
   return "<ul class=\"legend\">" + made + "</ul>\n";
 }
 

@@ -82,6 +82,7 @@ BOOST_AUTO_TEST_CASE(an_axis_ends_at_the_round_value_next_to_its_last) {
 
 BOOST_AUTO_TEST_CASE(one_value_alone_is_between_the_ends) {
   BOOST_TEST(axis_scale({7}, {"x", "", true}, 0, 100, false).at(7) == 50, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(axis_scale({7}, {"x", "", false}, 0, 100, false).at(7) == 50);
   BOOST_TEST(axis_scale({0}, {"x", "", false}, 0, 100, false).ticks().size() > 1);
   BOOST_CHECK_THROW(axis_scale({0}, {"x", "", true}, 0, 100, false), std::runtime_error);
 }
@@ -92,7 +93,8 @@ BOOST_AUTO_TEST_CASE(figures_have_three_digits_and_their_unit) {
   BOOST_TEST(number_text(78.91) == "78.9");
   BOOST_TEST(number_text(1234567.8) == "1,234,568");
   BOOST_TEST(number_text(-1234) == "-1,234");
-  BOOST_TEST(number_text(0.00998) == "0.00998");
+  BOOST_TEST(number_text(0.00736) == "0.0074");
+  BOOST_TEST(number_text(0) == "0");
   BOOST_TEST(value_text(65536, "bytes") == "64 KiB");
   BOOST_TEST(value_text(1250, "us") == "1.25 ms");
   BOOST_TEST(value_text(100'000 * (1 + 1e-12), "us") == "100 ms");
@@ -100,6 +102,7 @@ BOOST_AUTO_TEST_CASE(figures_have_three_digits_and_their_unit) {
   BOOST_TEST(value_text(317, "tokens/s") == "317 tokens/s");
   BOOST_TEST(unit_text("us") == "µs");
   BOOST_TEST(unit_text("us/function") == "µs/function");
+  BOOST_TEST(unit_text("us p99") == "µs p99");
   BOOST_TEST(unit_text("users") == "users");
   BOOST_TEST(escaped("a<b> & \"c\"") == "a&lt;b&gt; &amp; &quot;c&quot;");
 }

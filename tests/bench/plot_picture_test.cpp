@@ -100,6 +100,16 @@ BOOST_AUTO_TEST_CASE(the_default_is_marked_with_its_name_even_outside_of_the_poi
   BOOST_TEST(has(picture_of(from), "x1=\"342.0\" y1=\"35.0\" x2=\"342.0\" y2=\"234.0\" class=\"default\""));
 }
 
+BOOST_AUTO_TEST_CASE(a_name_of_a_default_that_the_picture_has_no_room_for_is_in_the_legend) {
+  auto from = plot_of_calls();
+  from.default_x = 64;
+  from.default_name = "short";
+  BOOST_TEST(!has(legend_of(from), "default"));
+  from.default_name = "middleman.max-consecutive-reads-of-a-connection";
+  BOOST_TEST(has(picture_of(from), ">default: 64 B</text>"));
+  BOOST_TEST(has(legend_of(from), "default of middleman.max-consecutive-reads-of-a-connection</li>"));
+}
+
 BOOST_AUTO_TEST_CASE(the_legend_names_each_curve) {
   const auto text = legend_of(plot_of_calls());
   BOOST_TEST(count_of(text, "<li>") == 2);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -46,8 +48,17 @@ void add(times& all, times more) {
   for (std::size_t i = 0; i < more.size(); ++i) all[i].insert(all[i].end(), more[i].begin(), more[i].end());
 }
 
+/// The spread of the medians of the sweeps, which have the same count of runs.
+value_range spread_of_sweeps(const std::vector<double>& runs, int sweeps, double figure) {
+  std::vector<double> medians;
+  const auto length = static_cast<std::ptrdiff_t>(runs.size()) / sweeps;
+  for (auto begin = runs.begin(); length > 0 && runs.end() - begin >= length; begin += length)
+    medians.push_back(median({begin, begin + length}));
+  return spread_of(std::move(medians), figure);
+}
+
 row row_of(const definition& each, const std::vector<double>& torch, const std::vector<double>& troupe,
-           const std::vector<double>& floor) {
+           const std::vector<double>& floor, int sweeps) {
   row result{.name = each.name, .unit = each.unit, .bar = each.bar, .at_most = each.at_most};
   if (each.alone) {
     result.value = {troupe[0], troupe[1], 0};
@@ -55,6 +66,9 @@ row row_of(const definition& each, const std::vector<double>& torch, const std::
   } else {
     result.value = {median(torch), median(troupe), floor.empty() ? 0 : median(floor)};
     result.ratio = result.value.peer / result.value.troupe;
+    result.spreads = {.peer = spread_of_sweeps(torch, sweeps, result.value.peer),
+                      .troupe = spread_of_sweeps(troupe, sweeps, result.value.troupe),
+                      .floor = spread_of_sweeps(floor, sweeps, result.value.floor)};
   }
   return result;
 }
@@ -86,9 +100,9 @@ void run(const std::vector<definition>& chosen, bool quick, const std::string& f
   std::vector<row> all;
   for (std::size_t i = 0, shared = 0, single = 0; i < chosen.size(); ++i)
     if (chosen[i].alone)
-      all.push_back(row_of(chosen[i], {}, own[single++], {}));
+      all.push_back(row_of(chosen[i], {}, own[single++], {}, sweeps));
     else
-      all.push_back(row_of(chosen[i], torch[shared], ours[shared], floor[shared])), ++shared;
+      all.push_back(row_of(chosen[i], torch[shared], ours[shared], floor[shared], sweeps)), ++shared;
   std::printf("%s", table_of(all).c_str());
   std::fflush(stdout);
   write_report(folder, "distributed", all);

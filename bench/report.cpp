@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <exception>
 #include <stdexcept>
-#include <system_error>
 
-#include <nlohmann/json.hpp>
+#include "json_file.hpp"
 
 namespace troupe::bench {
 
@@ -27,26 +26,37 @@ std::string number(double value) {
 nlohmann::json number_or_null(double value) { return value == 0 ? nlohmann::json() : nlohmann::json(value); }
 double number_or_zero(const nlohmann::json& value) { return value.is_null() ? 0 : value.get<double>(); }
 
+nlohmann::json pair_of(const value_range& from) { return nlohmann::json::array({from.low, from.high}); }
+value_range spread_from(const nlohmann::json& all, const char* key) {
+  const auto found = all.find(key);
+  return found == all.end() ? value_range{} : value_range{found->at(0), found->at(1)};
+}
+
+nlohmann::json json_of(const row_spreads& from) {
+  auto all = nlohmann::json::object();
+  if (from.peer.known()) all["peer"] = pair_of(from.peer);
+  if (from.troupe.known()) all["troupe"] = pair_of(from.troupe);
+  if (from.floor.known()) all["floor"] = pair_of(from.floor);
+  if (from.ratio.known()) all["ratio"] = pair_of(from.ratio);
+  return all;
+}
+
+row_spreads spreads_of(const nlohmann::json& from) {
+  const auto all = from.value("spread", nlohmann::json::object());
+  return {spread_from(all, "peer"), spread_from(all, "troupe"), spread_from(all, "floor"), spread_from(all, "ratio")};
+}
+
 row row_of(const nlohmann::json& from) {
   const bool at_most = from.contains("at_most");
   return {from.at("name"),
           from.at("unit"),
           {number_or_zero(from.at("peer")), number_or_zero(from.at("troupe")), number_or_zero(from.at("floor"))},
-          from.at("ratio"),
+          number_or_zero(from.at("ratio")),
           from.at(at_most ? "at_most" : "at_least"),
           at_most,
-          from.value("note", "")};
-}
-
-void write(const std::filesystem::path& file, const std::string& text) {
-  const std::filesystem::path fresh = file.string() + ".new";
-  std::ofstream out(fresh, std::ios::trunc);
-  out << text << std::flush;
-  out.close();
-  std::error_code failed;
-  if (out) std::filesystem::rename(fresh, file, failed);
-  if (!out || failed)
-    throw std::runtime_error("cannot write '" + file.string() + "'; is its folder writable, and is there room on the disk?");
+          from.value("note", ""),
+          spreads_of(from),
+          from.value("peer_name", "")};
 }
 
 }  // namespace
@@ -68,9 +78,6 @@ std::string table_of(const std::vector<row>& rows, const std::string& peer) {
 
 void write_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,
                   const std::string& peer) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw std::runtime_error("cannot make the folder '" + folder.string() + "': " + failed.message());
   auto list = nlohmann::json::array();
   for (const row& each : rows) {
     list.push_back({{"name", each.name},
@@ -80,24 +87,30 @@ void write_report(const std::filesystem::path& folder, const std::string& name, 
                     {"floor", number_or_null(each.value.floor)},
                     {"ratio", each.ratio},
                     {each.at_most ? "at_most" : "at_least", each.bar},
-                    {"ok", each.holds()}});
+                    {"ok", each.holds()},
+                    {"peer_name", peer}});
+    if (const auto spreads = json_of(each.spreads); !spreads.empty()) list.back()["spread"] = spreads;
     if (!each.note.empty()) list.back()["note"] = each.note;
   }
-  write(folder / (name + ".json"), list.dump(1) + "\n");
-  write(folder / (name + ".txt"), table_of(rows, peer));
+  write_text(folder / (name + ".json"), list.dump(1) + "\n");
+  write_text(folder / (name + ".txt"), table_of(rows, peer));
+}
+
+std::vector<row> read_rows(const std::filesystem::path& file) {
+  std::vector<row> rows;
+  const auto list = read_json(file);
+  try {
+    if (!list.is_array()) throw std::runtime_error("expected a list of rows");
+    for (const auto& each : list) rows.push_back(row_of(each));
+  } catch (const std::exception& wrong) {
+    throw std::runtime_error("'" + file.string() + "' is no report of a benchmark (" + wrong.what() + "); remove it");
+  }
+  return rows;
 }
 
 std::vector<row> read_report(const std::filesystem::path& folder, const std::string& name) {
   const auto file = folder / (name + ".json");
-  std::vector<row> rows;
-  std::ifstream in(file);
-  if (!in) return rows;
-  try {
-    for (const auto& each : nlohmann::json::parse(in)) rows.push_back(row_of(each));
-  } catch (const nlohmann::json::exception& wrong) {
-    throw std::runtime_error("'" + file.string() + "' is no report of a benchmark (" + wrong.what() + "); remove it");
-  }
-  return rows;
+  return std::filesystem::exists(file) ? read_rows(file) : std::vector<row>{};
 }
 
 void add_to_report(const std::filesystem::path& folder, const std::string& name, const std::vector<row>& rows,

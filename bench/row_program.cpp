@@ -40,14 +40,17 @@ class table {
     try {
       results found = row.memory ? peaks(row.make()) : times(row);
       const auto [best, fresh] = values_.emplace(name, found);
-      for (const runner which : runners) best->second[which] = std::min(best->second[which], found[which]);
+      for (const runner which : runners) {
+        best->second[which] = std::min(best->second[which], found[which]);
+        sweeps_[name][which].push_back(found[which]);
+      }
     } catch (const std::exception& failed) {
       throw std::runtime_error(name + ": " + failed.what());
     }
     if (!row.other.empty() && values_.count(row.other) == 0) measure_once_more(row.other);
   }
 
-  row measured(const std::string& name) const {
+  row measured(const std::string& name) {
     const row_definition& from = definition(name);
     row made{from.name, from.unit, values_.at(name), 0, from.bar, from.compare != comparison::peer_over_troupe};
     switch (from.compare) {
@@ -61,6 +64,10 @@ class table {
         made.ratio = made.value.troupe / values_.at(from.other).troupe;
         break;
     }
+    auto& sweeps = sweeps_.at(name);
+    made.spreads = {.peer = spread_of(sweeps[runner::peer], made.value.peer),
+                    .troupe = spread_of(sweeps[runner::troupe], made.value.troupe),
+                    .floor = spread_of(sweeps[runner::floor], made.value.floor)};
     return made;
   }
 
@@ -85,6 +92,7 @@ class table {
   std::vector<row_definition> definitions_;
   effort spend_;
   std::map<std::string, results> values_;
+  std::map<std::string, std::map<runner, std::vector<double>>> sweeps_;  // the results of each sweep
 };
 
 /// The chosen names of rows, in the order of the table. Throws if a row does not exist.

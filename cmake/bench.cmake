@@ -1,10 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs each benchmark (*_bench) in FOLDER, one after the other, with ARGS.
+# Runs each benchmark (*_bench) in FOLDER, one after the other, with ARGS, and makes one page of all figures with bench_report, also if a
+# benchmark failed. QUICK: every benchmark and part in its quick form, into out/bench-quick, which is emptied first. Benchmarks that need
+# root are skipped without it.
+cmake_minimum_required(VERSION 3.25)
+set(out "out/bench")
+set(quick)
+if(QUICK)
+  set(out "out/bench-quick")
+  set(quick --quick)
+  file(REMOVE_RECURSE "${out}")
+  string(APPEND ARGS " --quick --out ${out}")
+elseif(ARGS MATCHES "--out[ =]([^ ]+)")
+  set(out "${CMAKE_MATCH_1}")
+endif()
 separate_arguments(ARGS)
 file(GLOB candidates LIST_DIRECTORIES false "${FOLDER}/*_bench")
 if(NOT candidates)
   message(FATAL_ERROR "no benchmark in ${FOLDER}; each is a program whose name ends in _bench")
 endif()
+
+execute_process(COMMAND git describe --always --dirty OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+execute_process(COMMAND "${FOLDER}/bench_report" --machine ${quick} "--commit=${commit}" --folder "${out}" COMMAND_ERROR_IS_FATAL ANY)
+
+set(failed)
+# Runs a program with more options.
+function(run program)
+  get_filename_component(name "${program}" NAME)
+  string(JOIN " " name "${name}" ${ARGN})
+  string(TIMESTAMP begin "%s")
+  execute_process(COMMAND "${program}" ${ARGN} ${ARGS} RESULT_VARIABLE code ERROR_VARIABLE text ECHO_ERROR_VARIABLE)
+  string(TIMESTAMP end "%s")
+  math(EXPR seconds "${end} - ${begin}")
+  if(code EQUAL 0)
+    message("-- ${name}: ${seconds} s")
+  elseif(text MATCHES "SKIPPED: ")
+    message("-- ${name}: skipped")
+  else()
+    message("-- ${name}: ended with status ${code} after ${seconds} s")
+    set(failed ${failed} "${name}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# hosts_bench has parts. `make bench` leaves that of security, 5 minutes, to `make bench-security`.
 foreach(program IN LISTS candidates)
-  execute_process(COMMAND "${program}" ${ARGS} COMMAND_ERROR_IS_FATAL ANY)
+  run("${program}")
+  if(program MATCHES "/hosts_bench$" AND NOT "--only" IN_LIST ARGS)
+    run("${program}" --wire)
+    if(QUICK)
+      run("${program}" --security)
+    endif()
+  endif()
 endforeach()
+
+execute_process(COMMAND "${FOLDER}/bench_report" --folder "${out}" COMMAND_ERROR_IS_FATAL ANY)
+if(failed)
+  string(JOIN ", " failed ${failed})
+  message(FATAL_ERROR "benchmarks that failed, or are short of a bar that their exit status tells: ${failed}")
+endif()

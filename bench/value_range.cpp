@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "value_range.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace troupe::bench {
+
+namespace {
+
+/// The value of sorted runs below which `share` of them lie; between two runs it is interpolated.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const auto above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+double value_range::relative_to(double figure) const {
+  return known() && figure != 0 ? (high - low) / 2 / std::abs(figure) : 0;
+}
+
+value_range spread_of(std::vector<double> runs, double figure) {
+  if (runs.size() < 2) return {};
+  std::sort(runs.begin(), runs.end());
+  return {std::min(figure, quantile(runs, 0.25)), std::max(figure, quantile(runs, 0.75))};
+}
+
+}  // namespace troupe::bench

@@ -4,25 +4,15 @@
 
 #include <cstdint>
 #include <exception>
-#include <functional>
-#include <memory>
 
 #include <caf/actor_system.hpp>
-#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/services/parcel_line.hpp>
 #include <troupe/actors/support/atoms.hpp>
-#include <troupe/devices/staging.hpp>
 
 namespace troupe::services {
-
-/// Staged tensors, and the function that sends them. `send` must not throw. If it gets a failure, it sends nothing.
-struct parcel {
-  devices::staged what;
-  std::function<void(std::exception_ptr failure)> send;
-};
-using parcel_ptr = std::shared_ptr<parcel>;
 
 /// Sends staged tensors when their elements have arrived on the host, so that no other thread has to wait for the device. A courier is
 /// an actor with a thread of its own. The thread asks the device's events again and again, and never waits for an event: the courier can
@@ -43,5 +33,3 @@ courier_actor spawn_courier(caf::actor_system& system);
 std::exception_ptr too_late();
 
 }  // namespace troupe::services
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::services::parcel_ptr)

@@ -15,6 +15,8 @@
 #include <caf/scheduler/test_coordinator.hpp>
 
 #include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/node_access.hpp>
+#include <troupe/engine/cpu_workers.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -161,6 +163,13 @@ BOOST_AUTO_TEST_CASE(hooks_in_a_pass_of_a_call_may_wait_for_calls) {
   });
   for (int round = 0; round < 3; ++round) BOOST_TEST(nodes.a.peer("b").call("pass").get().tensors.at(0).defined());
   BOOST_TEST(by_workers == 0);
+}
+
+// Without a measured grain every function would be handed over.
+BOOST_AUTO_TEST_CASE(know_how_long_a_hand_over_takes) {
+  nodes_with_workers nodes(1);
+  BOOST_REQUIRE(services_of(nodes.a).pass_workers() != nullptr);
+  BOOST_TEST(services_of(nodes.a).pass_workers()->grain() > 0);
 }
 
 BOOST_AUTO_TEST_CASE(of_more_than_1024_threads_are_refused) {

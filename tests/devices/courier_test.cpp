@@ -18,6 +18,7 @@
 
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/parcel_line.hpp>
 #include <troupe/messages/errors.hpp>
 
 #include "support/no_more_threads.hpp"
@@ -158,6 +159,33 @@ BOOST_AUTO_TEST_CASE(leave_no_thread_behind) {  // CE-3
   gone.set_value();
   watch.join();
   BOOST_TEST(in_time);
+}
+
+BOOST_AUTO_TEST_CASE(ask_a_device_less_often_the_longer_it_takes) {  // PN-1, PN-2
+  using services::parcel_line;
+  simulated::gate late(default_stream);
+  std::vector<int> sent;
+  const auto parcel_of = [&](const c10::Device& device, int number) {
+    return std::make_shared<services::parcel>(
+      services::parcel{all->stage.to_host({at::ones({2}, at::device(device))}), [&, number](auto) { sent.push_back(number); }});
+  };
+  constexpr std::int64_t second = 1'000'000'000;
+  parcel_line line;
+  line.add(parcel_of(first, 1), second);
+  line.add(parcel_of(first, 2), 5 * second);  // the first one is waited for
+  BOOST_TEST(line.pause_ns(second + parcel_line::patience_ns - 1) == 0);
+  BOOST_TEST(line.pause_ns(second + parcel_line::patience_ns) == parcel_line::patience_ns / 8);
+  BOOST_TEST(line.pause_ns(second + 8 * parcel_line::longest_ns - 8) == parcel_line::longest_ns - 1);
+  BOOST_TEST(line.pause_ns(2 * second) == parcel_line::longest_ns);
+  line.send_ready(2 * second);
+  BOOST_TEST(sent.empty());
+  late.open();
+  simulated::synchronize();
+  line.send_ready(6 * second);
+  BOOST_TEST(sent == (std::vector<int>{1, 2}), boost::test_tools::per_element());
+  BOOST_TEST(line.empty());
+  line.add(parcel_of(first, 3), 7 * second);
+  BOOST_TEST(line.pause_ns(7 * second + 1) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(do_not_keep_the_core_busy_while_they_wait) {  // CE-4

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/devices/courier_test.cpp
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <troupe/devices/staging.hpp>
+
+namespace troupe::services {
+
+/// Staged tensors, and the function that sends them. `send` must not throw. If it gets a failure, it sends nothing.
+struct parcel {
+  devices::staged what;
+  std::function<void(std::exception_ptr failure)> send;
+};
+using parcel_ptr = std::shared_ptr<parcel>;
+
+/// The parcels of one device that wait, in their order, and how long to wait before the device is asked again. All times are nanoseconds
+/// of the steady clock.
+///   PN-1  a parcel leaves when it is ready and no parcel before it waits.
+///   PN-2  the pause grows with the time for which the first parcel has been waited for: at first there is none, later it is an eighth of
+///         that time, and at most `longest_ns`.
+class parcel_line {
+ public:
+  static constexpr std::int64_t patience_ns = 50'000;
+  static constexpr std::int64_t longest_ns = 500'000;
+
+  bool empty() const noexcept { return waiting_.empty(); }
+
+  void add(parcel_ptr next, std::int64_t now_ns) {
+    if (waiting_.empty()) begin_ns_ = now_ns;
+    waiting_.push_back(std::move(next));
+  }
+
+  /// Sends parcels until one is not ready.
+  void send_ready(std::int64_t now_ns) {
+    while (!waiting_.empty()) {
+      std::exception_ptr failure;
+      try {
+        if (!waiting_.front()->what.ready()) return;
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      send_front(failure);
+      begin_ns_ = now_ns;
+    }
+  }
+
+  void send_rest(const std::exception_ptr& failure) {
+    while (!waiting_.empty()) send_front(failure);
+  }
+
+  /// How long to sleep; 0: only other threads should run.
+  std::int64_t pause_ns(std::int64_t now_ns) const noexcept {
+    const auto waited_ns = now_ns - begin_ns_;
+    return waited_ns < patience_ns ? 0 : std::min(waited_ns / 8, longest_ns);
+  }
+
+ private:
+  void send_front(const std::exception_ptr& failure) {
+    const auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    next->send(failure);
+  }
+
+  std::deque<parcel_ptr> waiting_;
+  std::int64_t begin_ns_ = 0;  // since when the first parcel is waited for
+};
+
+}  // namespace troupe::services
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::services::parcel_ptr)

@@ -56,8 +56,7 @@ TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, std::u
   std::uint32_t largest = 0;
   std::uint64_t element = first_element(at);
   for (std::uint32_t i = 0; i < elements_of_lane; ++i, element += lanes) {
-    own.sums[i] = 0;
-    if (element >= what.count) continue;  // the zeros count for no magnitude
+    if (element >= what.count) break;  // encode_part() reads no more sums either
     own.sums[i] =
       what.residual == nullptr ? what.elements[element] : element_formats::sum(what.elements[element], what.residual[element]);
     const std::uint32_t magnitude = element_formats::magnitude_bits(own.sums[i]);

@@ -17,8 +17,10 @@
 #include <troupe/messages/errors.hpp>
 
 #include "support/no_more_threads.hpp"
+#include "support/thread_name.hpp"
 
 using namespace troupe;
+using test::threads_named;
 
 namespace {
 
@@ -55,6 +57,12 @@ BOOST_AUTO_TEST_CASE(run_what_is_posted_on_threads_of_their_own) {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return threads.size() == 2; });
   BOOST_TEST(threads.count(std::this_thread::get_id()) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(have_as_many_threads_as_was_said) {
+  host here;
+  worker_team team(here.system, 3);
+  BOOST_TEST(threads_named("troupe.worker") == 3);
 }
 
 // EW-1

@@ -15,6 +15,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
+#include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/services/departures.hpp>
@@ -140,6 +141,40 @@ BOOST_AUTO_TEST_CASE(end_in_time_although_a_device_does_not_answer) {  // CE-3, 
   late_too.open();
   simulated::synchronize();
   BOOST_TEST(told == 5);
+}
+
+BOOST_AUTO_TEST_CASE(refuse_what_comes_when_they_have_closed) {  // CE-3
+  const auto courier = services::spawn_courier(*system);
+  caf::scoped_actor self{*system};
+  self->request(courier, std::chrono::seconds(20), support::close_atom::value, std::int64_t{0})
+    .receive([] {}, [](const caf::error&) { BOOST_ERROR("the courier does not close"); });
+  std::promise<bool> told;
+  simulated::gate late(default_stream);  // otherwise the parcel could be ready
+  self->send(courier, std::make_shared<services::parcel>(
+                        services::parcel{all->stage.to_host({at::ones({2}, at::device(first))}),
+                                         [&](const std::exception_ptr& failure) { told.set_value(is_too_late(failure)); }}));
+  auto answer = told.get_future();
+  BOOST_TEST((answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+  self->send_exit(courier, caf::exit_reason::user_shutdown);
+  late.open();
+  BOOST_TEST(answer.get());
+}
+
+// The function that sends runs on the courier's thread while finish() waits for the courier.
+BOOST_AUTO_TEST_CASE(may_be_asked_for_more_while_they_end) {
+  bool refused = false;
+  simulated::gate late(default_stream);
+  post(first, [&](const std::exception_ptr&) {
+    post(second, [&](const std::exception_ptr& failure) { refused = is_too_late(failure); });
+  });
+  simulated::settle();
+  std::thread opens([&] {
+    simulated::settle();
+    late.open();
+  });
+  all->finish(now() + std::chrono::seconds(30));
+  opens.join();
+  BOOST_TEST(refused);
 }
 
 // No thread is left that waits for the device: the destructor of the actor system waits for all of them.

@@ -125,4 +125,22 @@ BOOST_AUTO_TEST_CASE(wake_a_worker_that_waits_within_a_task) {
   BOOST_TEST(done);
 }
 
+// LV-2: who waits has looked twice when it sleeps: before it sleeps, and under the lock that ring() takes.
+BOOST_AUTO_TEST_CASE(ring_for_a_worker_that_sleeps_within_a_task) {
+  posted_lane lane;
+  std::atomic<int> looks{0};
+  std::atomic<bool> done{false};
+  std::thread worker([&] {
+    lane.of.serve_until([&] {
+      ++looks;
+      return done.load();
+    });
+  });
+  while (looks < 2) std::this_thread::yield();
+  done = true;
+  lane.of.ring();
+  worker.join();
+  BOOST_TEST(looks >= 3);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
@@ -184,6 +185,24 @@ BOOST_AUTO_TEST_CASE(flush_small_numbers_to_zero_where_the_caller_does) {
 }
 
 // GT-6
+// JB-1
+BOOST_AUTO_TEST_CASE(compute_with_as_many_threads_as_the_caller) {
+  threads workers(1);
+  const auto count_of_worker = [&] {
+    std::promise<int> count;
+    workers.post([&] { count.set_value(at::get_num_threads()); });
+    return count.get_future().get();
+  };
+  const int of_worker = count_of_worker();
+  const int of_caller = at::get_num_threads();
+  int in_the_pass = 0;
+  at::set_num_threads(of_worker + 1);
+  run_and_meet(workers, {.of_worker = [&] { in_the_pass = at::get_num_threads(); }, .of_caller = {}});
+  at::set_num_threads(of_caller);
+  BOOST_TEST(in_the_pass == of_worker + 1);
+  BOOST_TEST(count_of_worker() == of_worker);
+}
+
 BOOST_AUTO_TEST_CASE(end_grad_mode_that_a_hook_leaves_behind) {
   threads workers(1);
   const auto x = leaf({2});

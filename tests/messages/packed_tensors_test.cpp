@@ -155,6 +155,46 @@ BOOST_AUTO_TEST_CASE(nothing_to_pack_leaves_no_packings) {
 }
 
 // A tensor that occurs twice comes with one memory of bytes. A message could name the same bytes a thousand times.
+BOOST_AUTO_TEST_CASE(what_stands_behind_a_repeated_tensor_is_packed_too) {
+  tensor_memory memory;
+  const auto x = at::rand({2000});
+  const auto y = at::rand({3000});
+  std::vector<at::Tensor> forms{x, x, y};
+  std::vector<packing> packings;
+  pack_all(forms, packings, wire_format::int8, memory);
+  BOOST_REQUIRE_EQUAL(packings.size(), 3u);
+  for (const auto& each : packings) BOOST_TEST((each.format == wire_format::int8));
+  BOOST_TEST(forms[0].is_same(forms[1]));
+}
+
+// Large tensors are packed in parts.
+BOOST_AUTO_TEST_CASE(the_last_element_of_a_large_tensor_comes_back) {
+  for (const auto format : formats)
+    for (const std::int64_t count : {(std::int64_t{1} << 17) + 1, (std::int64_t{1} << 20) + 1}) {
+      const auto back = there_and_back(at::full({count}, 2.0), format);
+      BOOST_TEST(back[count - 1].item<float>() == 2.0F);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(contiguous_tensors_take_no_strides_and_zeros_no_exponent) {
+  tensor_memory memory;
+  const auto packed = pack(at::zeros({40, 50}), wire_format::float16, memory);
+  BOOST_REQUIRE(packed.has_value());
+  BOOST_TEST(packed->how.strides.empty());
+  BOOST_TEST(packed->how.exponent == 0);
+}
+
+BOOST_AUTO_TEST_CASE(exact_tensors_take_no_packing) {
+  tensor_memory memory;
+  const auto x = at::rand({2000});
+  std::vector<at::Tensor> forms{x};
+  std::vector<packing> packings;
+  pack_all(forms, packings, wire_format::exact, memory);
+  BOOST_TEST(packings.empty());
+  BOOST_TEST(forms[0].is_same(x));
+  BOOST_TEST(packed_bytes(wire_format::exact, 10) == 40u);
+}
+
 BOOST_AUTO_TEST_CASE(the_same_bytes_are_unpacked_once) {
   tensor_memory memory;
   auto packed = *pack(at::randn({64, 32}), wire_format::int8, memory);
@@ -226,7 +266,7 @@ BOOST_AUTO_TEST_CASE(repeated_gradients_are_exact_in_the_mean_with_residuals_alo
     for (int i = 0; i < times; ++i) {
       std::vector<at::Tensor> tensors{gradient};
       std::vector<packing> packings;
-      pack_all(tensors, packings, wire_format::int8, memory, {book, node_id{5}, 77});
+      pack_all(tensors, packings, wire_format::int8, memory, {book, node_id{5}, 1});
       unpack_all(tensors, packings, memory);
       sum += tensors[0];
     }

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace troupe::test {
@@ -12,6 +14,17 @@ inline std::string thread_name() {
   std::array<char, 16> name{};  // the longest that Linux has
   ::pthread_getname_np(::pthread_self(), name.data(), name.size());
   return name.data();
+}
+
+/// How many threads of this process have the name.
+inline int threads_named(const std::string& name) {
+  int count = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(each.path() / "comm");
+    std::string found;
+    if (std::getline(file, found) && found == name) ++count;
+  }
+  return count;
 }
 
 }  // namespace troupe::test

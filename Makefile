@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-hosts bench-security test-python mutate fuzz lint format bundle install clean help configure
+.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate fuzz lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -86,6 +86,10 @@ bench-distributed: configure ## Measure distributed passes beside PyTorch's own:
 	@ninja -C $(build) -j $(JOBS) distributed_bench
 	@$(build)/bench/distributed_bench $(ARGS)
 
+bench-suite: configure ## Measure messages, scheduling and idle things beside raw CAF: out/bench/suite.json and .txt
+	@ninja -C $(build) -j $(JOBS) suite_bench
+	@$(build)/bench/suite_bench $(ARGS)
+
 # The rows of two programs are in one report. Each program has rows of its own, so `--only` is for the first one.
 bench-devices: configure ## Measure lanes on simulated accelerators, and compression on a slow link (takes root): out/bench/devices.json and .txt
 	@ninja -C $(build) -j $(JOBS) devices_bench hosts_bench engine_bench one_lane
@@ -100,6 +104,17 @@ bench-hosts: configure ## Measure troupe between hosts (network namespaces; take
 bench-security: configure ## Measure what proofs cost and what strangers can do (takes root): out/bench/security.json and .txt
 	@ninja -C $(build) -j $(JOBS) hosts_bench
 	@$(build)/bench/hosts_bench --security $(ARGS)
+
+bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hours of faults: out/bench/scale.json and .txt
+	@ninja -C $(build) -j $(JOBS) scale_model
+	@$(build)/bench/scale_model $(ARGS)
+
+# HOURS: simulated hours; 100,000 take two to three hours on one core.
+HOURS ?= 100000
+SOAK_SEED ?= 1
+soak: configure ## Simulate clusters with drawn faults for HOURS hours from SOAK_SEED on; a broken promise prints seed and event
+	@ninja -C $(build) -j $(JOBS) scale_model
+	@$(build)/bench/scale_model --only soak_hours --hours $(HOURS) --seed $(SOAK_SEED) $(ARGS)
 
 # Mutants: small faults. Those that survive show what no test looks at.
 FILES ?= messages/*.*pp engine/*.*pp engine/drop_in/*.*pp engine/protocol/*.*pp devices/*.*pp devices/cuda/*.*pp actors/*.*pp actors/*/*.*pp

@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # The Debian packages. Packages on one line serve one purpose. libboost-test-dev brings the headers of all of Boost: actors/metrics
-# uses those of Asio and Beast.
+# uses those of Asio and Beast, actors/passes those of its containers.
 packages="
   clang clang-format clang-tidy codespell lld g++ cmake ninja-build ccache
   libcaf-dev libssl-dev

@@ -33,13 +33,15 @@ template struct known_nodes<&caf::proxy_registry::proxies_, &caf::proxy_registry
 
 std::string broker_notes::read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed) {
   auto& routes = broker.instance.tbl();
-  std::vector<caf::node_id> strangers;
+  std::vector<stranger> strangers;
   {
     std::lock_guard lock(routes.mtx_);
-    for (const auto& [node, ways] : routes.indirect_) strangers.push_back(node);
+    for (const auto& [node, ways] : routes.indirect_) strangers.emplace_back(node, 0);
     routes.indirect_.clear();
   }
+  for (auto& [node, actors] : strangers) actors = broker.proxies().count_proxies(node);
   forget_strangers(broker);
+  end_askers(broker);
   const auto node = routes.lookup_direct(by);
   return count(strangers, node ? broker.proxies().count_proxies(node) : 0, owed);
 }
@@ -49,23 +51,26 @@ void broker_notes::forget_strangers(caf::io::basp_broker& broker) {
   const auto most = routes.direct_by_nid_.size() + most_strangers;
   for (const auto& each : nodes_beyond(most, broker.proxies()))
     if (!routes.lookup_direct(each)) broker.proxies().erase(each);
-  if (broker.spawn_servers.size() <= most) return;
-  for (auto each = broker.spawn_servers.begin(); each != broker.spawn_servers.end();) {
-    if (routes.lookup_direct(each->first)) {
-      ++each;
-      continue;
-    }
-    caf::anon_send_exit(each->second, caf::exit_reason::kill);
-    each = broker.spawn_servers.erase(each);
-  }
 }
 
-std::string broker_notes::count(const std::vector<caf::node_id>& strangers, std::size_t actors, std::size_t owed) {
-  strangers_.insert(strangers.begin(), strangers.end());
+void broker_notes::end_askers(caf::io::basp_broker& broker) {
+  for (const auto& [node, asker] : broker.spawn_servers) caf::anon_send_exit(asker, caf::exit_reason::kill);
+  broker.spawn_servers.clear();
+}
+
+std::string broker_notes::count(const std::vector<stranger>& strangers, std::size_t actors, std::size_t owed) {
+  for (const auto& [node, its_actors] : strangers) {
+    auto& before = strangers_[node];
+    of_strangers_ = of_strangers_ - before + its_actors;
+    before = its_actors;
+  }
   owed_ += owed;
   if (strangers_.size() > most_strangers)
     return "the names of more than " + std::to_string(most_strangers) + " nodes that are not connected with this one";
   if (owed_ > most_owed) return "questions whose answers it does not read";
+  if (of_strangers_ > most_actors)
+    return "messages that name more than " + std::to_string(most_actors) +
+           " actors of nodes that are not connected with this one";
   if (actors > most_actors) return "messages of more than " + std::to_string(most_actors) + " actors";
   return {};
 }

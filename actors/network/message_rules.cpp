@@ -78,6 +78,7 @@ bool is_for_gateway(const message_outline& of) {
 void message_rules::leaves(const message_head& next) {
   const auto id = caf::make_message_id(next.message);
   if (own_id_ && id.is_request()) own_id_->add(next.source, id.request_id().integer_value());
+  if ((next.flags & caf::io::basp::header::named_receiver_flag) != 0) asker_ = next.source;
 }
 
 std::string message_rules::why_not(const message_head& next) {
@@ -102,6 +103,7 @@ std::string message_rules::why_not(const message_head& next) {
   const auto target = own_ ? own_->find(next.target) : std::nullopt;
   to_ = is_answer ? std::nullopt : target;
   answers_own_ = is_answer && target;
+  is_to_asker_ = asker_ != 0 && next.target == asker_ && !is_request_;
   is_to_itself_ = next.source == next.target;
   has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
   has_shaken_hands_ = true;
@@ -250,7 +252,7 @@ std::string message_rules::why_not_for_actor(std::string_view bytes, const std::
   if (is_of_stream_ && (!outline || outline->types != types_of_stream))
     return "a message that says that it belongs to a stream, and is none of a stream";
   if (is_for_program_ && !may_use_actors_) {
-    const bool tells_of_service = !has_told_of_service_ && outline && bytes.size() <= most_of_service &&
+    const bool tells_of_service = is_to_asker_ && !has_told_of_service_ && outline && bytes.size() <= most_of_service &&
                                   outline->types == types_of_service && outline->first == caf::ok_atom::uint_value();
     if (!tells_of_service) return not_for_program();
     has_told_of_service_ = true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,7 +38,7 @@ namespace troupe::network {
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions for its status
 ///         and for published actors. Nothing ends these actors, or tells them what they tell each other.
 ///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
-///         answers to any actor. CAF's own question after the handshake is answered by one message more. All other messages are refused before
+///         answers to any actor. CAF's own question after the handshake is answered by one message more, to the actor that has asked. All other messages are refused before
 ///         anybody looks at their values, and those that are larger than CAF's answer by their headers.
 ///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
 ///         look. It is not for the actors of a node itself.
@@ -95,9 +96,11 @@ class message_rules {
   std::shared_ptr<const own_actors> own_;
   std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
   bool answers_own_ = false;            // whether the message that came last is an answer to an actor of the node itself
+  bool is_to_asker_ = false;            // whether the message that came last is for `asker_`, and no request
   bool is_to_itself_ = false;           // whether the message that came last has one number for its sender and its receiver
   bool is_for_program_ = false;         // whether the message that came last is for no actor of the node itself, and no answer
-  bool has_told_of_service_ = false;    // has said where CAF's service is that BR-2 allows
+  std::uint64_t asker_ = 0;  // the actor of CAF here that has asked for the service of the other end (BR-2); 0: none yet
+  bool has_told_of_service_ = false;  // has said where CAF's service is that BR-2 allows
   bool has_shaken_hands_ = false;
   bool has_chosen_ = false;
   int for_service_ = 0;  // messages to CAF's service so far

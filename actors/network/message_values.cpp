@@ -53,9 +53,10 @@ constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
 /// Values that may hold messages, or ids of nodes, beside pointers to actors.
 constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
 /// How the names begin that are wrong behind the plus sign of a list of types, in bytes whose layout nobody knows here: those of CAF's other types.
-constexpr std::array<std::string_view, 12> wrong_names = {
-  "@config_value", "@group",    "settings",    "dictionary<@", "std::vector<@", "std::vector<troupe.",
-  "@open_stream",  "@upstream", "@downstream", "stream<",      "@new_data",     bytes_of_char};
+constexpr std::array<std::string_view, 17> wrong_names = {
+  "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
+  "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",
+  "@connection_",  "@protocol", "@address_listing", "@receive_",    bytes_of_char};
 constexpr std::string_view begin_of_troupes = "troupe.";
 /// Each type that is registered with CAF brings its vector along. No node sends one of troupe's.
 constexpr std::string_view begin_of_vectors = "std::vector<troupe.";

@@ -29,10 +29,14 @@ open_questions* node_ids::hold_questions(const std::string& id, const certificat
   std::lock_guard lock(mutex_);
   auto& found = all_[id];
   if (found.holds > 0 && found.who.node != who.node) return nullptr;
-  const auto before = std::find_if(parted_.begin(), parted_.end(), [&](const auto& each) { return each.first == id; });
-  if (before != parted_.end()) {
-    if (before->second.who.node == who.node) found.questions = std::move(before->second.questions);
-    parted_.erase(before);
+  if (const auto of_same = parted_.find(who.node); of_same != parted_.end()) {
+    auto& parted = of_same->second;
+    const auto before = std::find_if(parted.begin(), parted.end(), [&](const auto& each) { return each.first == id; });
+    if (before != parted.end()) {
+      found.questions = std::move(before->second);
+      parted.erase(before);
+      if (parted.empty()) parted_.erase(of_same);
+    }
   }
   found.who = who;
   ++found.holds;
@@ -83,10 +87,13 @@ void node_ids::give_back(const std::string& id) noexcept {
   const auto found = all_.find(id);
   if (found == all_.end() || --found->second.holds > 0) return;
   try {
-    if (!found->second.questions.empty()) parted_.emplace_back(id, std::move(found->second));
+    if (!found->second.questions.empty()) {
+      auto& parted = parted_[found->second.who.node];
+      parted.emplace_back(id, std::move(found->second.questions));
+      if (parted.size() > most_parted) parted.pop_front();
+    }
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the questions are forgotten
   }
-  if (parted_.size() > most_parted) parted_.pop_front();
   all_.erase(found);
 }
 

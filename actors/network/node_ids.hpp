@@ -20,8 +20,8 @@ namespace troupe::network {
 /// Which certificate the nodes of CAF have that are connected. A node of CAF is an actor system. It draws no id: the id is made of
 /// the host and the number of the process, so others can guess it. Any thread may use it.
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
-///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of `most_parted` ids
-///         they are kept.
+///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of each
+///         certificate they are kept of the last `most_parted` ids.
 ///   NI-3  a certificate has at most `most_connections` connections on which something has come, whether a handshake or the beginning of one.
 ///         Their unfinished messages have at most `most_unfinished` bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
@@ -32,6 +32,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   using place = std::shared_ptr<const void>;
 
   static constexpr std::size_t most_connections = 32;
+  static constexpr std::size_t most_parted = 256;
   static constexpr std::size_t most_unfinished = std::size_t{8} << 30;
 
   /// How many bytes the unfinished message of one connection has. They do not count any more once the object is gone.
@@ -68,8 +69,6 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     open_questions questions{};
   };
 
-  static constexpr std::size_t most_parted = 4096;
-
   open_questions* hold_questions(const std::string& id, const certificates::identity& who);
   void give_back(const std::string& id) noexcept;
   void end_connection(const std::string& node) noexcept;
@@ -79,7 +78,8 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   std::map<std::string, entry> all_;
   std::map<std::string, std::size_t, std::less<>> connections_;  // how many, by the name in the certificate
   std::map<std::string, std::size_t, std::less<>> unfinished_;   // bytes, by the name in the certificate
-  std::deque<std::pair<std::string, entry>> parted_;  // ids that no connection holds, with open questions; the oldest first
+  /// Ids that no connection holds, with their open questions, by the name in the certificate; the oldest first.
+  std::map<std::string, std::deque<std::pair<std::string, open_questions>>, std::less<>> parted_;
 };
 
 }  // namespace troupe::network

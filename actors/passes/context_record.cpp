@@ -115,7 +115,7 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
   running_ = current_ = {current_.value + 1};
   ++counts_.passes_running;
   has_gradients_ = true;
-  return start{current_, sends_, peers_, recordings_};
+  return start{current_, sends_, {peers_.begin(), peers_.end()}, recordings_};
 }
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
@@ -153,9 +153,12 @@ std::vector<contracts::graph_task_actor> context_record::tasks() const {
 }
 
 contracts::graph_task_actor context_record::take_task(pass_number number) {
-  auto found = tasks_.extract(number);
-  if (found && parts_) --*parts_;
-  return found ? std::move(found.mapped()) : contracts::graph_task_actor{};
+  const auto found = tasks_.find(number);
+  if (found == tasks_.end()) return {};
+  auto task = std::move(found->second);
+  tasks_.erase(found);
+  if (parts_) --*parts_;
+  return task;
 }
 
 void context_record::end(pass_number number, bool succeeded) {

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include <boost/container/flat_map.hpp>
+#include <boost/container/flat_set.hpp>
 
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
@@ -139,14 +141,15 @@ class context_record {
   mutable std::mutex mutex_;  // guards the members below
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
-  std::set<node_id> peers_;                    // other nodes known to have joined the context
-  std::set<node_id> with_part_;                // what has_part() says; also of nodes that have left, and may come back
-  pass_number completed_;                      // the last pass known to be complete
-  std::set<pass_number> failed_;               // passes known to have failed, here or on the node that began them
-  pass_number current_;                        // the last pass that this node began or heard of
-  pass_number running_;                        // the running pass that was started here; 0: none
+  // Flat: most contexts have few entries, and a program may have many contexts.
+  boost::container::flat_set<node_id> peers_;       // other nodes known to have joined the context
+  boost::container::flat_set<node_id> with_part_;   // what has_part() says; also of nodes that have left, and may come back
+  pass_number completed_;                           // the last pass known to be complete
+  boost::container::flat_set<pass_number> failed_;  // passes known to have failed, here or on the node that began them
+  pass_number current_;                             // the last pass that this node began or heard of
+  pass_number running_;                             // the running pass that was started here; 0: none
   // Graph tasks of the current pass and of passes whose gradients are not gathered yet.
-  std::map<pass_number, contracts::graph_task_actor> tasks_;
+  boost::container::flat_map<pass_number, contracts::graph_task_actor> tasks_;
   bool has_gradients_ = false;
   bool gathering_ = false;  // the gradients of a task that next_to_gather returned are not added yet
   bool profiled_ = false;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "bench/scale/wire_bytes.hpp"
+
 namespace troupe::test {
 
 using membership::member_table;
@@ -20,7 +22,22 @@ simulated_cluster::settings simulated_cluster::settings::meshed(std::size_t coun
   return how;
 }
 
-simulated_cluster::simulated_cluster(settings how) : how_(how), random_(how.seed), hosts_(how.count) {
+namespace {
+
+bench::network_costs with_jitter(bench::network_costs costs, std::int64_t jitter_ns) {
+  costs.jitter_ns = jitter_ns;
+  return costs;
+}
+
+}  // namespace
+
+simulated_cluster::simulated_cluster(settings how)
+    : how_(how),
+      random_(how.seed),
+      network_(clock_, how.count, with_jitter(how.costs, how.longest_way_ns), how.seed + 1),
+      hosts_(how.count) {
+  if (how_.loses_what_is_cut) network_.lose_what_is_cut();
+  network_.on_lost = [this](std::size_t at, std::size_t other) { lost(at, other); };
   for (std::size_t i = 0; i < how_.count; ++i) {
     hosts_[i].self = new_self(i);
     hosts_[i].joins_by = (i + 1) % how_.count;
@@ -35,7 +52,7 @@ simulated_cluster::simulated_cluster(settings how) : how_(how), random_(how.seed
   member_table first(hosts_[0].self, how_.limits);
   std::vector<member_news> all;
   for (const auto& each : hosts_) all.push_back({each.self, 0, member_state::up});
-  first.hear({}, all, now_);
+  first.hear({}, all, now_ns());
   first.pass_on();
   std::unordered_map<node_id, std::size_t> numbers;
   for (std::size_t i = 0; i < how_.count; ++i) {
@@ -47,8 +64,8 @@ simulated_cluster::simulated_cluster(settings how) : how_(how), random_(how.seed
   for (std::size_t i = 0; i < how_.count; ++i) {
     for (const auto id : hosts_[i].table.heard_of().neighbours()) {
       const auto other = numbers.at(id);
-      connections_.try_emplace(pair_of(i, other), ++last_connection_);
-      hosts_[i].table.met(hosts_[other].self, nullptr, {}, member_table::way::answers, now_);
+      network_.connect(i, other);
+      hosts_[i].table.met(hosts_[other].self, nullptr, {}, member_table::way::answers, now_ns());
       hosts_[i].last[id] = "up";
     }
     begin(i);
@@ -56,67 +73,35 @@ simulated_cluster::simulated_cluster(settings how) : how_(how), random_(how.seed
 }
 
 void simulated_cluster::pass(std::int64_t ns, bool faults) {
-  const auto end = now_ + ns;
-  fault_ns_ = now_;
-  while (!events_.empty() && events_.top().due_ns <= end) {
-    const auto next = events_.top();
-    events_.pop();
-    for (; faults && fault_ns_ < next.due_ns; fault_ns_ += 5 * ms) go_wrong();
-    now_ = std::max(now_, next.due_ns);
-    auto& host = hosts_[next.host];
-    if (next.what != timer::message && (host.lives != next.life || host.is_dead)) continue;
-    if (host.is_frozen) {  // a frozen process does everything late
-      events_.push({now_ + 20 * ms, ++last_event_, next.what, next.host, next.life, next.carried});
-      continue;
-    }
-    switch (next.what) {
-      case timer::beat:
-        beat(next.host);
-        break;
-      case timer::pass_on:
-        act(next.host, host.table.pass_on());
-        break;
-      case timer::dial:
-        for (const auto& [id, deadline] : std::map(host.dials))
-          if (now_ >= deadline) end_dial(next.host, id, member_table::dial_end::not_reached);
-        break;
-      case timer::message:
-        receive(*next.carried);
-        break;
-    }
-  }
-  now_ = end;
+  const auto end = now_ns() + ns;
+  for (; faults && now_ns() < end; clock_.run_until(std::min(end, now_ns() + 5 * ms))) go_wrong();
+  clock_.run_until(end);
 }
 
 void simulated_cluster::heal() {
-  cut_.clear();
-  parted_ = 0;
+  network_.mend_all();
+  network_.lose_one_of(0);
   lossy_ = false;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    hosts_[i].is_frozen = false;
-    if (hosts_[i].is_dead) start(i);
+    network_.thaw(i);
+    if (!network_.is_running(i)) start(i);
   }
 }
 
-void simulated_cluster::kill(std::size_t which) {
-  for (std::size_t other = 0; other < hosts_.size(); ++other)
-    if (other != which) break_connection(which, other);
-  hosts_[which].is_dead = true;
-}
+void simulated_cluster::kill(std::size_t which) { network_.end(which); }
 
 void simulated_cluster::leave(std::size_t which) {
   for (std::size_t other = 0; other < hosts_.size(); ++other)
-    if (connection(which, other) != 0) send(from(which, message::kind::farewell, other));
-  hosts_[which].is_dead = true;
+    if (network_.connection(which, other) != 0) send(from(which, message::kind::farewell, other));
+  network_.end_quietly(which);
 }
 
 void simulated_cluster::start(std::size_t which) {
   auto& each = hosts_[which];
-  if (!each.is_dead) kill(which);
-  const auto life = each.lives + 1;
+  if (network_.is_running(which)) kill(which);
+  network_.start(which);
   const auto joins_by = each.joins_by;
   each = host();
-  each.lives = life;
   each.joins_by = joins_by;
   each.self = new_self(which);
   each.table = member_table(each.self, how_.limits);
@@ -125,7 +110,7 @@ void simulated_cluster::start(std::size_t which) {
 
 std::size_t simulated_cluster::join(std::size_t at) {
   auto& added = hosts_.emplace_back();
-  const auto number = hosts_.size() - 1;
+  const auto number = network_.add_node();
   added.self = new_self(number);
   added.joins_by = at;
   added.table = member_table(added.self, how_.limits);
@@ -133,7 +118,7 @@ std::size_t simulated_cluster::join(std::size_t at) {
   return number;
 }
 
-void simulated_cluster::part(std::size_t first) { parted_ = first; }
+void simulated_cluster::part(std::size_t first) { network_.part(first); }
 
 bool simulated_cluster::is_up(std::size_t at, std::size_t who) const {
   const auto& table = hosts_[at].table;
@@ -151,27 +136,15 @@ void simulated_cluster::forget_counts() {
   for (auto& each : hosts_) each.sent = each.news_sent = each.members_told = 0;
 }
 
-bool simulated_cluster::is_cut(std::size_t from, std::size_t to) const {
-  return (parted_ != 0 && (from < parted_) != (to < parted_)) || cut_.contains(way_of(from, to));
-}
-
-std::uint64_t simulated_cluster::connection(std::size_t a, std::size_t b) const {
-  const auto found = connections_.find(pair_of(a, b));
-  return found == connections_.end() ? 0 : found->second;
-}
-
 // Ids in a drawn order: whose id is lower must not depend on who starts first.
 member simulated_cluster::new_self(std::size_t which) {
   const auto id = (random_() << 24 >> 1 | ++last_id_) + 1;
   return {"n" + std::to_string(which), node_id{id}, std::to_string(which), 4000};
 }
 
-void simulated_cluster::plan(std::int64_t in_ns, timer what, std::size_t host, std::shared_ptr<const message> carried) {
-  events_.push({now_ + in_ns, ++last_event_, what, host, hosts_[host].lives, std::move(carried)});
-}
-
 void simulated_cluster::begin(std::size_t which) {
-  plan(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(interval_ns()))), timer::beat, which);
+  network_.after(which, static_cast<std::int64_t>(below(static_cast<std::uint64_t>(interval_ns()))),
+                 [=, this] { beat(which); });
 }
 
 void simulated_cluster::go_wrong() {
@@ -183,43 +156,37 @@ void simulated_cluster::go_wrong() {
       break;
     case 1:
     case 2:
-      cut_.erase(way_of(a, b));
-      cut_.erase(way_of(b, a));
+      network_.mend_way(a, b);
+      network_.mend_way(b, a);
       break;
     case 3:
-      break_connection(a, b);
+      network_.disconnect(a, b);
       break;
     case 4:
-      hosts_[a].is_frozen = true;
+      freeze(a);
       break;
     case 5:
     case 6:
-      hosts_[a].is_frozen = false;
+      thaw(a);
       break;
     case 7:
       if (below(4) == 0) start(a);
       break;
     case 8:
-      cut_.insert(way_of(a, b));  // one way only
+      network_.cut_way(a, b);  // one way only
       break;
     case 9:
       lossy_ = !lossy_;
+      network_.lose_one_of(lossy_ ? 4 : 0);
       break;
     case 10:
-      if (below(8) == 0) parted_ = parted_ == 0 ? 1 + below(hosts_.size() - 1) : 0;
+      if (below(8) == 0) part(network_.parted() == 0 ? 1 + below(hosts_.size() - 1) : 0);
       break;
   }
 }
 
-void simulated_cluster::break_connection(std::size_t a, std::size_t b) {
-  if (connections_.erase(pair_of(a, b)) == 0) return;
-  for (const auto& [one, other] : {std::pair{a, b}, std::pair{b, a}})
-    if (!is_cut(one, other)) plan(0, timer::message, other, std::make_shared<message>(from(one, message::kind::lost, other)));
-}
-
 simulated_cluster::message simulated_cluster::from(std::size_t sender, message::kind what, std::size_t to) const {
   message result{what, sender, to, hosts_[sender].self.id, hosts_[to].self.id};
-  result.connection = connection(sender, to);
   result.between = hosts_[sender].table.between(result.to_id);
   result.incarnation = hosts_[sender].table.incarnation();
   return result;
@@ -230,31 +197,59 @@ void simulated_cluster::send(message what) {
   ++hosts_[what.from].sent;
   hosts_[what.from].news_sent += what.what == message::kind::news;
   if (what.what == message::kind::news && !what.introduces) hosts_[what.from].members_told += what.news->size();
-  if (is_cut(what.from, what.to) || (lossy_ && below(4) == 0)) return;
-  const auto to = what.to;
-  plan(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(how_.longest_way_ns))), timer::message, to,
-       std::make_shared<message>(std::move(what)));
+  const auto [from, to, bytes] = std::tuple(what.from, what.to, how_.counts_bytes ? bytes_of(what) : 0);
+  network_.send(from, to, bytes, [this, carried = std::make_shared<const message>(std::move(what))] { receive(*carried); });
+}
+
+std::uint64_t simulated_cluster::bytes_of(const message& what) const {
+  const auto news = what.news == nullptr ? std::vector<member_news>() : *what.news;
+  const auto& self = hosts_[what.from].self;
+  switch (what.what) {
+    case message::kind::hello:
+      return bench::wire_bytes(hello{self.name, self.id, self.host, self.port, 1, what.digest, what.to_id, what.between,
+                                     "n" + hosts_[what.to].self.host, what.incarnation, self.formats, self.devices});
+    case message::kind::welcome:
+      return bench::wire_bytes(welcome{self, news, what.between, what.incarnation});
+    case message::kind::beat:
+      return bench::wire_bytes(heartbeat{self.id, now_ns(), what.between});
+    case message::kind::seen:
+      return bench::wire_bytes(heartbeat_seen{self.id, now_ns(), now_ns(), what.between});
+    case message::kind::farewell:
+      return bench::wire_bytes(farewell{self.id, "left"});
+    case message::kind::news:
+      return bench::wire_bytes(gossip{self.id, news, what.introduces});
+    case message::kind::refused:  // an error, as CAF writes it
+      return 100;
+  }
+  return 0;
+}
+
+void simulated_cluster::lost(std::size_t at, std::size_t other) {
+  act(at, hosts_[at].table.connection_lost(hosts_[other].self.id, now_ns()));
 }
 
 void simulated_cluster::dial(std::size_t from, const member& who) {
   auto& me = hosts_[from];
   const auto to = host_of(who);
   if (to == from) return;
-  me.dials[who.id] = now_ + 10 * interval_ns();
+  me.dials[who.id] = now_ns() + 10 * interval_ns();
   me.addresses[who.id] = static_cast<std::uint32_t>(to);
-  plan(10 * interval_ns(), timer::dial, from);
+  network_.after(from, 10 * interval_ns(), [=, this] {
+    for (const auto& [id, deadline] : std::map(hosts_[from].dials))
+      if (now_ns() >= deadline) end_dial(from, id, member_table::dial_end::not_reached);
+  });
   greet(from, to, who.id);
 }
 
 void simulated_cluster::greet(std::size_t from, std::size_t to, node_id expected) {
-  if (is_cut(from, to) || is_cut(to, from) || hosts_[to].is_frozen) return;
-  if (hosts_[to].is_dead || rejected_.contains(way_of(from, to))) {
-    auto nobody = this->from(to, message::kind::nobody, from);
-    nobody.from_id = expected;
-    plan(how_.longest_way_ns, timer::message, from, std::make_shared<message>(nobody));
+  if (network_.is_cut(from, to) || network_.is_cut(to, from) || network_.is_frozen(to)) return;
+  if (!network_.is_running(to) || rejected_.contains(way_of(from, to))) {
+    network_.after(from, how_.longest_way_ns, [=, this] {
+      if (hosts_[from].dials.contains(expected)) end_dial(from, expected, member_table::dial_end::nobody_listens);
+    });
     return;
   }
-  if (connection(from, to) == 0) connections_[pair_of(from, to)] = ++last_connection_;
+  network_.connect(from, to);
   auto greeting = this->from(from, message::kind::hello, to);
   if (greeting.to_id != expected) greeting.between = {};
   greeting.digest = hosts_[from].table.digest(expected);
@@ -263,7 +258,7 @@ void simulated_cluster::greet(std::size_t from, std::size_t to, node_id expected
 
 void simulated_cluster::end_dial(std::size_t at, node_id whom, member_table::dial_end how) {
   hosts_[at].dials.erase(whom);
-  act(at, hosts_[at].table.dialled(whom, how, now_));
+  act(at, hosts_[at].table.dialled(whom, how, now_ns()));
 }
 
 /// A node that a dial was to reach, or another node at its address, has answered.
@@ -302,45 +297,48 @@ void simulated_cluster::check(std::size_t at, const peer_change& news) {
 
 void simulated_cluster::act(std::size_t at, membership::member_steps steps) {
   auto& me = hosts_[at];
-  for (const auto& news : steps.changes) check(at, news);
+  for (const auto& news : steps.changes) {
+    check(at, news);
+    if (on_change) on_change(at, news);
+  }
   for (const auto id : steps.beats) {
     const auto* peer = me.table.find(id);
     if (peer == nullptr) continue;
     const auto to = host_of(peer->who);
-    if (hosts_[to].self.id == id && connection(at, to) != 0) send(from(at, message::kind::beat, to));
+    if (hosts_[to].self.id == id && network_.connection(at, to) != 0) send(from(at, message::kind::beat, to));
   }
   for (const auto id : steps.greets) {
     const auto* peer = me.table.find(id);
     if (peer == nullptr) continue;
     const auto to = host_of(peer->who);
-    if (hosts_[to].self.id == id && connection(at, to) != 0) greet(at, to, id);
+    if (hosts_[to].self.id == id && network_.connection(at, to) != 0) greet(at, to, id);
   }
   for (auto& [id, news] : steps.tells) {
     const auto* peer = me.table.find(id);
     if (peer == nullptr) continue;
     const auto to = host_of(peer->who);
-    if (hosts_[to].self.id != id || connection(at, to) == 0) continue;
+    if (hosts_[to].self.id != id || network_.connection(at, to) == 0) continue;
     auto what = from(at, message::kind::news, to);
     what.news = std::make_shared<std::vector<member_news>>(std::move(news));
     send(what);
   }
-  if (steps.passes_on) plan(interval_ns() / 8, timer::pass_on, at);
+  if (steps.passes_on) network_.after(at, interval_ns() / 8, [=, this] { act(at, hosts_[at].table.pass_on()); });
   for (const auto& who : steps.dials) dial(at, who);
 }
 
 void simulated_cluster::beat(std::size_t which) {
   auto& me = hosts_[which];
-  plan(interval_ns(), timer::beat, which);
+  network_.after(which, interval_ns(), [=, this] { beat(which); });
   if (!me.has_joined && me.joins_by != which) greet(which, me.joins_by, hosts_[me.joins_by].self.id);
-  const auto shares = [this](node_id) { return how_.share_work; };
+  const auto shares = [&](node_id with) { return this->shares ? this->shares(which, with) : how_.share_work; };
   std::vector<node_id> connected;
   for (const auto& [id, peer] : me.table.peers())
     if (peer.is_connected) connected.push_back(id);
   auto steps = me.table.beat(
-    now_, [](const membership::known_peer&) { return false; }, shares);
+    now_ns(), [](const membership::known_peer&) { return false; }, shares);
   for (const auto id : connected)  // the simulation has no gateways that `cuts` could name
     if (const auto* peer = me.table.find(id); peer != nullptr && !peer->is_connected)
-      if (const auto other = host_of(peer->who); hosts_[other].self.id == id) break_connection(which, other);
+      if (const auto other = host_of(peer->who); hosts_[other].self.id == id) network_.disconnect(which, other);
   act(which, std::move(steps));
 }
 
@@ -348,26 +346,20 @@ void simulated_cluster::meet(std::size_t at, const message& got, member_table::w
   auto& me = hosts_[at];
   const auto& other = hosts_[got.from].self;
   if (me.table.find(got.from_id) == nullptr)
-    if (const auto* rival = me.table.rival(other)) act(at, me.table.left(rival->who.id, "replaced", now_));
-  act(at, me.table.met(other, nullptr, got.between, how, now_, got.incarnation));
+    if (const auto* rival = me.table.rival(other)) act(at, me.table.left(rival->who.id, "replaced", now_ns()));
+  act(at, me.table.met(other, nullptr, got.between, how, now_ns(), got.incarnation));
 }
 
 /// Takes in what the other node has heard, and greets the new neighbours.
 void simulated_cluster::learn(std::size_t at, const message& got) {
   auto& table = hosts_[at].table;
-  act(at, table.hear_all(got.from_id, *got.news, now_));
-  for (const auto& other : table.take_strangers(now_)) dial(at, other);
+  act(at, table.hear_all(got.from_id, *got.news, now_ns()));
+  for (const auto& other : table.take_strangers(now_ns())) dial(at, other);
 }
 
 void simulated_cluster::receive(const message& got) {
   auto& me = hosts_[got.to];
-  if (me.is_dead || got.to_id != me.self.id) return;
-  if (got.what == message::kind::lost) return act(got.to, me.table.connection_lost(got.from_id, now_));
-  if (got.what == message::kind::nobody) {
-    if (me.dials.contains(got.from_id)) end_dial(got.to, got.from_id, member_table::dial_end::nobody_listens);
-    return;
-  }
-  if (got.connection != connection(got.from, got.to) || got.from_id != hosts_[got.from].self.id) return;
+  if (got.to_id != me.self.id || got.from_id != hosts_[got.from].self.id) return;
   switch (got.what) {
     case message::kind::hello: {
       meet(got.to, got, member_table::way::hears);
@@ -391,22 +383,19 @@ void simulated_cluster::receive(const message& got) {
       }
       return;
     case message::kind::beat:
-      act(got.to, me.table.heard(got.from_id, got.between, now_));
+      act(got.to, me.table.heard(got.from_id, got.between, now_ns()));
       return send(from(got.to, me.table.find(got.from_id) != nullptr ? message::kind::seen : message::kind::refused, got.from));
     case message::kind::seen:
-      return act(got.to, me.table.answered(got.from_id, got.between, now_));
+      return act(got.to, me.table.answered(got.from_id, got.between, now_ns()));
     case message::kind::refused:
       return greet(got.to, got.from, got.from_id);
     case message::kind::farewell:
-      act(got.to, me.table.left(got.from_id, "left", now_));
-      connections_.erase(pair_of(got.from, got.to));
+      act(got.to, me.table.left(got.from_id, "left", now_ns()));
+      network_.disconnect_quietly(got.from, got.to);
       return;
     case message::kind::news:
       if (me.table.find(got.from_id) == nullptr) return;
-      return got.introduces ? learn(got.to, got) : act(got.to, me.table.hear(got.from_id, *got.news, now_));
-    case message::kind::lost:
-    case message::kind::nobody:
-      return;
+      return got.introduces ? learn(got.to, got) : act(got.to, me.table.hear(got.from_id, *got.news, now_ns()));
   }
 }
 

@@ -146,6 +146,20 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_connected_again_may_answer) {  // NI-2
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_ids_of_one_certificate_push_out_those_of_no_other_one) {  // NI-2
+  using troupe::network::node_ids;
+  const auto ids = std::make_shared<node_ids>();
+  const auto asks = [&](const std::string& id, const std::string& who) { ids->take(id, {"mine", who, "member"})->add(7, 1); };
+  const auto may_answer = [&](const std::string& id, const std::string& who) {
+    return ids->take(id, {"mine", who, "member"})->take(7, 1);
+  };
+  asks("quiet", "b");
+  for (std::size_t i = 0; i <= node_ids::most_parted; ++i) asks(std::to_string(i), "a");
+  BOOST_TEST(!may_answer("0", "a"));  // the oldest of the many
+  BOOST_TEST(may_answer("1", "a"));
+  BOOST_TEST(may_answer("quiet", "b"));
+}
+
 BOOST_AUTO_TEST_CASE(a_certificate_has_a_share_of_the_connections_and_of_the_memory) {  // NI-3
   using troupe::network::node_ids;
   const auto ids = std::make_shared<node_ids>();
@@ -452,12 +466,22 @@ BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_
       BOOST_TEST(rules.why_not(large) == "");
       large.payload = 4097;
       BOOST_TEST(rules.why_not(large) == to_program);
-      // What CAF tells of its service, once.
+      // What CAF tells of its service, once, and only the actor that has asked.
       const auto tells_of_service = [&] {
         BOOST_TEST(rules.why_not(head) == "");
         const auto values = number_text(caf::ok_atom::uint_value()) + '\0' + pointer_text(3, 'b') + '\0';
         return rules.why_not(bytes_of(nodes + '\0' + message_text("@<>+@atom+@str+@strong_actor_ptr+@str", values)));
       };
+      BOOST_TEST((tells_of_service() == "") == may);
+      auto question_for_service = head_of(message_type::direct_message, 100, caf::io::basp::header::named_receiver_flag);
+      question_for_service.source = head.target;
+      rules.leaves(question_for_service);
+      head.message = 1;  // a request
+      BOOST_TEST((tells_of_service() == "") == may);
+      head.message = 0;
+      head.target = 8;
+      BOOST_TEST((tells_of_service() == "") == may);
+      head.target = 6;
       BOOST_TEST((tells_of_service() == "") == (may || kind == message_type::direct_message));
       BOOST_TEST((tells_of_service() == "") == may);
       auto question = head_of(message_type::direct_message, 100);

@@ -163,7 +163,10 @@ BOOST_FIXTURE_TEST_CASE(no_other_type_of_cafs_comes, writer) {  // MV-1
   for (std::size_t i = 0; i + 1 < caf::type_nrs; ++i) names.emplace_back(caf::numbered_type_names[i]);
   for (const auto& [name, make] : config.value_factories_by_name)
     if (!name.starts_with("troupe.")) names.push_back(name);
-  for (const auto* of_brokers : {"@new_data_msg", "@receive_buffer", "@address_listing"}) names.emplace_back(of_brokers);
+  for (const auto* of_brokers : {"@accept_handle", "@acceptor_closed_msg", "@acceptor_passivated_msg", "@address_listing",
+                                 "@connection_closed_msg", "@connection_handle", "@connection_passivated_msg",
+                                 "@new_connection_msg", "@new_data_msg", "@protocol", "@receive_buffer"})
+    names.emplace_back(of_brokers);
   BOOST_TEST(names.size() > 50U);
   for (const auto& each : names) {
     const auto types = "@<>+" + each;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/engine/protocol/initiator.hpp>
+#include <troupe/engine/protocol/participant.hpp>
+#include <troupe/messages/messages.hpp>
+
+#include "pass_shape.hpp"
+#include "simulated_network.hpp"
+#include "wire_bytes.hpp"
+
+namespace troupe::bench {
+
+/// What a pass costs, beside its messages.
+struct pass_costs {
+  std::int64_t function_ns = 100'000;   // CPU time of a function
+  std::int64_t spread_percent = 50;     // a function takes up to this much more or less, drawn at random
+  std::int64_t name_ns = 100;           // CPU time of a node for each name in a purse that comes
+  std::int64_t held_name_ns = 50;       // CPU time of the initiator for each name that it holds when a purse comes
+  std::uint64_t payload_bytes = 4'096;  // of the gradients in a message
+
+  std::string text() const;
+};
+
+/// How a pass went.
+struct pass_result {
+  bool succeeded = false;
+  errc code = errc::none;
+  std::string error;
+  std::int64_t time_ns = 0;
+  std::uint64_t largest_purse_bytes = 0;
+};
+
+/// One context and one backward pass over a shape, on the nodes of a simulated network. The decisions are those of the classes
+/// of engine/protocol; this class does what graph tasks, context records and gateways do around them. Messages hold real purses
+/// and have the bytes of real messages.
+///   PM-1  with one seed and the same calls the pass is the same, event by event.
+class pass_model : public std::enable_shared_from_this<pass_model> {
+ public:
+  using number = pass_shape::number;
+
+  struct terms {
+    std::vector<std::size_t> at;  // the node of the network for each node of the shape; empty: the same number
+    std::vector<node_id> ids;     // empty: numbers from 1 on
+    context_id context{{1}, 1};
+    pass_costs costs;
+    std::int64_t deadline_ns = 60'000'000'000;
+    bool fast = false;
+    bool knows_all = true;  // whether the initiator knows all nodes of the context when the pass starts, or itself alone
+    number throwing = pass_shape::none;  // the function that throws
+    /// Whether a node of the shape holds another one for up. Empty: always.
+    std::function<bool(number from, number to)> reaches;
+    bool checks_weight = false;
+  };
+
+  pass_model(simulated_network& network, std::shared_ptr<const pass_shape> shape, terms how);
+
+  /// Starts the pass on node 0. `ended` is called once, when the pass ends there.
+  void start(std::function<void(const pass_result&)> ended);
+  /// Node `at` hears that node `who` is unreachable or gone, or that it is up again.
+  void peer_down(number at, number who);
+  void peer_up(number at, number who);
+  /// The process of the node has ended.
+  void process_ended(number which);
+  /// Node 0 releases the context on all nodes.
+  void release();
+
+  /// For tests: what checks the weight of the pass is wrong from now on.
+  void take_weight() { flying_ -= 1; }
+
+  bool is_over() const noexcept { return result_.has_value(); }
+  const pass_result& result() const { return *result_; }
+  /// Which of the protocol's promises is broken; empty if none is.
+  std::string wrong() const;
+  /// Whether the node holds a part of the context.
+  bool holds_part(number node) const { return parts_[node].protocol.has_value(); }
+  /// Whether the node may still run functions of the pass.
+  bool runs_on(number node) const { return holds_part(node) && !parts_[node].protocol->over(); }
+  std::uint64_t number_of_context() const noexcept { return how_.context.number; }
+  const pass_shape& shape() const noexcept { return *shape_; }
+  std::size_t place(number node) const { return how_.at.empty() ? node : how_.at[node]; }
+
+ private:
+  /// Weight as a sum of units of 2^-120.
+  using weight = unsigned __int128;
+  static constexpr std::uint32_t finest = 120;
+  static constexpr pass_number the_pass{1};
+  static constexpr std::int64_t abort_deadline_ns = 1'000'000'000;
+
+  struct burst {
+    number node;
+    purse carried;
+    bool settles;
+    std::vector<number> ready;
+    std::size_t next = 0;
+    std::set<number> sent_to;
+    bool is_stopped = false;
+  };
+  struct part {
+    std::optional<protocol::participant> protocol;
+    std::shared_ptr<burst> away;
+    std::vector<number> deliveries;  // for the next burst
+    std::vector<number> drops;
+    std::vector<number> walk_from;  // sends to start a walk from
+    std::set<number> heard_from;
+    std::set<number> sent_to;
+    std::set<number> down;     // nodes that went down during a burst
+    bool roots_due = false;    // for the next burst
+    bool is_routed = false;    // whether messages of the pass reach this part
+    bool is_barred = false;    // whether an abort has come: nothing begins any more
+    bool is_released = false;  // whether the context was released here
+    bool is_closed = false;    // the part ends when its burst is back
+    bool answers_abort = false;
+    int asked = 0;  // questions of a discovery that wait for a walk
+  };
+
+  node_id id(number node) const { return how_.ids.empty() ? node_id{std::uint64_t{node} + 1} : how_.ids[node]; }
+  number number_of(node_id who) const { return numbers_.at(who); }
+  message_id message_of(number send) const { return {std::uint64_t{send} + 1, id(shape_->sends[send].node)}; }
+  static number send_of(const message_id& message) { return static_cast<number>(message.number - 1); }
+  bool reaches(number from, number to) const { return from == to || !how_.reaches || how_.reaches(from, to); }
+
+  template <class Struct>
+  void send(number from, number to, const Struct& what, std::function<void(pass_model&)> arrived) {
+    network_.send(place(from), place(to), from == to ? 0 : wire_bytes(what),
+                  [self = shared_from_this(), arrived = std::move(arrived)] { arrived(*self); });
+  }
+  void send_purse(number from, number to, std::uint64_t other_bytes, purse carried,
+                  std::function<void(pass_model&, purse)> arrived);
+  void later(number node, std::int64_t ns, void (pass_model::*what)(number), number argument);
+
+  // a node's part
+  part* task_of(number node);
+  void begin(number node);
+  void gradients(number node, number from, number send, purse carried);
+  void prune(number node, const std::vector<message_id>& live, purse carried);
+  void discover(number node, const std::vector<message_id>& sends);
+  void abort(number node);
+  void act(number node, protocol::participant::steps steps);
+  void start_burst(number node);
+  void advance(const std::shared_ptr<burst>& work);
+  bool emit(burst& work, number send, bool more);
+  std::int64_t draw_function_ns();
+  void pay_for(number node, const purse& came);
+  void settle(number function, bool given, std::vector<number>& ready);
+  void returned(const std::shared_ptr<burst>& work, bool failed);
+  void walk(number node, protocol::walk_from where);
+  std::vector<message_id> recvs_from(std::vector<number> functions) const;
+  void report_quiet(number node, purse carried);
+  void report_failed(number node, errc code, const std::string& text);
+  void refuse(number node, number from);
+  void pass_on_failure(number node, number from, errc code, const std::string& text);
+  void close(number node);
+  void end_part(number node);
+
+  // the initiator
+  void act(protocol::initiator::steps steps);
+  void quiet(purse carried);
+  void failed(number from, errc code, const std::string& text);
+  void ask_abort(number who);
+  void aborted(number who, const std::vector<node_id>& sent_to);
+  void deadline_passed(number);
+  void ended();
+  void found_wrong(const std::string& what);
+  weight weight_of(const purse& carried) const;
+
+  simulated_network& network_;
+  std::shared_ptr<const pass_shape> shape_;
+  terms how_;
+  std::map<node_id, number> numbers_;
+  std::vector<std::vector<number>> sends_of_nodes_;
+  std::vector<part> parts_;
+  std::optional<protocol::initiator> lead_;
+  std::vector<number> owed_;
+  std::vector<std::uint8_t> runs_;
+  std::vector<bool> given_;      // whether a gradient has come, of each function
+  std::vector<bool> delivered_;  // of each send
+  std::vector<bool> dropped_;    // of each send
+  std::set<number> aborts_open_;
+  std::int64_t begun_ns_ = 0;
+  std::uint64_t largest_purse_ = 0;
+  std::uint64_t empty_purse_bytes_ = 0;
+  std::uint64_t gradient_bytes_ = 0;
+  std::optional<pass_result> result_;
+  std::function<void(const pass_result&)> ended_;
+  weight flying_ = 0;            // weight in messages and bursts
+  bool is_weight_known_ = true;  // false once a part has dropped weight, as it does when the pass is over there
+  std::string wrong_;
+};
+
+}  // namespace troupe::bench

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../report.hpp"
+#include "membership_model.hpp"
+#include "pass_model.hpp"
+#include "soak.hpp"
+
+namespace troupe::bench {
+
+/// What one simulated pass cost.
+struct pass_figures {
+  std::string shape;
+  std::size_t nodes = 0;
+  double time_ms = 0;
+  std::size_t busiest = 0;             // the node with the most messages
+  std::uint64_t busiest_messages = 0;  // sent and received
+  double busiest_cpu_ms = 0;           // of messages, without functions
+  double messages = 0;                 // of a node, on the average
+  std::uint64_t largest_purse = 0;     // bytes
+  std::uint64_t largest_received = 0;  // bytes that came to one node
+};
+
+/// One pass over the shape. Throws std::runtime_error if the pass fails.
+pass_figures simulate_pass(const std::string& shape, std::size_t nodes, const network_costs& network, const pass_costs& costs,
+                           std::uint64_t seed);
+
+/// What is asked for.
+struct scale_effort {
+  bool quick = false;
+  std::uint64_t seed = 1;
+  std::vector<std::size_t> nodes{100, 1'000, 10'000};
+  std::vector<std::string> shapes = shape_names();
+  network_costs network = network_costs::one_room();
+  pass_costs pass;
+  double hours = 1'000;     // of the soak
+  double hours_a_seed = 2;  // each seed is one cluster
+  std::size_t threads = 1;  // that run clusters of the soak
+  progress tell;
+};
+
+/// Simulates what the rows and the tables ask for, each of it once.
+///   FG-1  what is asked for again is not simulated again.
+class scale_figures {
+ public:
+  explicit scale_figures(scale_effort how) : how_(std::move(how)) {}
+
+  const scale_effort& how() const noexcept { return how_; }
+  const pass_figures& pass(const std::string& shape, std::size_t nodes);
+  const membership_figures& membership(std::size_t nodes);
+  /// Why a pass of this size is not simulated; empty if it is.
+  static std::string too_large(const std::string& shape, std::size_t nodes);
+  /// Runs clusters until they have run for enough hours together, or until a promise is broken.
+  const soak_report& soaked();
+
+  /// Tables of what was simulated so far, for people and as JSON.
+  std::string text() const;
+  std::string json() const;
+
+ private:
+  scale_effort how_;
+  std::map<std::pair<std::string, std::size_t>, pass_figures> passes_;
+  std::map<std::size_t, membership_figures> memberships_;
+  soak_report soaked_;
+};
+
+/// The names of the rows, in their order.
+const std::vector<std::string>& scale_row_names();
+/// Measures a row.
+row scale_row(const std::string& name, scale_figures& from);
+
+}  // namespace troupe::bench

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe::bench {
+
+/// What carries the messages of two processes on loopback.
+enum class carrier { caf, tcp, shared_memory };
+
+/// Runs `measure` in a process of its own and returns what it returns: actor systems of different parts then do not disturb each other.
+/// To be called while this process has one thread. Throws std::runtime_error if the process fails; the process has printed why.
+std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure);
+
+/// The parts of suite_bench. Each one is to be called in a process of its own and starts the process that answers. Microseconds of
+/// each run, unless said otherwise.
+
+/// A request of CAF with 200 bytes to an actor of another process and its answer with as many, over CAF's own network.
+std::vector<double> caf_requests(int runs);
+/// A call of troupe with two tensors of one element.
+std::vector<double> small_calls(carrier by, int runs);
+/// 200 bytes to another process and back, in shared memory that both processes watch without a pause.
+std::vector<double> spinning_exchanges(int runs);
+/// The milliseconds until a node answers a question for its status, while calls keep its workers busy and threads of this process compute:
+/// two threads that compute for each core. The question and its answer travel as heartbeats do.
+std::vector<double> answers_under_load(int runs);
+/// The milliseconds, from the common start on, until each of `count` equal passes over two nodes is over. A pass has eight steps.
+std::vector<double> times_of_passes(int count);
+/// Bytes by which the resident memory grows for a context that is open and idle: of the node that opened it, and of the node that answered
+/// one call in it.
+std::vector<double> bytes_of_context(int count);
+/// Bytes by which the resident memory of the node grows that holds an object without tensors for another node, and that of its owner.
+std::vector<double> bytes_of_object(int count);
+
+}  // namespace troupe::bench

@@ -101,12 +101,14 @@ def check_runs_of_all(program, cmake, script):
 
         (folder / "out/bench-quick").mkdir(exist_ok=True)
         (folder / "out/bench-quick/stale.json").write_text("[]")
+        benchmark("scale_model", "")
         benchmark("bad_bench", "echo broken >&2; exit 3")
         status, text, calls = run_all("-DQUICK=ON")
         expect(status != 0 and "-- bad_bench: ended with status 3" in text, f"that bad_bench is named, but {status}: {text}")
         options = "--quick --out out/bench-quick"
         expect(calls == ["bad_bench " + options, "hosts_bench " + options, "hosts_bench --wire " + options,
-                         "hosts_bench --security " + options, "some_bench " + options], f"all with {options}, but: {calls}")
+                         "hosts_bench --security " + options, "some_bench " + options,
+                         "scale_model " + options], f"all with {options}, but: {calls}")
         expect("1 of 2 figures" in text, "the table of ratios although a benchmark failed")
         expect((folder / "out/bench-quick/report.html").is_file(), "a page in out/bench-quick")
         expect(json.loads((folder / "out/bench-quick/machine.json").read_text())["quick"], "a quick run")

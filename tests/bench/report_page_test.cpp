@@ -52,6 +52,7 @@ BOOST_AUTO_TEST_CASE(a_folder_is_read_as_a_whole) {
   write_curves(folder.path, "a", {plot_in("messages", "T")});
   write_machine(folder.path, {.cpu = "Some CPU"});
   folder.write("notes.txt", "no figures");
+  folder.write("scale.tables.json", "{}");
   const auto found = read_results(folder.path);
   std::string in_order;
   for (const auto& each : found.reports) in_order += each.name;

@@ -77,6 +77,8 @@ footer { margin-top: 2.5rem; color: var(--quiet); font-size: .9rem; }
   body { padding: 1rem .8rem 2rem; }
   h1 { font-size: 1.4rem; }
   figure { padding: .8rem .6rem; }
+}
+@media (max-width: 60rem) {
   .ratios, .ratios tbody, .ratios tr.group, .ratios tr.group th { display: block; }
   .ratios thead { display: none; }
   .ratios tr.group span { display: block; margin-left: 0; }

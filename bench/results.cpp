@@ -45,7 +45,7 @@ results_of_folder read_results(const fs::path& folder) {
     if (ends_with(each.filename().string(), ".curves.json")) {
       const auto plots = read_curves(each);
       found.plots.insert(found.plots.end(), plots.begin(), plots.end());
-    } else {
+    } else if (each.stem().extension().empty()) {  // NAME.KIND.json is a program's own
       found.reports.push_back({each.stem().string(), date_of(each), read_rows(each)});
     }
   }

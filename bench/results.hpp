@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/bench/report_page_test.cpp
 #pragma once
 
 #include <filesystem>
@@ -26,7 +27,7 @@ struct results_of_folder {
   std::vector<plot> plots{};            // by the names of their files
 };
 
-/// Reads `NAME.json`, `NAME.curves.json` and `machine.json` of a folder. Throws std::runtime_error that names the file if one of them is
+/// Reads `NAME.json`, `NAME.curves.json` and `machine.json` of a folder. Other files, as `NAME.tables.json`, are the programs' own. Throws std::runtime_error that names the file if one of them is
 /// malformed, and if the folder has no report and no curves.
 results_of_folder read_results(const std::filesystem::path& folder);
 

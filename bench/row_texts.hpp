@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/bench/report_page_test.cpp
 #pragma once
 
 #include <string>

@@ -13,6 +13,7 @@
 
 #include "row_choice.hpp"
 #include "scale/scale_figures.hpp"
+#include "scale/scale_plots.hpp"
 
 namespace {
 
@@ -56,12 +57,13 @@ void add_options(CLI::App& options, choice& to, double& gbit) {
   options.add_option("--held-name-ns", how.pass.held_name_ns, "CPU time of the initiator for each name that it holds")
     ->capture_default_str();
   options.add_option("--payload", how.pass.payload_bytes, "Bytes of gradients in a message")->capture_default_str();
-  options.add_option("--out", to.folder, "Folder for scale.json, scale.txt and scale_tables.json")->capture_default_str();
+  options.add_option("--out", to.folder, "Folder for scale.json, scale.txt, scale.curves.json and scale.tables.json")
+    ->capture_default_str();
   options.add_flag("--quick", how.quick, "400 nodes at most and 10 hours: checks that it works");
 }
 
 void write_tables(const std::string& folder, const scale_figures& figures) {
-  const auto file = std::filesystem::path(folder) / "scale_tables.json";
+  const auto file = std::filesystem::path(folder) / "scale.tables.json";
   std::ofstream out(file, std::ios::trunc);
   out << figures.json() << std::flush;
   if (!out)
@@ -106,8 +108,9 @@ int measure(choice& from) {
   std::fputs(figures.text().c_str(), stdout);
   std::fputs(table_of(rows, "100 nodes").c_str(), stdout);
   write_report(from.folder, "scale", rows, "100 nodes");
+  write_curves(from.folder, "scale", plots_of(figures));
   write_tables(from.folder, figures);
-  std::printf("written to %s/scale.json, scale.txt and scale_tables.json\n", from.folder.c_str());
+  std::printf("written to %s/scale.json, scale.txt, scale.curves.json and scale.tables.json\n", from.folder.c_str());
   if (!broken.empty()) throw std::runtime_error(broken);
   return 0;
 }

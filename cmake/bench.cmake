@@ -7,11 +7,13 @@ set(out "out/bench")
 set(quick)
 if(QUICK)
   set(out "out/bench-quick")
-  set(quick --quick)
   file(REMOVE_RECURSE "${out}")
   string(APPEND ARGS " --quick --out ${out}")
 elseif(ARGS MATCHES "--out[ =]([^ ]+)")
   set(out "${CMAKE_MATCH_1}")
+endif()
+if(ARGS MATCHES "--quick")
+  set(quick --quick)
 endif()
 separate_arguments(ARGS)
 file(GLOB candidates LIST_DIRECTORIES false "${FOLDER}/*_bench")
@@ -20,7 +22,10 @@ if(NOT candidates)
 endif()
 
 execute_process(COMMAND git describe --always --dirty OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-execute_process(COMMAND "${FOLDER}/bench_report" --machine ${quick} "--commit=${commit}" --folder "${out}" COMMAND_ERROR_IS_FATAL ANY)
+if(commit)
+  set(commit "--commit=${commit}")
+endif()
+execute_process(COMMAND "${FOLDER}/bench_report" --machine ${quick} ${commit} --folder "${out}" COMMAND_ERROR_IS_FATAL ANY)
 
 set(failed)
 # Runs a program with more options.
@@ -41,7 +46,8 @@ function(run program)
   endif()
 endfunction()
 
-# hosts_bench has parts. `make bench` leaves that of security, 5 minutes, to `make bench-security`.
+# hosts_bench has parts. `make bench` leaves that of security, 5 minutes, to `make bench-security`, and scale_model, with 8 GB of memory,
+# to `make bench-scale`.
 foreach(program IN LISTS candidates)
   run("${program}")
   if(program MATCHES "/hosts_bench$" AND NOT "--only" IN_LIST ARGS)
@@ -51,6 +57,10 @@ foreach(program IN LISTS candidates)
     endif()
   endif()
 endforeach()
+
+if(QUICK AND EXISTS "${FOLDER}/scale_model")
+  run("${FOLDER}/scale_model")
+endif()
 
 execute_process(COMMAND "${FOLDER}/bench_report" --folder "${out}" COMMAND_ERROR_IS_FATAL ANY)
 if(failed)

@@ -60,6 +60,10 @@ class scale_figures {
   /// Runs clusters until they have run for enough hours together, or until a promise is broken.
   const soak_report& soaked();
 
+  /// What was simulated so far.
+  const std::map<std::pair<std::string, std::size_t>, pass_figures>& passes() const noexcept { return passes_; }
+  const std::map<std::size_t, membership_figures>& memberships() const noexcept { return memberships_; }
+
   /// Tables of what was simulated so far, for people and as JSON.
   std::string text() const;
   std::string json() const;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs bench_report over fixed figures, and checks its page and its exit status.
+"""Runs bench_report over fixed figures, and checks its page and its exit status. Then runs bench.cmake over benchmarks that are scripts.
 
-  bench_report_smoke.py PROGRAM"""
+  bench_report_smoke.py PROGRAM CMAKE BENCH.CMAKE"""
 import html.parser
 import json
 import pathlib
@@ -71,8 +71,53 @@ def check_page(text):
         expect(each in text, f"'{each}' in the page")
 
 
+def check_runs_of_all(program, cmake, script):
+    """One benchmark works, one has no hosts, and one fails: the page is made all the same."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "programs").mkdir()
+        (folder / "programs/bench_report").symlink_to(program)
+        (folder / "rows.json").write_text(json.dumps(ROWS))
+
+        def benchmark(name, text):
+            path = folder / "programs" / name
+            path.write_text("#!/bin/sh\necho \"$0 $*\" >> calls\n" + text)
+            path.chmod(0o755)
+
+        def run_all(*arguments):
+            (folder / "calls").write_text("")
+            done = subprocess.run([cmake, "-DFOLDER=" + str(folder / "programs"), *arguments, "-P", script], cwd=folder,
+                                  capture_output=True, text=True, timeout=60)
+            calls = (folder / "calls").read_text().replace(str(folder / "programs") + "/", "").splitlines()
+            return done.returncode, done.stdout + done.stderr, calls
+
+        benchmark("some_bench", "mkdir -p out/bench out/bench-quick; cp rows.json out/bench/suite.json; cp rows.json out/bench-quick/suite.json")
+        benchmark("hosts_bench", "echo 'hosts_bench: SKIPPED: no hosts' >&2; exit 1")
+        status, text, calls = run_all()
+        expect(status == 0, f"status 0 although hosts_bench is skipped, but {status}: {text}")
+        expect(calls == ["hosts_bench ", "hosts_bench --wire", "some_bench "], f"each benchmark once, but: {calls}")
+        expect((folder / "out/bench/report.html").is_file(), "a page in out/bench")
+        expect(not json.loads((folder / "out/bench/machine.json").read_text())["quick"], "no quick run")
+
+        (folder / "out/bench-quick").mkdir(exist_ok=True)
+        (folder / "out/bench-quick/stale.json").write_text("[]")
+        benchmark("scale_model", "")
+        benchmark("bad_bench", "echo broken >&2; exit 3")
+        status, text, calls = run_all("-DQUICK=ON")
+        expect(status != 0 and "-- bad_bench: ended with status 3" in text, f"that bad_bench is named, but {status}: {text}")
+        options = "--quick --out out/bench-quick"
+        expect(calls == ["bad_bench " + options, "hosts_bench " + options, "hosts_bench --wire " + options,
+                         "hosts_bench --security " + options, "some_bench " + options,
+                         "scale_model " + options], f"all with {options}, but: {calls}")
+        expect("1 of 2 figures" in text, "the table of ratios although a benchmark failed")
+        expect((folder / "out/bench-quick/report.html").is_file(), "a page in out/bench-quick")
+        expect(json.loads((folder / "out/bench-quick/machine.json").read_text())["quick"], "a quick run")
+        expect(not (folder / "out/bench-quick/stale.json").exists(), "that the folder of quick runs is emptied first")
+
+
 def main():
-    program = sys.argv[1]
+    program, cmake, script = sys.argv[1:]
+    check_runs_of_all(program, cmake, script)
 
     def run(*arguments, status=0):
         done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=60)

@@ -84,6 +84,7 @@ BOOST_AUTO_TEST_CASE(what_no_picture_can_show_is_refused_with_the_name_of_the_pl
   refused(plot_with(log_x, R"([{"name": "a", "role": "peer", "points": [[1, 2, 3]]}])"), "a point is [1,2,3]");
   refused(plot_with(log_x, R"([{"name": "a", "role": "peer", "points": []}])"), "there is no point in it");
   refused(plot_with(log_x, R"([{"name": "a", "role": "peer", "points": [[-1, 2]]}])"), "'a' has a value below 0");
+  refused(plot_with(log_x, R"([{"name": "a", "role": "peer", "points": [[1, -2]]}])"), "'a' has a value below 0");
   refused(plot_with(log_x, R"([{"name": "a", "role": "peer", "points": [[1, "x"]]}])"), "plot 0 \"size\"");
   refused(R"([{"group": "messages"}])", "key 'name' not found");
   refused(R"({"group": "messages"})", "expected a list of plots");

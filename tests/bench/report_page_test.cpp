@@ -47,15 +47,17 @@ BOOST_AUTO_TEST_SUITE(page_of_figures)
 
 BOOST_AUTO_TEST_CASE(a_folder_is_read_as_a_whole) {
   const own_folder folder;
-  write_report(folder.path, "b", {{"two", "us", {2, 1, 0}, 2, 1}});
-  write_report(folder.path, "a", {{"one", "us", {2, 1, 0}, 2, 1}});
+  const std::string names = "hdagbfce";
+  for (const char name : names) write_report(folder.path, {name}, {{std::string("row_") + name, "us", {2, 1, 0}, 2, 1}});
   write_curves(folder.path, "a", {plot_in("messages", "T")});
   write_machine(folder.path, {.cpu = "Some CPU"});
   folder.write("notes.txt", "no figures");
+  folder.write("scale.tables.json", "{}");
   const auto found = read_results(folder.path);
-  BOOST_REQUIRE(found.reports.size() == 2);
-  BOOST_TEST(found.reports[0].name == "a");
-  BOOST_TEST(found.reports[1].rows.at(0).name == "two");
+  std::string in_order;
+  for (const auto& each : found.reports) in_order += each.name;
+  BOOST_TEST(in_order == "abcdefgh");
+  BOOST_TEST(found.reports.at(1).rows.at(0).name == "row_b");
   BOOST_TEST(has(found.reports[0].date, " UTC"));
   BOOST_TEST(found.plots.size() == 1);
   BOOST_REQUIRE(found.where.has_value());

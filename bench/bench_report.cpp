@@ -89,6 +89,8 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "bench_report: %s\n", failed.what());
+  } catch (...) {
+    std::fputs("bench_report: an exception of an unknown type\n", stderr);
   }
   return 2;
 }

@@ -115,9 +115,7 @@ int measure(choice& from) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App options(
     "Simulates clusters of many nodes on one clock. Each node runs troupe's own decisions: those of a distributed pass "
     "(engine/protocol)\n"
@@ -135,10 +133,18 @@ int main(int argc, char** argv) {
   add_options(options, chosen, gbit);
   CLI11_PARSE(options, argc, argv);
   chosen.how.network.bytes_per_second = gbit / 8 * 1e9;
+  return chosen.until != 0 ? replay(chosen) : measure(chosen);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    return chosen.until != 0 ? replay(chosen) : measure(chosen);
+    return run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "scale_model: %s\n", error.what());
-    return 1;
+  } catch (...) {
+    std::fputs("scale_model: an exception of an unknown type\n", stderr);
   }
+  return 1;
 }

@@ -63,6 +63,7 @@ BOOST_AUTO_TEST_CASE(have_as_many_threads_as_was_said) {
   host here;
   worker_team team(here.system, 3);
   BOOST_TEST(threads_named("troupe.worker") == 3);
+  BOOST_TEST(team.count() == 3U);
 }
 
 // EW-1

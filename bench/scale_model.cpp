@@ -53,9 +53,6 @@ void add_options(CLI::App& options, choice& to, double& gbit) {
   options.add_option("--send-ns", how.network.send_ns, "CPU time of sending a message")->capture_default_str();
   options.add_option("--receive-ns", how.network.receive_ns, "CPU time of receiving a message")->capture_default_str();
   options.add_option("--function-ns", how.pass.function_ns, "CPU time of a function of a pass")->capture_default_str();
-  options.add_option("--name-ns", how.pass.name_ns, "CPU time for each name in a purse that comes")->capture_default_str();
-  options.add_option("--held-name-ns", how.pass.held_name_ns, "CPU time of the initiator for each name that it holds")
-    ->capture_default_str();
   options.add_option("--payload", how.pass.payload_bytes, "Bytes of gradients in a message")->capture_default_str();
   options.add_option("--out", to.folder, "Folder for scale.json, scale.txt, scale.curves.json and scale.tables.json")
     ->capture_default_str();

@@ -180,7 +180,8 @@ struct call_result {
   attributes values;
   autograd_message payload;
   std::vector<node_id> participants;  // nodes that joined the context because of this call
-  std::string spans;  // if the caller profiles: what ran, by the clock of the answering node (see trace_span.hpp)
+  std::string spans;   // if the caller profiles: what ran, by the clock of the answering node (see trace_span.hpp)
+  bool is_child = false;  // whether the answering node has joined the context by a call of the caller: it is a child in the tree of calls
 };
 
 /// The gradients of the tensors that `message` carried forward, for the node that sent those tensors. Undefined gradients stay
@@ -203,14 +204,17 @@ struct propagate_gradients {
   sent_ahead ahead;                         // transfers of `gradients`
   wire_format format = wire_format::exact;  // with create_graph: in which the receiver sends gradients of `gradients`
   std::vector<packing> packings;            // as in autograd_message
+  std::uint32_t answers = 0;                // not 0 if the sender is done for now: as in participant_quiet
 };
 
-/// A participant has nothing left to run for now. The participant gives its purse to the initiator.
+/// A participant has nothing left to run for now. The participant gives its purse to the node that called it first in the context, or to
+/// the initiator.
 struct participant_quiet {
   context_id context;
   pass_number pass;
   node_id from;
-  purse carried;
+  purse carried;              // without weight if `answers` is not 0 and the sender has none
+  std::uint32_t answers = 0;  // how many messages with gradients of the receiver are answered, since the pass began; 0 to the initiator
 };
 
 /// A participant had an error. `code` is a troupe::errc.
@@ -234,6 +238,7 @@ struct discovered {
   context_id context;
   pass_number pass;
   std::vector<message_id> recvs;  // each id names the node that sent the tensors
+  bool settled = false;           // no send of the answering node waits
 };
 
 /// The discovery is over. Sends of the receiver that are not in `live` will get no gradient. `carried` is weight with which
@@ -257,6 +262,7 @@ struct pass_aborted {
   pass_number pass;
   node_id from;
   std::vector<node_id> sent_to;
+  bool settled = false;  // the node has no part in the pass, or was done with it
 };
 
 /// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know that,

@@ -139,11 +139,13 @@ void to_wire(const call_result& x, wire::CallResult& to) {
   put_joint(*to.mutable_joint(), x.payload);
   put(*to.mutable_participants(), x.participants);
   if (!x.spans.empty()) to.set_spans(x.spans);
+  to.set_is_child(x.is_child);
 }
 
 complaint from_wire(const wire::CallResult& from, call_result& x) {
   if (complaint bad = parse(from.participants(), x.participants)) return bad;
   x.spans = from.spans();
+  x.is_child = from.is_child();
   if (complaint bad = parse_values(from, x.values)) return bad;
   return parse_joint(from, x.payload);
 }
@@ -160,6 +162,7 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
   to.mutable_requires_grad()->Add(x.requires_grad.begin(), x.requires_grad.end());
   to.mutable_place()->Add(x.place.begin(), x.place.end());
   to.set_format(static_cast<std::uint32_t>(x.format));
+  to.set_answers(x.answers);
   for (const auto& shape : x.shapes) to.add_shapes()->mutable_sizes()->Add(shape.begin(), shape.end());
 }
 
@@ -178,6 +181,7 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   x.requires_grad.assign(from.requires_grad().begin(), from.requires_grad().end());
   x.place.assign(from.place().begin(), from.place().end());
   x.format = parse_format(from.format());
+  x.answers = from.answers();
   x.shapes.clear();
   for (const auto& shape : from.shapes()) x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
   return parse(from.carried(), x.carried);
@@ -186,13 +190,17 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
 void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to) {
   put_pass(to, x);
   to.set_from(x.from.value);
-  put(*to.mutable_carried(), x.carried);
+  if (!x.carried.weight.empty()) put(*to.mutable_carried(), x.carried);
+  to.set_answers(x.answers);
 }
 
 complaint from_wire(const wire::ParticipantQuiet& from, participant_quiet& x) {
   parse_pass(from, x);
   x.from.value = from.from();
-  return parse(from.carried(), x.carried);
+  x.answers = from.answers();
+  if (from.has_carried() || x.answers == 0) return parse(from.carried(), x.carried);
+  x.carried = {};
+  return nullptr;
 }
 
 void to_wire(const participant_failed& x, wire::ParticipantFailed& to) {
@@ -228,10 +236,12 @@ complaint from_wire(const wire::Discover& from, discover& x) {
 void to_wire(const discovered& x, wire::Discovered& to) {
   put_pass(to, x);
   put(*to.mutable_recv_nodes(), *to.mutable_recv_numbers(), x.recvs);
+  to.set_settled(x.settled);
 }
 
 complaint from_wire(const wire::Discovered& from, discovered& x) {
   parse_pass(from, x);
+  x.settled = from.settled();
   return parse(from.recv_nodes(), from.recv_numbers(), x.recvs);
 }
 
@@ -262,11 +272,13 @@ void to_wire(const pass_aborted& x, wire::PassAborted& to) {
   put_pass(to, x);
   to.set_from(x.from.value);
   put(*to.mutable_sent_to(), x.sent_to);
+  to.set_settled(x.settled);
 }
 
 complaint from_wire(const wire::PassAborted& from, pass_aborted& x) {
   parse_pass(from, x);
   x.from.value = from.from();
+  x.settled = from.settled();
   return parse(from.sent_to(), x.sent_to);
 }
 

@@ -90,8 +90,8 @@ inline complaint parse(const fixed64_list& nodes, const fixed64_list& numbers, s
 
 inline void put(wire::Purse& to, const purse& x) {
   to.mutable_weight()->Add(x.weight.begin(), x.weight.end());
-  put(*to.mutable_begun(), x.begun);
-  put(*to.mutable_settled(), x.settled);
+  to.set_begun(x.begun);
+  to.set_settled(x.settled);
 }
 
 inline complaint parse(const wire::Purse& from, purse& x) {
@@ -101,8 +101,9 @@ inline complaint parse(const wire::Purse& from, purse& x) {
     if (from.weight(i) > deepest || (i > 0 && from.weight(i) <= from.weight(i - 1)))
       return "the weight of a purse is not in ascending order, or too small";
   x.weight.assign(from.weight().begin(), from.weight().end());
-  if (complaint bad = parse(from.begun(), x.begun)) return bad;
-  return parse(from.settled(), x.settled);
+  x.begun = from.begun();
+  x.settled = from.settled();
+  return nullptr;
 }
 
 template <class Header>

@@ -78,6 +78,7 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   if (job.record) {
     if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {support::call_scope::recorded()});
     job.result.participants = job.record->peers();
+    job.result.is_child = job.record->joined_by(request.payload.message.node);
   }
   job.result.payload = std::move(outgoing.payload);
   job.result.payload.format = request.payload.format;

@@ -152,6 +152,7 @@ struct calling_shell : gateway_shell<Self> {
     job->asked = std::nullopt;
     if (!ended(job)) return;
     if (job->record) job->record->joined(result.participants);
+    if (job->record && result.is_child) job->record->adopt(job->to);
     parts.calls.finish(*job, result);
     request_all(state.bulky.ended(*job));
   }

@@ -83,7 +83,7 @@ struct routing_shell : gateway_shell<Self> {
     here.directory().received(message.context.node);
     if (const auto context = parts.contexts.find(message.context); context.record)
       if (auto task = context.record->skip(message.pass)) return self->delegate(task, std::move(message));
-    return pass_aborted{message.context, message.pass, here.id(), {}};
+    return pass_aborted{message.context, message.pass, here.id(), {}, true};
   }
 
   /// Node `from` says that it holds a part of a context. If this node opened the context, `from` may be unknown in the record,

@@ -16,7 +16,6 @@
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/transfers/outgoing_pieces.hpp>
 #include <troupe/engine/plan.hpp>
-#include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/repeated_elements.hpp>
@@ -57,9 +56,10 @@ class gradient_outlet : public engine::outlet {
                {&services_.residuals(), to, from.back.stream});
     peers_.sent(to, message.gradients, message.packings);
     auto credit = take_credit(to, message.gradients);
-    if (std::find(work_->sent_to.begin(), work_->sent_to.end(), to) == work_->sent_to.end()) work_->sent_to.push_back(to);
     message.format = from.back.format;
-    message.carried = more ? protocol::split(work_->carried) : last_purse();
+    auto part = work_->share.give(to, more);
+    message.carried = std::move(part.carried);
+    message.answers = part.answers;
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
@@ -130,11 +130,6 @@ class gradient_outlet : public engine::outlet {
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
     };
     departures_.post(std::move(arriving), std::move(sent_on));
-  }
-
-  purse last_purse() {
-    if (work_->settles) protocol::merge(work_->carried, {.weight = {}, .begun = {}, .settled = {here_}});
-    return protocol::take(work_->carried);
   }
 
   burst* work_ = nullptr;

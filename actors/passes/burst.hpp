@@ -17,6 +17,7 @@
 #include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -62,15 +63,13 @@ struct burst {
   bool keep_graph = false;
   bool create_graph = false;
   program_place place;  // the pass's place, with create_graph
-  purse carried;
-  bool settles = false;  // see participant::burst_terms
+  protocol::burst_share share;
   std::vector<delivery> deliveries;
   std::vector<message_id> sends;  // sends to drop (run), or to start the walk from (walk_sends)
   std::unique_ptr<pass_task> state;
   std::shared_ptr<std::atomic<bool>> stop;
   std::shared_ptr<pass_outcome> outcome;  // null if another node started the pass
 
-  std::vector<node_id> sent_to;
   std::uint64_t functions = 0;    // number of functions that ran
   std::vector<message_id> recvs;  // recvs that a walk found
   std::optional<error> failure;

@@ -60,9 +60,9 @@ void run_and_return(services::node_services& here, contracts::burst_ptr work, co
   here.recorder().record("backward", "backward", begin, end);
   if (spans) send_spans(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
   const auto outcome = work->outcome;
-  const bool last = outcome && !work->failure && protocol::is_whole(work->carried);
-  if (last && work->settles) protocol::merge(work->carried, {.weight = {}, .begun = {}, .settled = {here.id()}});
-  const bool complete = last && protocol::all_settled(work->carried) && outcome->succeed();
+  const auto& left = work->share.carried;
+  const bool all_done = protocol::is_whole(left) && left.begun == left.settled + (work->share.settles ? 1 : 0);
+  const bool complete = outcome && !work->failure && all_done && outcome->succeed();
   caf::anon_send(owner, std::move(work));
   if (complete) outcome->tell();  // last: the thread that waits for the pass may then end the node
 }

@@ -61,7 +61,22 @@ bool context_record::has_peer(node_id who) const {
 
 void context_record::called_by(node_id who) {
   std::lock_guard lock(mutex_);
-  if (who != here_) with_part_.insert(who);
+  if (who == here_) return;
+  with_part_.insert(who);
+  if (!place_ && id_.node != here_)  // the root gets the reports of its children in any case
+    place_ = std::make_shared<protocol::call_tree_place>(protocol::call_tree_place{who == id_.node ? node_id{} : who, {}});
+}
+
+bool context_record::joined_by(node_id caller) const {
+  std::lock_guard lock(mutex_);
+  return place_ && place_->parent == caller && caller != node_id{};
+}
+
+void context_record::adopt(node_id child) {
+  std::lock_guard lock(mutex_);
+  if (!place_ || place_->children.contains(child)) return;
+  if (place_.use_count() > 1) place_ = std::make_shared<protocol::call_tree_place>(*place_);  // a running pass has the other one
+  place_->children.insert(child);
 }
 
 bool context_record::has_part(node_id who) const {
@@ -115,7 +130,7 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
   running_ = current_ = {current_.value + 1};
   ++counts_.passes_running;
   has_gradients_ = true;
-  return start{current_, sends_, {peers_.begin(), peers_.end()}, recordings_};
+  return start{current_, sends_, {peers_.begin(), peers_.end()}, recordings_, {}};
 }
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
@@ -123,7 +138,7 @@ std::optional<context_record::start> context_record::follow(pass_number number) 
   if (is_over(number) || is_crowded()) return std::nullopt;
   current_ = number;
   has_gradients_ = true;
-  return start{current_, sends_, {}, {}};
+  return start{current_, sends_, {}, {}, place_};
 }
 
 bool context_record::is_over(pass_number number) const { return released_ || number <= current_ || failed_.contains(number); }

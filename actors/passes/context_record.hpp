@@ -17,6 +17,7 @@
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -63,8 +64,13 @@ class context_record {
   void left(node_id who);
   std::vector<node_id> peers() const;
   bool has_peer(node_id who) const;
-  /// Notes that the node has called this node in the context: the node has a part, and is no peer.
+  /// Notes that the node has called this node in the context: the node has a part, and is no peer. The first caller is the parent of this
+  /// node in the tree of calls.
   void called_by(node_id who);
+  /// Whether this node has joined the context by a call of that node.
+  bool joined_by(node_id caller) const;
+  /// Notes that the node has joined the context by a call of this node.
+  void adopt(node_id child);
   /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call has named
   /// it, or the node has called this one.
   bool has_part(node_id who) const;
@@ -90,6 +96,7 @@ class context_record {
     std::vector<engine::send_source> sends;
     std::set<node_id> peers;
     std::vector<engine::recording> recordings;
+    protocol::call_tree_place_ptr place;  // null if nobody has to know
   };
   /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier
   /// passes are not gathered yet.
@@ -144,6 +151,7 @@ class context_record {
   // Flat: most contexts have few entries, and a program may have many contexts.
   boost::container::flat_set<node_id> peers_;       // other nodes known to have joined the context
   boost::container::flat_set<node_id> with_part_;   // what has_part() says; also of nodes that have left, and may come back
+  std::shared_ptr<protocol::call_tree_place> place_;  // null on the node that opened the context, and before the first call comes
   pass_number completed_;                           // the last pass known to be complete
   boost::container::flat_set<pass_number> failed_;  // passes known to have failed, here or on the node that began them
   pass_number current_;                             // the last pass that this node began or heard of

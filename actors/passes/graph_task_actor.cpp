@@ -34,6 +34,14 @@ void set_deadline(services::node_services& here, const contracts::graph_task_act
 namespace {
 
 template <class Self>
+void on_quiet(Self self, participant_quiet& message) {
+  if (self->state.lead)
+    initiator_shell(self).quiet(message);
+  else
+    participant_shell(self).reported(message);
+}
+
+template <class Self>
 void on_failure(Self self, participant_failed& message) {
   if (self->state.lead)
     initiator_shell(self).failed(message.from, static_cast<errc>(message.code), std::move(message.text));
@@ -43,7 +51,8 @@ void on_failure(Self self, participant_failed& message) {
 
 template <class Self>
 void on_burst_returned(Self self, burst& work) {
-  if (const auto recvs = participant_shell(self).burst_returned(work)) initiator_shell(self).found(*recvs);
+  if (const auto recvs = participant_shell(self).burst_returned(work))
+    initiator_shell(self).found(self->state.here->id(), *recvs, self->state.part->settled());
 }
 
 template <class Self>
@@ -76,7 +85,7 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
   } else {
     std::set<message_id> sends;
     for (const auto& [send, index] : state.terms->task->send_index) sends.insert(send);
-    state.part.emplace(here->id(), std::move(sends));
+    state.part.emplace(here->id(), std::move(sends), state.terms->place);
   }
   if (state.terms->outcome) {
     state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
@@ -90,7 +99,7 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
   return {
     [=](support::start_atom) { participant_shell(self).start(); },
     [=](propagate_gradients& message) { participant_shell(self).gradients(message); },
-    [=](participant_quiet& message) { initiator_shell(self).quiet(message); },
+    [=](participant_quiet& message) { on_quiet(self, message); },
     [=](participant_failed& message) { on_failure(self, message); },
     [=](discover& question) { return participant_shell(self).walk(question); },
     [=](prune& message) { participant_shell(self).leave_out(message); },

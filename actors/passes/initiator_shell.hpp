@@ -29,7 +29,9 @@ struct initiator_shell : pass_shell<Self> {
     if (state.lead) act(state.lead->quiet(std::move(message.carried)));
   }
 
-  void found(const std::vector<message_id>& recvs) { act(state.lead->found(recvs)); }
+  void found(node_id from, const std::vector<message_id>& recvs, bool settled) {
+    act(state.lead->found(from, recvs, settled));
+  }
 
   void failed(node_id from, errc code, std::string text) {
     if (terms.outcome->claim()) act(state.lead->failed(from, code, std::move(text)));
@@ -43,8 +45,7 @@ struct initiator_shell : pass_shell<Self> {
     if (!state.lead || state.lead->complete() || !terms.outcome->claim()) return;
     if (state.lead->aborting()) return act(state.lead->abort_timeout());
     failed(here.id(), errc::deadline_passed,
-           "backward was not complete within its deadline of " + support::seconds_text(terms.deadline) +
-             "; not known to be done with it: " + base::names_of(state.lead->unsettled()));
+           "backward was not complete within its deadline of " + support::seconds_text(terms.deadline));
   }
 
   void context_released() {
@@ -95,7 +96,7 @@ struct initiator_shell : pass_shell<Self> {
   // A node that goes down never answers. Then the news that the node is down (contracts::peer_down), or the deadline of the
   // pass, ends the wait.
   void ask_discover(node_id who, std::vector<message_id> sends) {
-    auto answered = [s = self](const discovered& answer) { initiator_shell(s).found(answer.recvs); };
+    auto answered = [s = self, who](const discovered& answer) { initiator_shell(s).found(who, answer.recvs, answer.settled); };
     auto no_answer = [s = self, who](const caf::error& reason) {
       initiator_shell sh(s);
       const auto what = to_exception(reason, "discovery on node '" + sh.here.directory().name(who) + "'");
@@ -106,14 +107,14 @@ struct initiator_shell : pass_shell<Self> {
   }
 
   void ask_abort(node_id who) {
-    auto answered = [s = self, who](const pass_aborted& answer) { initiator_shell(s).aborted(who, answer.sent_to); };
+    auto answered = [s = self, who](const pass_aborted& answer) { initiator_shell(s).aborted(who, answer); };
     auto no_answer = [s = self, who](const caf::error&) { initiator_shell(s).aborted(who, {}); };
     ask(who, caf::duration{abort_deadline}, abort_pass{terms.context, terms.pass}, answered, no_answer, [&] {
       self->send(me(), contracts::peer_down{member{here.directory().name(who), who, {}, 0}, "is down"});
     });
   }
 
-  void aborted(node_id who, const std::vector<node_id>& sent_to) { act(state.lead->aborted(who, sent_to)); }
+  void aborted(node_id who, const pass_aborted& answer) { act(state.lead->aborted(who, answer.sent_to, answer.settled)); }
 
   void is_down(node_id who) { failed(who, errc::peer_down, "node '" + here.directory().name(who) + "' is down"); }
 
@@ -122,7 +123,9 @@ struct initiator_shell : pass_shell<Self> {
     here.deadlines().call_off(state.expiry);
     terms.outcome->end(!failure);
     if (!failure) return terms.outcome->tell();
-    terms.outcome->fail(error(failure->code, failure->text));
+    auto text = failure->text;
+    if (failure->code == errc::deadline_passed) text += "; not done with it: " + base::names_of(state.lead->unsettled());
+    terms.outcome->fail(error(failure->code, text));
     base::end();  // the gradients of a failed pass are not needed
   }
 };

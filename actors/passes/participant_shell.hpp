@@ -29,10 +29,14 @@ struct participant_shell : pass_shell<Self> {
       state.deliveries.push_back({message.message, std::move(message.gradients), message.joint,
                                   std::move(message.requires_grad), std::move(message.shapes), message.format,
                                   std::move(message.packings)});
-    if (!message.place.empty()) state.terms->place = std::move(message.place);
-    auto steps = state.part->gradients(message.message, std::move(message.carried));
+    if (!message.place.empty()) state.terms->program = std::move(message.place);
+    auto steps = state.part->gradients(message.message, std::move(message.carried), sender_of(message));
     if (steps.failure) state.deliveries.pop_back();
     act(std::move(steps));
+  }
+
+  void reported(participant_quiet& message) {
+    act(state.part->reported(std::move(message.carried), {message.from, message.answers}));
   }
 
   caf::typed_response_promise<discovered> walk(discover& question) {
@@ -66,7 +70,7 @@ struct participant_shell : pass_shell<Self> {
   /// fail; otherwise nothing.
   std::optional<std::vector<message_id>> burst_returned(burst& work) {
     state.terms->task = std::move(work.state);
-    for (auto who : work.sent_to)
+    for (const auto& [who, count] : work.share.sent)
       if (state.sent_to.insert(who).second && state.down.contains(who) && !work.failure)
         work.failure.emplace(errc::peer_down, state.down.at(who));
     if (state.closed) {
@@ -76,7 +80,7 @@ struct participant_shell : pass_shell<Self> {
     }
     if (work.what != burst::kind::run) return walk_returned(work);
     if (!work.failure) {
-      act(state.part->burst_ended(std::move(work.carried)));
+      act(state.part->burst_ended(std::move(work.share)));
       if (state.table_promise && !state.part->away()) hand_out_gradients();
       return std::nullopt;
     }
@@ -115,13 +119,32 @@ struct participant_shell : pass_shell<Self> {
       state.walk_promises = std::exchange(state.discover_promises, {});
       send_burst(burst::kind::walk_sends, {}, std::exchange(state.walk_sends, {}));
     }
-    if (steps.quiet) base::report(participant_quiet{terms.context, terms.pass, here.id(), std::move(*steps.quiet)});
+    if (steps.quiet) be_quiet(std::move(*steps.quiet));
     if (steps.failure) base::fail(errc::invalid_gradient, "node '" + here.name() + "': " + *steps.failure);
     if (steps.answer_abort) answer_aborts();
   }
 
-  void send_burst(burst::kind what, protocol::participant::burst_terms carried, std::vector<message_id>&& sends) {
-    auto work = make_burst(*state.terms, what, std::move(carried));
+  /// Who sent the gradients, where that matters: a node without parent and children need not know.
+  protocol::participant::sender sender_of(const propagate_gradients& message) const {
+    const auto& place = terms.place;
+    if (!place || (place->parent == node_id{} && message.answers == 0)) return {};
+    return {here.directory().find(message.from).value_or(node_id{}), message.answers};
+  }
+
+  /// To the parent, which takes part in the pass and is no initiator, or to the initiator.
+  void be_quiet(protocol::participant::report what) {
+    participant_quiet message{terms.context, terms.pass, here.id(), std::move(what.carried), what.answers};
+    if (const auto parent = what.to_parent ? here.directory().gateway(terms.place->parent) : contracts::gateway_actor{}) {
+      here.directory().sent(terms.place->parent);
+      caf::anon_send(parent, std::move(message));
+    } else if (!protocol::is_empty(message.carried)) {
+      message.answers = 0;
+      base::report(std::move(message));
+    }
+  }
+
+  void send_burst(burst::kind what, protocol::burst_share share, std::vector<message_id>&& sends) {
+    auto work = make_burst(*state.terms, what, std::move(share));
     work->sends = std::move(sends);
     if (what == burst::kind::run) work->deliveries = std::exchange(state.deliveries, {});
     const auto owner = me();
@@ -145,13 +168,13 @@ struct participant_shell : pass_shell<Self> {
     }
     if (work.what == burst::kind::walk_roots) return std::move(work.recvs);
     for (auto& promise : promises)  // each question needs an answer: the first answer has all recvs, the others none
-      promise.deliver(discovered{terms.context, terms.pass, std::exchange(work.recvs, {})});
+      promise.deliver(discovered{terms.context, terms.pass, std::exchange(work.recvs, {}), state.part->settled()});
     return std::nullopt;
   }
 
   void answer_aborts() {
     base::drop_buffers();
-    pass_aborted answer{terms.context, terms.pass, here.id(), {state.sent_to.begin(), state.sent_to.end()}};
+    pass_aborted answer{terms.context, terms.pass, here.id(), {state.sent_to.begin(), state.sent_to.end()}, state.part->settled()};
     for (auto& promise : std::exchange(state.abort_promises, {})) promise.deliver(answer);
     if (!state.lead || state.closed) self->quit();
   }

@@ -25,7 +25,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   auto terms = make_terms(here, record, *job, std::move(*start));
   std::set<message_id> sends;
   for (const auto& [send, index] : terms->task->send_index) sends.insert(send);
-  terms->part.emplace(here.id(), std::move(sends));
+  terms->part.emplace(here.id(), std::move(sends), terms->place);
   terms->part->start(protocol::whole_purse());
   auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
   // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as

@@ -25,6 +25,7 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   terms->create_graph = create_graph;
   terms->task = std::make_unique<pass_task>();
   terms->task->record = record;
+  terms->place = std::move(start.place);
   for (std::size_t i = 0; i < start.sends.size(); ++i) terms->task->send_index.emplace(start.sends[i].function->message, i);
   auto& settings = terms->task->settings;
   settings.sends = std::move(start.sends);
@@ -40,7 +41,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
   auto peers = std::move(start.peers);
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
   auto terms = make_terms(record, std::move(start), job.keep_graph, job.create_graph);
-  if (job.create_graph) terms->place = std::move(job.place);
+  if (job.create_graph) terms->program = std::move(job.place);
   terms->task->streams = std::move(job.streams);
   auto& settings = terms->task->settings;
   settings.roots = std::move(job.roots);
@@ -53,16 +54,15 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
   return terms;
 }
 
-contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried) {
+contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::burst_share share) {
   auto work = std::make_shared<burst>();
   work->what = what;
   work->context = terms.context;
   work->pass = terms.pass;
   work->keep_graph = terms.keep_graph;
   work->create_graph = terms.create_graph;
-  work->place = terms.place;
-  work->carried = std::move(carried.carried);
-  work->settles = carried.settles;
+  work->place = terms.program;
+  work->share = std::move(share);
   work->state = std::move(terms.task);
   work->stop = terms.stop;
   work->outcome = terms.outcome;

@@ -26,7 +26,8 @@ struct pass_terms {
   pass_number pass;
   bool keep_graph = false;
   bool create_graph = false;
-  program_place place;  // the pass's place, with create_graph
+  program_place program;  // the pass's place in the program, with create_graph
+  protocol::call_tree_place_ptr place;
   std::unique_ptr<pass_task> task;
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
   // Set on the initiator only:
@@ -54,7 +55,7 @@ error pass_is_running();
 void refuse_pass(services::node_services& here, const context_record& record, contracts::backward_job& job, const error& why);
 
 /// Makes a burst of the pass. The state machine moves from the terms into the burst.
-contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::participant::burst_terms carried);
+contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::burst_share share);
 
 }  // namespace troupe::passes
 

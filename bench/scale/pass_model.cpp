@@ -14,10 +14,9 @@ std::string pass_costs::text() const {
   std::array<char, 200> line;
   std::snprintf(
     line.data(), line.size(),
-    "%.0f us CPU a function (%lld %% more or less), %lld ns a name in a purse that comes, %lld ns a name that the initiator "
-    "holds, %llu bytes of gradients in a message",
-    static_cast<double>(function_ns) / 1e3, static_cast<long long>(spread_percent), static_cast<long long>(name_ns),
-    static_cast<long long>(held_name_ns), static_cast<unsigned long long>(payload_bytes));
+    "%.0f us CPU a function (%lld %% more or less), %llu bytes of gradients in a message",
+    static_cast<double>(function_ns) / 1e3, static_cast<long long>(spread_percent),
+    static_cast<unsigned long long>(payload_bytes));
   return line.data();
 }
 
@@ -26,13 +25,17 @@ pass_model::pass_model(simulated_network& network, std::shared_ptr<const pass_sh
       shape_(std::move(shape)),
       how_(std::move(how)),
       sends_of_nodes_(shape_->sends_of_nodes()),
+      children_(shape_->nodes),
       parts_(shape_->nodes),
       owed_(shape_->owed()),
       runs_(shape_->home.size()),
       given_(shape_->home.size()),
       delivered_(shape_->sends.size()),
       dropped_(shape_->sends.size()) {
-  for (number n = 0; n < shape_->nodes; ++n) numbers_[id(n)] = n;
+  for (number n = 0; n < shape_->nodes; ++n) {
+    numbers_[id(n)] = n;
+    if (const auto parent = shape_->parent(n); parent != pass_shape::none) children_[parent].push_back(n);
+  }
   empty_purse_bytes_ = wire_bytes(participant_quiet{how_.context, the_pass, id(0), {}});
   propagate_gradients sample;
   sample.context = how_.context;
@@ -78,8 +81,17 @@ void pass_model::start(std::function<void(const pass_result&)> ended) {
 void pass_model::begin(number node) {
   std::set<message_id> sends;
   for (const auto send : sends_of_nodes_[node]) sends.insert(message_of(send));
-  parts_[node].protocol.emplace(id(node), std::move(sends));
+  parts_[node].protocol.emplace(id(node), std::move(sends), place_in_calls(node));
   parts_[node].is_routed = true;
+}
+
+/// As a context record knows it: the root and its children report to the root in any case.
+protocol::call_tree_place_ptr pass_model::place_in_calls(number node) const {
+  if (node == 0) return nullptr;
+  protocol::call_tree_place result;
+  if (const auto parent = shape_->parent(node); parent != pass_shape::none && parent != 0) result.parent = id(parent);
+  for (const auto child : children_[node]) result.children.insert(id(child));
+  return std::make_shared<const protocol::call_tree_place>(std::move(result));
 }
 
 /// The part to which a message of the pass goes; null if the pass is over on the node.
@@ -89,7 +101,7 @@ pass_model::part* pass_model::task_of(number node) {
   return mine.is_routed ? &mine : nullptr;
 }
 
-void pass_model::gradients(number node, number from, number send, purse carried) {
+void pass_model::gradients(number node, number from, number send, purse carried, std::uint32_t answers) {
   if (parts_[node].is_released) return refuse(node, from);
   auto* mine = task_of(node);
   if (mine == nullptr) {
@@ -97,7 +109,6 @@ void pass_model::gradients(number node, number from, number send, purse carried)
     return;
   }
   mine->heard_from.insert(from);
-  pay_for(node, carried);
   is_weight_known_ = is_weight_known_ && !mine->protocol->over();
   if (!mine->protocol->over()) {
     if (delivered_[send] || dropped_[send])
@@ -105,9 +116,16 @@ void pass_model::gradients(number node, number from, number send, purse carried)
     delivered_[send] = true;
     mine->deliveries.push_back(send);
   }
-  auto steps = mine->protocol->gradients(message_of(send), std::move(carried));
+  auto steps = mine->protocol->gradients(message_of(send), std::move(carried), {id(from), answers});
   if (steps.failure) mine->deliveries.pop_back();
   act(node, std::move(steps));
+}
+
+/// A child is quiet.
+void pass_model::reported(number node, purse carried, protocol::participant::sender from) {
+  auto& mine = parts_[node];
+  is_weight_known_ = is_weight_known_ && mine.is_routed && !mine.protocol->over();
+  if (mine.is_routed) act(node, mine.protocol->reported(std::move(carried), from));
 }
 
 void pass_model::prune(number node, const std::vector<message_id>& live, purse carried) {
@@ -132,8 +150,8 @@ void pass_model::abort(number node) {
   auto& mine = parts_[node];
   const bool was_barred = std::exchange(mine.is_barred, true);
   if (!mine.is_routed || was_barred)
-    return send(node, 0, pass_aborted{how_.context, the_pass, id(node), {}},
-                [node](pass_model& self) { self.aborted(node, {}); });
+    return send(node, 0, pass_aborted{how_.context, the_pass, id(node), {}, true},
+                [node](pass_model& self) { self.aborted(node, {}, true); });
   if (mine.away) mine.away->is_stopped = true;
   is_weight_known_ = false;
   act(node, mine.protocol->abort());
@@ -154,8 +172,9 @@ void pass_model::act(number node, protocol::participant::steps steps) {
   if (steps.answer_abort) {
     std::vector<node_id> sent_to;
     for (const auto other : mine.sent_to) sent_to.push_back(id(other));
-    const pass_aborted answer{how_.context, the_pass, id(node), sent_to};
-    send(node, 0, answer, [node, sent_to](pass_model& self) { self.aborted(node, sent_to); });
+    const bool settled = mine.protocol->settled();
+    const pass_aborted answer{how_.context, the_pass, id(node), sent_to, settled};
+    send(node, 0, answer, [node, sent_to, settled](pass_model& self) { self.aborted(node, sent_to, settled); });
     if (node != 0 || mine.is_closed) end_part(node);
   }
 }
@@ -169,12 +188,20 @@ void pass_model::end_part(number node) {
   mine.is_barred = true;
 }
 
-void pass_model::report_quiet(number node, purse carried) {
+/// To the parent, which takes part in the pass, or to the initiator.
+void pass_model::report_quiet(number node, protocol::participant::report what) {
+  const auto parent = shape_->parent(node);
+  if (what.to_parent && reaches(node, parent)) {
+    const protocol::participant::sender from{id(node), what.answers};
+    return send_purse(node, parent, empty_purse_bytes_, std::move(what.carried),
+                      [parent, from](pass_model& self, purse came) { self.reported(parent, std::move(came), from); });
+  }
+  if (protocol::is_empty(what.carried)) return;
   if (!reaches(node, 0)) {
     is_weight_known_ = false;
     return;
   }
-  send_purse(node, 0, empty_purse_bytes_, std::move(carried),
+  send_purse(node, 0, empty_purse_bytes_, std::move(what.carried),
              [](pass_model& self, purse came) { self.quiet(std::move(came)); });
 }
 

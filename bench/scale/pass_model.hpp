@@ -26,8 +26,6 @@ namespace troupe::bench {
 struct pass_costs {
   std::int64_t function_ns = 100'000;   // CPU time of a function
   std::int64_t spread_percent = 50;     // a function takes up to this much more or less, drawn at random
-  std::int64_t name_ns = 100;           // CPU time of a node for each name in a purse that comes
-  std::int64_t held_name_ns = 50;       // CPU time of the initiator for each name that it holds when a purse comes
   std::uint64_t payload_bytes = 4'096;  // of the gradients in a message
 
   std::string text() const;
@@ -100,11 +98,9 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
 
   struct burst {
     number node;
-    purse carried;
-    bool settles;
+    protocol::burst_share share;
     std::vector<number> ready;
     std::size_t next = 0;
-    std::set<number> sent_to;
     bool is_stopped = false;
   };
   struct part {
@@ -143,7 +139,8 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   // a node's part
   part* task_of(number node);
   void begin(number node);
-  void gradients(number node, number from, number send, purse carried);
+  void gradients(number node, number from, number send, purse carried, std::uint32_t answers);
+  void reported(number node, purse carried, protocol::participant::sender from);
   void prune(number node, const std::vector<message_id>& live, purse carried);
   void discover(number node, const std::vector<message_id>& sends);
   void abort(number node);
@@ -152,12 +149,12 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   void advance(const std::shared_ptr<burst>& work);
   bool emit(burst& work, number send, bool more);
   std::int64_t draw_function_ns();
-  void pay_for(number node, const purse& came);
   void settle(number function, bool given, std::vector<number>& ready);
   void returned(const std::shared_ptr<burst>& work, bool failed);
   void walk(number node, protocol::walk_from where);
   std::vector<message_id> recvs_from(std::vector<number> functions) const;
-  void report_quiet(number node, purse carried);
+  void report_quiet(number node, protocol::participant::report what);
+  protocol::call_tree_place_ptr place_in_calls(number node) const;
   void report_failed(number node, errc code, const std::string& text);
   void refuse(number node, number from);
   void pass_on_failure(number node, number from, errc code, const std::string& text);
@@ -169,7 +166,7 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   void quiet(purse carried);
   void failed(number from, errc code, const std::string& text);
   void ask_abort(number who);
-  void aborted(number who, const std::vector<node_id>& sent_to);
+  void aborted(number who, const std::vector<node_id>& sent_to, bool settled);
   void deadline_passed(number);
   void ended();
   void found_wrong(const std::string& what);
@@ -180,6 +177,7 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   terms how_;
   std::map<node_id, number> numbers_;
   std::vector<std::vector<number>> sends_of_nodes_;
+  std::vector<std::vector<number>> children_;  // of each node, in the tree of calls
   std::vector<part> parts_;
   std::optional<protocol::initiator> lead_;
   std::vector<number> owed_;

@@ -14,9 +14,8 @@ void pass_model::start_burst(number node) {
   if (mine.protocol->over() || mine.is_barred)
     found_wrong("PA-3: a burst starts on node " + std::to_string(node) + " after a failure or an abort");
   if (mine.away) found_wrong("GA-1: a second burst runs on node " + std::to_string(node));
-  auto given = mine.protocol->take_burst();
-  auto work = std::make_shared<burst>(burst{node, std::move(given.carried), given.settles, {}, 0, {}, false});
-  flying_ += weight_of(work->carried);
+  auto work = std::make_shared<burst>(burst{node, mine.protocol->take_burst(), {}, 0, false});
+  flying_ += weight_of(work->share.carried);
   mine.away = work;
   if (std::exchange(mine.roots_due, false))
     for (const auto root : shape_->roots) settle(root, true, work->ready);
@@ -71,37 +70,34 @@ std::int64_t pass_model::draw_function_ns() {
          static_cast<std::int64_t>(network_.below(static_cast<std::uint64_t>(2 * spread + 1)));
 }
 
-void pass_model::pay_for(number node, const purse& came) {
-  network_.spend(place(node), static_cast<std::int64_t>(came.begun.size() + came.settled.size()) * how_.costs.name_ns);
-}
-
 /// Sends a gradient to the node that sent the tensor. `more`: the burst goes on. Returns false if that node is not up.
 bool pass_model::emit(burst& work, number send, bool more) {
   const auto from = work.node;
   const auto to = shape_->sends[send].node;
   if (!reaches(from, to)) return false;
-  flying_ -= weight_of(work.carried);
-  work.sent_to.insert(to);
-  if (!more && work.settles) protocol::merge(work.carried, {.weight = {}, .begun = {}, .settled = {id(from)}});
-  auto carried = more ? protocol::split(work.carried) : protocol::take(work.carried);
-  flying_ += weight_of(work.carried);
-  send_purse(from, to, gradient_bytes_, std::move(carried),
-             [from, to, send](pass_model& self, purse came) { self.gradients(to, from, send, std::move(came)); });
+  flying_ -= weight_of(work.share.carried);
+  auto part = work.share.give(id(to), more);
+  flying_ += weight_of(work.share.carried);
+  send_purse(from, to, gradient_bytes_, std::move(part.carried), [from, to, send, answers = part.answers](pass_model& self, purse came) {
+    self.gradients(to, from, send, std::move(came), answers);
+  });
   return true;
 }
 
 void pass_model::returned(const std::shared_ptr<burst>& work, bool failed) {
   const auto node = work->node;
   auto& mine = parts_[node];
-  flying_ -= weight_of(work->carried);
+  flying_ -= weight_of(work->share.carried);
   if (mine.away != work || !mine.protocol) return;
   mine.away.reset();
-  for (const auto other : work->sent_to)
+  for (const auto& [who, count] : work->share.sent) {
+    const auto other = number_of(who);
     if (mine.sent_to.insert(other).second && mine.down.contains(other)) failed = true;
+  }
   if (mine.is_closed) return end_part(node);
   if (!failed) {
     is_weight_known_ = is_weight_known_ && !mine.protocol->over();
-    return act(node, mine.protocol->burst_ended(std::move(work->carried)));
+    return act(node, mine.protocol->burst_ended(std::move(work->share)));
   }
   is_weight_known_ = false;
   const bool was_over = mine.protocol->over();
@@ -117,7 +113,7 @@ void pass_model::walk(number node, protocol::walk_from where) {
     from = shape_->roots;
   else
     for (const auto send : std::exchange(mine.walk_from, {})) from.push_back(shape_->sends[send].target);
-  auto work = std::make_shared<burst>(burst{node, {}, false, {}, 0, {}, false});
+  auto work = std::make_shared<burst>(burst{node, {}, {}, 0, false});
   mine.away = work;
   const auto asked = where == protocol::walk_from::roots ? 0 : std::exchange(mine.asked, 0);
   network_.compute(place(node), how_.costs.function_ns,
@@ -127,15 +123,16 @@ void pass_model::walk(number node, protocol::walk_from where) {
                      there.away.reset();
                      if (there.is_closed) return self->end_part(node);
                      auto recvs = self->recvs_from(from);
+                     const bool settled = there.protocol->settled();
                      self->act(node, there.protocol->burst_ended({}));
                      if (where == protocol::walk_from::roots) {
-                       if (self->lead_) self->act(self->lead_->found(recvs));
+                       if (self->lead_) self->act(self->lead_->found(self->id(0), recvs, settled));
                        return;
                      }
                      for (auto left = asked; left > 0; --left) {  // the first answer has all recvs
-                       const discovered answer{self->how_.context, the_pass, std::exchange(recvs, {})};
-                       self->send(node, 0, answer, [all = answer.recvs](pass_model& at) {
-                         if (at.lead_) at.act(at.lead_->found(all));
+                       const discovered answer{self->how_.context, the_pass, std::exchange(recvs, {}), settled};
+                       self->send(node, 0, answer, [node, answer](pass_model& at) {
+                         if (at.lead_) at.act(at.lead_->found(at.id(node), answer.recvs, answer.settled));
                        });
                      }
                    });

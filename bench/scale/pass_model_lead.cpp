@@ -13,8 +13,6 @@ namespace troupe::bench {
 void pass_model::quiet(purse carried) {
   if (!lead_) return;
   if (lead_->aborting()) is_weight_known_ = false;
-  pay_for(0, carried);
-  network_.spend(place(0), static_cast<std::int64_t>(std::get<1>(lead_->state()).begun.size()) * how_.costs.held_name_ns);
   act(lead_->quiet(std::move(carried)));
 }
 
@@ -25,7 +23,6 @@ void pass_model::failed(number from, errc code, const std::string& text) {
 
 void pass_model::act(protocol::initiator::steps steps) {
   if (steps.walk_roots) {
-    if (how_.fast) found_wrong("IN-4: a discovery in fast mode");
     act(0, parts_[0].protocol->walk(protocol::walk_from::roots));
   }
   for (auto& [who, sends] : steps.discover) {
@@ -37,6 +34,7 @@ void pass_model::act(protocol::initiator::steps steps) {
     troupe::discover question{how_.context, the_pass, std::move(sends)};
     send(0, to, question, [to, all = question.sends](pass_model& self) { self.discover(to, all); });
   }
+  if (how_.fast && !steps.prune.empty()) found_wrong("IN-4: sends are pruned in fast mode");
   for (auto& [who, each] : steps.prune) {
     const auto to = number_of(who);
     if (!reaches(0, to)) {
@@ -63,12 +61,12 @@ void pass_model::ask_abort(number who) {
   }
   aborts_open_.insert(who);
   send(0, who, abort_pass{how_.context, the_pass}, [who](pass_model& self) { self.abort(who); });
-  network_.after(place(0), abort_deadline_ns, [self = shared_from_this(), who] { self->aborted(who, {}); });
+  network_.after(place(0), abort_deadline_ns, [self = shared_from_this(), who] { self->aborted(who, {}, false); });
 }
 
-void pass_model::aborted(number who, const std::vector<node_id>& sent_to) {
+void pass_model::aborted(number who, const std::vector<node_id>& sent_to, bool settled) {
   if (aborts_open_.erase(who) == 0 || !lead_) return;
-  act(lead_->aborted(id(who), sent_to));
+  act(lead_->aborted(id(who), sent_to, settled));
 }
 
 void pass_model::deadline_passed(number) {

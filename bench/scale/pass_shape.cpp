@@ -78,6 +78,7 @@ pass_shape pipeline_shape(number nodes) {
   std::vector<number> answers;
   for (number node = 0; node < nodes; ++node) {
     answers.push_back(result.function(node));
+    result.callers.push_back(node > 0 ? node - 1 : pass_shape::none);
     if (node > 0) result.connect(answers[node - 1], answers[node]);
   }
   auto last = answers.back();
@@ -97,6 +98,7 @@ pass_shape tree_shape(number nodes, number fan) {
   const auto has_children = [&](number node) { return std::uint64_t{node} * fan + 1 < nodes; };
   for (number node = 0; node < nodes; ++node) {  // the sum of the results, which the node returns
     result.function(node);
+    result.callers.push_back(node > 0 ? parent(node) : pass_shape::none);
     if (node > 0) result.connect(parent(node), node);
   }
   std::vector<number> arguments(nodes, pass_shape::none);  // what the node computed before it called others
@@ -138,6 +140,7 @@ pass_shape ring_shape(number nodes) {
   result.name = "ring";
   for (number node = 0; node < nodes; ++node) {
     result.function(node);
+    result.callers.push_back(node > 0 ? node - 1 : pass_shape::none);
     if (node > 0) result.connect(node - 1, node);
   }
   result.connect(nodes - 1, result.function(0));
@@ -173,6 +176,8 @@ pass_shape draw_shape(std::mt19937_64& random, number nodes, number functions, s
   result.roots = {0};
   for (number f = 0; f < functions; ++f)
     if (unused_in != 0 && below(unused_in) == 0) result.unused(f);
+  result.callers.push_back(pass_shape::none);
+  for (number node = 1; node < nodes; ++node) result.callers.push_back(below(4) == 0 ? pass_shape::none : below(node));
   return result;
 }
 

@@ -32,12 +32,15 @@ struct pass_shape {
   std::vector<std::vector<edge>> next;
   std::vector<number> roots;  // functions of node 0
   std::vector<send> sends;
+  std::vector<number> callers;  // by whose call each node has joined the context; shorter, or `none`, where nobody knows
 
   number function(number node);
   void connect(number from, number to);
   /// Adds a send to `target` to which no recv belongs: a result that is not used.
   void unused(number target);
 
+  /// The node by whose call this node has joined the context, or `none`.
+  number parent(number node) const { return node < callers.size() ? callers[node] : none; }
   /// How many gradients each function waits for.
   std::vector<number> owed() const;
   /// The functions that gradients reach from the roots.

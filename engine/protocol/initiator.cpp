@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/protocol/initiator.hpp>
 
-#include <algorithm>
 #include <utility>
 
 #include <troupe/engine/protocol/purse.hpp>
 
 namespace troupe::protocol {
 
-initiator::initiator(node_id here, std::set<node_id> participants, bool discovers)
-    : here_(here), participants_(std::move(participants)), discovers_(discovers) {
+initiator::initiator(node_id here, std::set<node_id> participants, bool prunes)
+    : here_(here), participants_(std::move(participants)), prunes_(prunes) {
   participants_.insert(here);
 }
 
 initiator::steps initiator::quiet(purse carried) {
   if (phase_ != phase::running && phase_ != phase::pruned) return {};
   merge(home_, std::move(carried));
-  participants_.insert(home_.begun.begin(), home_.begun.end());
   if (!is_whole(home_)) return {};
   if (all_settled(home_)) return finish();
   if (phase_ == phase::pruned)
     return fail_with(errc::pass_aborted, "the pass is quiet, yet a send still waits after the unused ones were pruned");
-  if (!discovers_) {
-    steps result;
-    for (auto who : home_.begun)
-      if (std::find(home_.settled.begin(), home_.settled.end(), who) == home_.settled.end()) result.unused.push_back(who);
-    return result;
-  }
   phase_ = phase::discovering;
   asked_ = 1;
   steps result;
@@ -34,9 +26,10 @@ initiator::steps initiator::quiet(purse carried) {
   return result;
 }
 
-initiator::steps initiator::found(const std::vector<message_id>& recvs) {
+initiator::steps initiator::found(node_id from, const std::vector<message_id>& recvs, bool settled) {
   if (phase_ != phase::discovering) return {};
   --asked_;
+  if (!settled) unsettled_.insert(from);
   steps result;
   for (const auto& recv : recvs) {
     participants_.insert(recv.node);  // the request makes that node take part
@@ -47,25 +40,25 @@ initiator::steps initiator::found(const std::vector<message_id>& recvs) {
 }
 
 initiator::steps initiator::after_found() {
-  phase_ = phase::pruned;
-  for (auto who : home_.begun) live_.try_emplace(who);
+  if (unsettled_.empty())
+    return fail_with(errc::pass_aborted, "the pass is quiet, and more nodes have begun it than are done, yet no send waits on any node");
   steps result;
-  for (auto& [who, sends] : live_)
-    if (std::find(home_.settled.begin(), home_.settled.end(), who) == home_.settled.end())
-      result.prune.emplace(who, pruned{.live = {sends.begin(), sends.end()}, .carried = {}});
+  if (!prunes_) {
+    result.unused.assign(unsettled_.begin(), unsettled_.end());
+    return result;
+  }
+  phase_ = phase::pruned;
+  for (const auto who : std::exchange(unsettled_, {})) {
+    const auto& sends = live_[who];
+    result.prune.emplace(who, pruned{.live = {sends.begin(), sends.end()}, .carried = {}});
+  }
+  splitter parts;
   for (auto& [who, each] : result.prune)
-    each.carried = who == result.prune.rbegin()->first
-                     ? purse{.weight = std::exchange(home_.weight, {}), .begun = {}, .settled = {}}
-                     : split(home_);
+    each.carried = who == result.prune.rbegin()->first ? purse{.weight = std::exchange(home_.weight, {})} : parts.split(home_);
   return result;
 }
 
-std::vector<node_id> initiator::unsettled() const {
-  std::vector<node_id> result;
-  for (auto who : participants_)
-    if (std::find(home_.settled.begin(), home_.settled.end(), who) == home_.settled.end()) result.push_back(who);
-  return result;
-}
+std::vector<node_id> initiator::unsettled() const { return {unsettled_.begin(), unsettled_.end()}; }
 
 initiator::steps initiator::failed(node_id, errc code, std::string text) { return fail_with(code, std::move(text)); }
 
@@ -73,6 +66,7 @@ initiator::steps initiator::fail_with(errc code, std::string text) {
   if (phase_ == phase::aborting || phase_ == phase::complete) return {};
   failure_ = failure{code, std::move(text)};
   phase_ = phase::aborting;
+  unsettled_.clear();
   steps result;
   for (auto who : participants_) ask_abort(who, result);
   return abort_open_.empty() ? finish() : result;
@@ -81,12 +75,14 @@ initiator::steps initiator::fail_with(errc code, std::string text) {
 void initiator::ask_abort(node_id who, steps& result) {
   if (down_.contains(who) || !abort_asked_.insert(who).second) return;
   abort_open_.insert(who);
+  unsettled_.insert(who);
   result.abort.push_back(who);
 }
 
-initiator::steps initiator::aborted(node_id from, const std::vector<node_id>& sent_to) {
+initiator::steps initiator::aborted(node_id from, const std::vector<node_id>& sent_to, bool settled) {
   if (phase_ != phase::aborting) return {};
   abort_open_.erase(from);
+  if (settled) unsettled_.erase(from);
   steps result;
   for (auto who : sent_to) ask_abort(who, result);
   return abort_open_.empty() ? finish() : result;

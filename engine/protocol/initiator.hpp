@@ -18,20 +18,23 @@ namespace troupe::protocol {
 /// abort the pass.
 ///
 /// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see purse.hpp).
-/// If every node that has begun is settled at that moment, the pass is complete. If not, some send waits for a gradient that
+/// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
 /// will never come, and the initiator starts a discovery. The initiator asks this node which recvs the roots of the pass lead
 /// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
+/// The walk goes wherever gradients go, so the walk reaches all nodes that have begun. Each answer says whether the node is settled.
 /// All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
 ///   IN-1  the pass completes exactly once. The pass succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
 ///         is down or has run out of time.
-///   IN-3  one discovery is enough. After the discovery the initiator sends a prune message to every unsettled node that has
-///         begun the pass or that the discovery has reached.
-///   IN-4  without discovery (fast mode), a pass with an unused send fails as soon as everything else is done.
+///   IN-3  one discovery is enough. After the discovery the initiator sends a prune message to every unsettled node that the discovery
+///         has reached.
+///   IN-4  in fast mode nothing is pruned: a pass with an unused send fails as soon as everything else is done. Then the discovery only
+///         finds the nodes on which sends wait, for the error.
+///   IN-5  an abort reaches all nodes that have begun: each answer names the nodes to which gradients were sent, and these are asked too.
 class initiator {
  public:
-  /// `participants`: the nodes known to have joined the context, this one included. `discovers`: false in fast mode.
-  initiator(node_id here, std::set<node_id> participants, bool discovers = true);
+  /// `participants`: the nodes known to have joined the context, this one included. `prunes`: false in fast mode.
+  initiator(node_id here, std::set<node_id> participants, bool prunes = true);
 
   struct failure {
     errc code = errc::none;
@@ -53,17 +56,18 @@ class initiator {
   };
 
   steps quiet(purse carried);
-  /// An answer to walk_roots or to one discover.
-  steps found(const std::vector<message_id>& recvs);
+  /// An answer of node `from` to walk_roots or to one discover. `settled`: no send of that node waits.
+  steps found(node_id from, const std::vector<message_id>& recvs, bool settled);
   steps failed(node_id from, errc code, std::string text);
-  /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients.
-  steps aborted(node_id from, const std::vector<node_id>& sent_to);
+  /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients. `settled`: it has no part in the pass, or was
+  /// done with it.
+  steps aborted(node_id from, const std::vector<node_id>& sent_to, bool settled);
   /// Node `who` is down. The pass fails if that node takes part. The initiator expects no more answers from that node.
   steps peer_down(node_id who, std::string text);
   /// The time for the answers to aborts is up.
   steps abort_timeout();
 
-  /// The nodes that are not known to be settled, for error texts.
+  /// Of a pass that was aborted: the nodes that have not answered that they were done with the pass. For error texts.
   std::vector<node_id> unsettled() const;
 
   /// Empty while the pass runs and after success.
@@ -73,7 +77,7 @@ class initiator {
 
   /// All state that decisions depend on: two initiators of equal state behave alike. Used by explorations in tests.
   auto state() const noexcept {
-    return std::tie(participants_, home_, phase_, live_, asked_, down_, abort_asked_, abort_open_, failure_, discovers_);
+    return std::tie(participants_, home_, phase_, live_, unsettled_, asked_, down_, abort_asked_, abort_open_, failure_, prunes_);
   }
 
  private:
@@ -85,10 +89,12 @@ class initiator {
 
   node_id here_;
   std::set<node_id> participants_;
-  bool discovers_;
+  bool prunes_;
   purse home_;
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;
+  std::set<node_id> unsettled_;  // nodes that have said so in a discovery, and nodes that were asked to abort and have not said that they are
+                                 // settled
   std::size_t asked_ = 0;  // walks and discoveries that are not answered yet
   std::set<node_id> down_;
   std::set<node_id> abort_asked_;

@@ -2,28 +2,18 @@
 #include <troupe/engine/protocol/purse.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <iterator>
-#include <set>
+#include <numeric>
 #include <utility>
 
 namespace troupe::protocol {
 
 namespace {
 
-// Most messages bring so few names and parts that a search is faster than what a long list takes.
+// Most messages bring so few parts that a search is faster than what a long list takes.
 constexpr std::size_t few = 8;
-
-void add_names(std::vector<node_id>& into, const std::vector<node_id>& names) {
-  if (names.size() <= few) {
-    for (auto name : names)
-      if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
-    return;
-  }
-  std::set<node_id> known(into.begin(), into.end());  // not by a hash: a node could send names that collide
-  for (auto name : names)
-    if (known.insert(name).second) into.push_back(name);
-}
 
 // Keeps the exponents ascending and without repetition: two equal parts become one part of twice the weight.
 void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
@@ -60,16 +50,9 @@ void add_parts(std::vector<std::uint32_t>& weight, const std::vector<std::uint32
 
 }  // namespace
 
-purse whole_purse() { return {.weight = {0}, .begun = {}, .settled = {}}; }
+purse whole_purse() { return {.weight = {0}}; }
 
 bool is_whole(const purse& from) noexcept { return from.weight.size() == 1 && from.weight.front() == 0; }
-
-bool all_settled(const purse& from) {
-  auto settled = from.settled;
-  std::sort(settled.begin(), settled.end());
-  return std::all_of(from.begun.begin(), from.begun.end(),
-                     [&](node_id who) { return std::binary_search(settled.begin(), settled.end(), who); });
-}
 
 // By value: a caller gives the purse away when it merges it, so the weight of the purse never counts twice.
 void merge(purse& into, purse other) {  // NOLINT(performance-unnecessary-value-param)
@@ -77,18 +60,21 @@ void merge(purse& into, purse other) {  // NOLINT(performance-unnecessary-value-
     add_parts(into.weight, other.weight);
   else
     for (auto exponent : other.weight) add_part(into.weight, exponent);
-  add_names(into.begun, other.begun);
-  add_names(into.settled, other.settled);
+  into.begun += other.begun;
+  into.settled += other.settled;
 }
 
-purse split(purse& from) {
-  auto smallest = from.weight.back();
-  if (from.weight.size() > 1) {
-    from.weight.pop_back();
-    return {.weight = {smallest}, .begun = {}, .settled = {}};
-  }
-  from.weight.back() = smallest + 1;
-  return {.weight = {smallest + 1}, .begun = {}, .settled = {}};
+purse splitter::split(purse& from) {
+  if (given_++ == 0) lowest_ = from.weight.front();
+  const auto exponent = lowest_ + 2 * static_cast<std::uint32_t>(std::bit_width(given_)) - 1;
+  // The smallest part that is large enough: 2^-e is 2^-(e+1) + ... + 2^-x, and 2^-x once more.
+  auto at = std::upper_bound(from.weight.begin(), from.weight.end(), exponent) - 1;
+  const auto first = *at + 1;
+  at = from.weight.erase(at);
+  std::vector<std::uint32_t> rest(exponent + 1 - first);
+  std::iota(rest.begin(), rest.end(), first);
+  from.weight.insert(at, rest.begin(), rest.end());
+  return {.weight = {exponent}};
 }
 
 purse take(purse& from) { return std::exchange(from, {}); }

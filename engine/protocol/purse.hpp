@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+
 #include <troupe/messages/purse.hpp>
 
 /// Termination detection by weight throwing (Mattern; Huang). A pass starts with weight 1, and every message of the pass
 /// carries a part of the weight. When the initiator has the whole weight again, no message and no burst of the pass is left.
 ///   PU-1  split and merge keep the sum: the part that is given away and the part that stays add up to the former weight.
-///   PU-2  a purse without weight names no nodes. Names travel with weight, so a whole purse has all names.
-///   PU-3  the time of each function grows with the length of the lists, and hardly faster: another node may send long ones.
+///   PU-2  a purse without weight counts no nodes. Counts travel with weight, so a whole purse counts all nodes.
+///   PU-3  the time of each function grows with the length of the weights, and hardly faster: another node may send long ones.
 namespace troupe::protocol {
 
 /// The purse that a pass starts with: weight 1.
@@ -19,14 +21,28 @@ bool is_whole(const purse& from) noexcept;
 /// True if the purse holds no weight.
 inline bool is_empty(const purse& from) noexcept { return from.weight.empty(); }
 
-/// True if all nodes that have begun are settled.
-bool all_settled(const purse& from);
+/// True if as many nodes are settled as have begun. Of a whole purse: all nodes that have begun are settled.
+inline bool all_settled(const purse& from) noexcept { return from.begun == from.settled; }
 
-/// Adds `other` to `into`. Each name is kept once.
+/// Adds `other` to `into`.
 void merge(purse& into, purse other);
 
-/// Gives away a part of the weight. `from` keeps the rest and the names. `from` must have weight.
-purse split(purse& from);
+/// Gives away parts of the weight of one purse, one after another.
+///   PU-4  the exponents of n parts, and of what is left, are at most 1 + 2 log2(n) above the lowest exponent of the purse. So a purse of many
+///         parts is short, of whatever nodes they come: the nth part is about 1 / (2 n^2) of the purse, and all parts together are less than
+///         the purse. With halves the exponents would grow with n.
+class splitter {
+ public:
+  /// `from`, the same purse each time, keeps the rest and the counts. `from` must have weight.
+  purse split(purse& from);
+
+ private:
+  std::uint64_t given_ = 0;
+  std::uint32_t lowest_ = 0;
+};
+
+/// Gives away one part.
+inline purse split(purse& from) { return splitter().split(from); }
 
 /// Gives away everything.
 purse take(purse& from);

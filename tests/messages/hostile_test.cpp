@@ -259,12 +259,6 @@ BOOST_AUTO_TEST_CASE(lists_that_no_node_sends_are_refused) {
   wire::PassAborted aborted;
   fill(*aborted.mutable_sent_to());
   BOOST_TEST(is_refused(read<pass_aborted>(framed(aborted.SerializeAsString()))));
-  for (const bool settled : {false, true}) {
-    wire::ParticipantQuiet quiet;
-    quiet.mutable_carried()->add_weight(0);
-    fill(settled ? *quiet.mutable_carried()->mutable_settled() : *quiet.mutable_carried()->mutable_begun());
-    BOOST_TEST(is_refused(read<participant_quiet>(framed(quiet.SerializeAsString()))));
-  }
   call.Clear();
   for (std::size_t i = 0; i <= max_attributes; ++i) {
     auto& entry = *call.add_values();

@@ -45,6 +45,8 @@ BOOST_AUTO_TEST_CASE(a_purse_that_no_node_makes_is_refused) {
     sent.carried.weight = weight;
     participant_quiet received;
     BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)), weight.size() << " parts");
+    sent.answers = 1;  // only then may the purse be without weight
+    BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)) == !weight.empty(), weight.size() << " parts");
   }
 }
 

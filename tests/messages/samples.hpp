@@ -138,12 +138,12 @@ auto members(is<call_request> auto& x) {
   return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
 auto members(is<call_result> auto& x) {
-  auto& [a, b, c, d] = x;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
 }
 auto members(is<propagate_gradients> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead, format, packings] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes, format, packings);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead, format, packings, answers] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes, format, packings, answers);
 }
 auto members(is<tensor_piece> auto& x) {
   auto& [a, b, c, d, elements] = x;
@@ -162,8 +162,8 @@ auto members(is<tensor_offer> auto& x) {
   return std::tie(a, b, c, d, e, f, g, h);
 }
 auto members(is<participant_quiet> auto& x) {
-  auto& [a, b, c, d] = x;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
 }
 auto members(is<participant_failed> auto& x) {
   auto& [a, b, c, d, e] = x;
@@ -174,8 +174,8 @@ auto members(is<discover> auto& x) {
   return std::tie(a, b, c, d, e);
 }
 auto members(is<discovered> auto& x) {
-  auto& [a, b, c] = x;
-  return std::tie(a, b, c);
+  auto& [a, b, c, d] = x;
+  return std::tie(a, b, c, d);
 }
 auto members(is<prune> auto& x) {
   auto& [a, b, c, d, e, f] = x;
@@ -186,8 +186,8 @@ auto members(is<abort_pass> auto& x) {
   return std::tie(a, b);
 }
 auto members(is<pass_aborted> auto& x) {
-  auto& [a, b, c, d] = x;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = x;
+  return std::tie(a, b, c, d, e);
 }
 auto members(is<context_joined> auto& x) {
   auto& [a, b] = x;

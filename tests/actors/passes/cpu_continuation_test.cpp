@@ -35,7 +35,7 @@ struct fixture : test::lone_services {
     auto work = std::make_shared<passes::burst>();
     work->context = record->id();
     work->pass = pass_number{1};
-    work->carried = protocol::whole_purse();
+    work->share.carried = protocol::whole_purse();
     work->state = std::make_unique<passes::pass_task>();
     work->state->record = record;
     work->state->settings.roots = {torch::autograd::impl::gradient_edge(root)};

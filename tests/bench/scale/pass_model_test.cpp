@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(passes_over_all_shapes_succeed) {  // IN-1, PA-1, PU-1
 
 BOOST_AUTO_TEST_CASE(the_time_of_a_ring_is_that_of_its_functions_and_messages) {
   simulated_pass all(ring_shape(4), {.latency_ns = 1000},
-                     {.costs = {.function_ns = 10'000, .spread_percent = 0, .name_ns = 0, .held_name_ns = 0}});
+                     {.costs = {.function_ns = 10'000, .spread_percent = 0}});
   all.start();
   all.run();
   all.expect_success();
@@ -176,7 +176,8 @@ BOOST_AUTO_TEST_CASE(a_message_holds_the_purse_that_it_has) {
     BOOST_TEST(each->pass->result().largest_purse_bytes > 10u);
     BOOST_TEST(each->network.counts(0).sent > 0u);
   }
-  BOOST_TEST(large.network.counts(0).received > small.network.counts(0).received);
+  // Subtrees report together: the initiator hears no more of 200 nodes than of 10.
+  BOOST_TEST(large.network.counts(0).received <= small.network.counts(0).received + 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -73,7 +73,7 @@ graph nested_with_an_unused_result() {
   const auto nested = g.function(2);
   const auto unused = g.function(2);
   const auto leaf = g.function(0);
-  return g.root(loss).connect(loss, there).connect(there, nested).connect(nested, leaf).connect(unused, leaf).unused(unused);
+  return g.root(loss).connect(loss, there).connect(there, nested).connect(nested, leaf).connect(unused, leaf).unused(unused).joined(1, 0).joined(2, 1);
 }
 
 /// Node 0 calls 1 and 2 with the same tensor and adds the results.
@@ -108,6 +108,32 @@ graph not_used() {
   return g.root(loss).connect(loss, used).connect(used, leaf).unused(shared).unused(forgotten).connect(forgotten, leaf);
 }
 
+/// Node 0 calls 1, which calls 2 and 3 and adds their results. Node 3 calls 2, which has joined the context by then.
+graph calls_of_calls(bool with_an_unused_result) {
+  graph g(4);
+  const auto loss = g.function(0);
+  const auto sum = g.function(1);
+  const auto third = g.function(3);
+  const auto second = g.function(2);
+  const auto arguments = g.function(1);
+  g.root(loss).connect(loss, sum).connect(sum, third).connect(third, second).connect(second, arguments).connect(sum, second);
+  if (with_an_unused_result) g.unused(second);
+  return g.joined(1, 0).joined(2, 1).joined(3, 1);
+}
+
+/// Each of the nodes 1 to 4 is called by the one before it and returns nothing that needs a gradient: node 1 gets no gradients back, and
+/// has to be told that its subtree is done.
+graph one_way() {
+  graph g(4);
+  const auto loss = g.function(0);
+  const auto first = g.function(1);
+  const auto more = g.function(1);
+  const auto second = g.function(2);
+  const auto third = g.function(3);
+  g.root(loss).connect(loss, first).connect(loss, more).connect(first, second).connect(second, third);
+  return g.joined(1, 0).joined(2, 1).joined(3, 2);
+}
+
 std::vector<graph> small_graphs() { return {nested_with_an_unused_result(), diamond(), partly_used()}; }
 
 }  // namespace
@@ -121,6 +147,19 @@ BOOST_AUTO_TEST_CASE(two_passes_succeed_in_every_order_when_nothing_goes_wrong) 
     BOOST_TEST(all.failed == 0u);
     BOOST_TEST(all.succeeded == 2 * all.ends);
   }
+}
+
+// PA-6: subtrees report together. A node whose parent does not know of it reports as well.
+BOOST_AUTO_TEST_CASE(passes_through_calls_of_calls_end_in_every_order) {
+  for (auto g : {calls_of_calls(false), calls_of_calls(true), one_way()}) {
+    for (const std::uint8_t untold : {0, 4, 8, 12}) {
+      g.untold = untold;
+      const auto all = explore(g, {}, 1);
+      BOOST_TEST(all.succeeded == all.ends);
+    }
+  }
+  for (const auto& allowed : {troubles{.losses = 1}, troubles{.crashes = 1}, troubles{.cuts = 1}, troubles{.throwing = 2}})
+    BOOST_TEST(explore(one_way(), allowed, 1).failed > 0u);
 }
 
 // IN-2, PA-3: one thing may go wrong.

@@ -24,10 +24,10 @@ BOOST_AUTO_TEST_CASE(the_first_failure_wins_and_the_pass_ends_when_all_that_were
   const auto steps = lead.failed(b, errc::function_failed, "no luck");
   BOOST_TEST((steps.abort == std::vector<node_id>{a, b}));
   BOOST_TEST(!steps.complete);
-  for (const auto& later : {lead.failed(a, errc::deadline_passed, "too late"), lead.quiet(whole_purse()), lead.aborted(a, {c})})
+  for (const auto& later : {lead.failed(a, errc::deadline_passed, "too late"), lead.quiet(whole_purse()), lead.aborted(a, {c}, true)})
     BOOST_TEST(!later.complete);
   BOOST_TEST(lead.aborting());
-  BOOST_TEST(!lead.aborted(b, {}).complete);  // c, to which a had sent, has yet to answer
+  BOOST_TEST(!lead.aborted(b, {}, true).complete);  // c, to which a had sent, has yet to answer
   BOOST_TEST(lead.peer_down(c, "it died").complete);
   BOOST_REQUIRE(lead.result().has_value());
   BOOST_TEST((lead.result()->code == errc::function_failed));
@@ -38,10 +38,10 @@ BOOST_AUTO_TEST_CASE(the_first_failure_wins_and_the_pass_ends_when_all_that_were
 BOOST_AUTO_TEST_CASE(nothing_changes_the_end_of_a_pass_once_it_is_complete) {
   initiator lead(a, {a});
   auto all = whole_purse();
-  all.begun = all.settled = {a};
+  all.begun = all.settled = 1;
   BOOST_TEST(lead.quiet(std::move(all)).complete);
   for (const auto& later : {lead.failed(a, errc::function_failed, "late"), lead.peer_down(a, "late"), lead.abort_timeout(),
-                            lead.aborted(a, {}), lead.found({}), lead.quiet(whole_purse())}) {
+                            lead.aborted(a, {}, true), lead.found(a, {}, true), lead.quiet(whole_purse())}) {
     BOOST_TEST(!later.complete);
     BOOST_TEST(later.abort.empty());
   }
@@ -58,15 +58,59 @@ BOOST_AUTO_TEST_CASE(aborts_that_nobody_answers_end_the_pass_at_their_deadline) 
 }
 
 // IN-4
-BOOST_AUTO_TEST_CASE(fast_mode_names_those_whose_sends_wait_and_asks_nobody) {
+BOOST_AUTO_TEST_CASE(fast_mode_finds_those_whose_sends_wait_and_prunes_nothing) {
   initiator lead(a, {a, b}, false);
   auto all = whole_purse();
-  all.begun = {a, b};
-  all.settled = {a};
-  const auto steps = lead.quiet(std::move(all));
+  all.begun = 2;
+  all.settled = 1;
+  BOOST_TEST(lead.quiet(std::move(all)).walk_roots);
+  const auto asked = lead.found(a, {{1, b}}, true);
+  BOOST_TEST((asked.discover == std::map<node_id, std::vector<message_id>>{{b, {{1, b}}}}));
+  const auto steps = lead.found(b, {}, false);
   BOOST_TEST((steps.unused == std::vector<node_id>{b}));
-  BOOST_TEST(!steps.walk_roots);
+  BOOST_TEST(steps.prune.empty());
   BOOST_TEST(!steps.complete);
+}
+
+// IN-3: only nodes that say that they are not settled get weight to go on with.
+BOOST_AUTO_TEST_CASE(a_discovery_prunes_on_those_nodes_that_are_not_settled) {
+  initiator lead(a, {a});
+  auto all = whole_purse();
+  all.begun = 3;
+  all.settled = 1;
+  lead.quiet(std::move(all));
+  lead.found(a, {{1, b}, {2, c}}, false);
+  lead.found(b, {}, true);
+  auto steps = lead.found(c, {{3, c}}, false);
+  BOOST_TEST(steps.prune.empty());
+  steps = lead.found(c, {}, false);
+  BOOST_REQUIRE(steps.prune.size() == 2U);
+  BOOST_TEST(steps.prune.at(a).live.empty());
+  BOOST_TEST((steps.prune.at(c).live == std::vector<message_id>{{2, c}, {3, c}}));
+  auto sum = steps.prune.at(a).carried;
+  merge(sum, steps.prune.at(c).carried);
+  BOOST_TEST(is_whole(sum));
+}
+
+// Only a node that lies about its count leads here.
+BOOST_AUTO_TEST_CASE(counts_that_no_node_explains_fail_the_pass) {
+  initiator lead(a, {a});
+  auto all = whole_purse();
+  all.begun = 2;
+  all.settled = 1;
+  lead.quiet(std::move(all));
+  BOOST_TEST((lead.found(a, {}, true).abort == std::vector<node_id>{a}));
+  BOOST_TEST((lead.result()->code == errc::pass_aborted));
+}
+
+// The nodes of a pass that ran out of time: who has not said that it was done, and who has not answered at all.
+BOOST_AUTO_TEST_CASE(an_aborted_pass_knows_who_was_not_done_with_it) {
+  initiator lead(a, {a, b});
+  lead.failed(a, errc::deadline_passed, "too late");
+  lead.aborted(a, {c}, true);
+  lead.aborted(b, {}, false);
+  BOOST_TEST(lead.abort_timeout().complete);
+  BOOST_TEST((lead.unsettled() == std::vector<node_id>{b, c}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

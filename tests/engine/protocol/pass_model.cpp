@@ -85,14 +85,18 @@ choice graph::run_undropped() const {
 
 std::uint8_t graph::waiting_undropped() const {
   const auto run = run_undropped();
+  const auto from = reached();
   std::vector<bool> given(sends.size());
   for (std::size_t f = 0; f < home.size(); ++f)
     for (const auto& each : next[f])
       if (each.send != none && run[f]) given[each.send] = true;
-  std::uint8_t begun = bit(0);
+  std::uint8_t found = bit(0);
   std::uint8_t waiting = 0;
-  for (std::size_t i = 0; i < sends.size(); ++i) (given[i] ? begun : waiting) |= bit(sends[i].node);
-  return begun & waiting;
+  for (std::size_t f = 0; f < home.size(); ++f)
+    if (from[f]) found |= bit(home[f]);
+  for (std::size_t i = 0; i < sends.size(); ++i)
+    if (!given[i]) waiting |= bit(sends[i].node);
+  return found & waiting;
 }
 
 counts graph::owed() const {
@@ -130,6 +134,9 @@ graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functio
     if (result.home[f] == 0 && below(6) == 0) result.root(as_byte(f));
   for (std::size_t f = 0; f < functions; ++f)
     if (static_cast<double>(below(1000)) < unused * 1000) result.unused(as_byte(f));
+  for (std::uint8_t n = 1; n < nodes; ++n)
+    if (below(4) != 0) result.joined(n, as_byte(below(n)));
+  result.untold = as_byte(below(4) == 0 ? below(256) : 0);
   return result;
 }
 
@@ -138,6 +145,19 @@ world::world(const graph& g, troubles allowed, std::uint8_t passes) : graph_(&g)
 }
 
 message_id world::id_of(std::uint8_t send) const { return {send, id_of_node(graph_->sends[send].node)}; }
+
+graph& graph::joined(std::uint8_t node, std::uint8_t caller) {
+  parent[node] = caller;
+  return *this;
+}
+
+protocol::call_tree_place_ptr graph::place(std::uint8_t node) const {
+  protocol::call_tree_place result;
+  if (node != 0 && parent[node] != none && parent[node] != 0) result.parent = id_of_node(parent[node]);
+  for (std::uint8_t n = 0; n < nodes; ++n)
+    if (node != 0 && parent[n] == node && (untold & bit(n)) == 0) result.children.insert(id_of_node(n));
+  return std::make_shared<const protocol::call_tree_place>(std::move(result));
+}
 
 // A message to a dead node, or to a node that the sender regards as down, is lost.
 void world::post(event what) {
@@ -180,7 +200,7 @@ void world::begin(std::uint8_t node, std::uint8_t number) {
     if (graph_->sends[send].node == node) sends.insert(id_of(send));
   nodes_[node].current = as_byte(number + 1U);
   auto& mine = part_of(node, number);
-  mine.protocol.emplace(id_of_node(node), std::move(sends));
+  mine.protocol.emplace(id_of_node(node), std::move(sends), graph_->place(node));
   mine.routed = true;
 }
 
@@ -210,10 +230,20 @@ void world::act(std::uint8_t node, std::uint8_t number, protocol::participant::s
     post(std::move(back));
   }
   if (steps.start_burst) burst(node, number);
-  if (steps.quiet) post({.what = kind::quiet, .from = node, .pass = number, .carried = std::move(*steps.quiet)});
+  if (steps.quiet) {
+    const auto parent = graph_->parent[node];
+    const bool to_parent = steps.quiet->to_parent && (nodes_[node].gone & bit(parent)) == 0;
+    if (to_parent || !protocol::is_empty(steps.quiet->carried))
+      post({.what = kind::quiet,
+            .from = node,
+            .to = to_parent ? parent : std::uint8_t{0},
+            .pass = number,
+            .carried = std::move(steps.quiet->carried),
+            .answers = steps.quiet->answers});
+  }
   if (steps.failure) post({.what = kind::failed, .from = node, .pass = number});
   if (steps.answer_abort) {
-    post({.what = kind::aborted, .from = node, .pass = number, .sent_to = mine.sent_to});
+    post({.what = kind::aborted, .from = node, .pass = number, .sent_to = mine.sent_to, .settled = mine.protocol->settled()});
     if (node != 0) mine.protocol.reset();
   }
 }
@@ -237,7 +267,7 @@ void world::settle(pass& now, std::uint8_t function, bool given, std::vector<std
 void world::burst(std::uint8_t node, std::uint8_t number) {
   auto& now = started_[number];
   auto& mine = part_of(node, number);
-  auto terms = mine.protocol->take_burst();
+  auto share = mine.protocol->take_burst();
   event back{.what = kind::returned, .from = node, .to = node, .pass = number};
   std::vector<std::uint8_t> ready;
   std::vector<std::uint8_t> recvs;
@@ -264,16 +294,16 @@ void world::burst(std::uint8_t node, std::uint8_t number) {
       break;
     }
     back.sent_to |= bit(to);
-    const bool more = done + 1 < recvs.size();
-    if (!more && terms.settles) protocol::merge(terms.carried, {.weight = {}, .begun = {}, .settled = {id_of_node(node)}});
+    auto part = share.give(id_of_node(to), done + 1 < recvs.size());
     post({.what = kind::gradients,
           .from = node,
           .to = to,
           .pass = number,
           .send = recvs[done],
-          .carried = more ? protocol::split(terms.carried) : protocol::take(terms.carried)});
+          .carried = std::move(part.carried),
+          .answers = part.answers});
   }
-  back.carried = std::move(terms.carried);
+  back.share = std::move(share);
   now.lossy |= back.failed && (number != 0 || left_.throwing == graph::none);
   post(std::move(back));
 }
@@ -302,7 +332,6 @@ void world::act(std::uint8_t number, protocol::initiator::steps steps) {
   if (!steps.unused.empty()) found_unused(number, steps.unused);
   if (steps.walk_roots) {
     if (std::exchange(now.discovered, true)) wrong_ = "a second discovery in one pass";
-    if (left_.fast) wrong_ = "a discovery in fast mode";
     act(0, number, part_of(0, number).protocol->walk(protocol::walk_from::roots));
   }
   for (auto& [who, sends] : steps.discover) {
@@ -442,7 +471,7 @@ void world::handle(event& what) {
       if (task == nullptr) return;
       task->heard_from |= bit(what.from);
       if (!task->protocol->over()) task->deliveries.push_back(what.send);
-      auto steps = task->protocol->gradients(id_of(what.send), std::move(what.carried));
+      auto steps = task->protocol->gradients(id_of(what.send), std::move(what.carried), {id_of_node(what.from), what.answers});
       if (steps.failure) task->deliveries.pop_back();
       return act(what.to, what.pass, std::move(steps));
     }
@@ -462,7 +491,8 @@ void world::handle(event& what) {
     case kind::abort: {
       here.current = std::max(here.current, as_byte(what.pass + 1U));
       auto& mine = part_of(what.to, what.pass);
-      if (!std::exchange(mine.routed, false)) return post({.what = kind::aborted, .from = what.to, .pass = what.pass});
+      if (!std::exchange(mine.routed, false))
+        return post({.what = kind::aborted, .from = what.to, .pass = what.pass, .settled = true});
       return act(what.to, what.pass, mine.protocol->abort());
     }
     default:
@@ -470,6 +500,12 @@ void world::handle(event& what) {
   }
   if (what.what == kind::failed && what.to != 0)  // from a node that cannot reach the initiator: passed on
     return now.parts[what.to]->routed ? post({.what = kind::failed, .from = what.to, .pass = what.pass}) : void();
+  if (what.what == kind::quiet && what.to != 0) {  // to the parent
+    if (now.parts[what.to]->routed)
+      act(what.to, what.pass,
+          part_of(what.to, what.pass).protocol->reported(std::move(what.carried), {id_of_node(what.from), what.answers}));
+    return;
+  }
   if (!now.lead)  // all other kinds go to the initiator
     return;
   switch (what.what) {
@@ -479,12 +515,12 @@ void world::handle(event& what) {
     case kind::not_quiet:
       return act(what.pass, now.lead.change().failed(id_of_node(what.from), errc::function_failed, ""));
     case kind::found:
-      return act(what.pass, now.lead.change().found(what.ids));
+      return act(what.pass, now.lead.change().found(id_of_node(what.from), what.ids, what.settled));
     case kind::aborted: {
       std::vector<node_id> sent_to;
       for (std::uint8_t n = 0; n < graph_->nodes; ++n)
         if ((what.sent_to & bit(n)) != 0) sent_to.push_back(id_of_node(n));
-      return act(what.pass, now.lead.change().aborted(id_of_node(what.from), sent_to));
+      return act(what.pass, now.lead.change().aborted(id_of_node(what.from), sent_to, what.settled));
     }
     default:
       return;
@@ -508,16 +544,20 @@ void world::returned(event& what) {
   mine.sent_to |= what.sent_to;
   if (mine.closed) return mine.protocol.reset();
   if (what.walk) {
-    if (what.from_roots) act(what.pass, now.lead.change().found(what.ids));
+    if (what.from_roots) act(what.pass, now.lead.change().found(id_of_node(0), what.ids, mine.protocol->settled()));
     // One answer for each question. The first answer has all recvs.
     for (auto questions = std::exchange(mine.walking, 0); questions > 0; --questions)
-      post({.what = kind::found, .from = what.to, .pass = what.pass, .ids = std::exchange(what.ids, {})});
+      post({.what = kind::found,
+            .from = what.to,
+            .pass = what.pass,
+            .ids = std::exchange(what.ids, {}),
+            .settled = mine.protocol->settled()});
     act(what.to, what.pass, mine.protocol->burst_ended({}));
     return;
   }
   const bool was_over = mine.protocol->over();
   if (!what.failed) {
-    act(what.to, what.pass, mine.protocol->burst_ended(std::move(what.carried)));
+    act(what.to, what.pass, mine.protocol->burst_ended(std::move(what.share)));
     if (!was_over && (mine.sent_to & nodes_[what.to].gone) != 0)
       post({.what = kind::failed, .from = what.to, .pass = what.pass});
     return;
@@ -628,6 +668,10 @@ class digest {
       word(value.value);
     else if constexpr (std::is_same_v<T, protocol::initiator::failure>)
       word(1);
+    else if constexpr (std::is_same_v<T, protocol::burst_share>)  // `place` never changes
+      *this << value.carried << value.settles << value.answers << value.sent << value.answered;
+    else if constexpr (requires { value.sent; })
+      *this << value.sent << value.answered;
     else
       word(static_cast<std::uint64_t>(value));
     return *this;
@@ -646,8 +690,8 @@ class digest {
   // whole weight is there follows from the rest of the world.
   void add(const purse& from) {
     word(from.weight.empty() ? 0 : 1);
-    add_all(from.begun);
-    add_all(from.settled);
+    word(from.begun);
+    word(from.settled);
   }
 
   std::uint64_t sum_ = 0x6a09e667f3bcc909ULL;
@@ -661,7 +705,7 @@ void add_fields(digest& into, const Tuple& fields) {
 std::uint64_t digest_of(const event& each) {
   digest result;
   result << each.what << each.from << each.to << each.pass << each.send << each.sent_to << each.walk << each.from_roots
-         << each.failed << each.carried << each.ids;
+         << each.failed << each.carried << each.ids << each.answers << each.settled << each.share;
   return result.value();
 }
 
@@ -744,7 +788,10 @@ bool world::has_all_weight(const pass& now) const {
     if (now.parts[n]->protocol) all.add(std::get<1>(now.parts[n]->protocol->state()));
   const auto number = static_cast<std::size_t>(&now - started_.data());
   for (const auto& each : bag_)
-    if (each->pass == number) all.add(each->carried);
+    if (each->pass == number) {
+      all.add(each->carried);
+      all.add(each->share.carried);
+    }
   return all.is_whole();
 }
 

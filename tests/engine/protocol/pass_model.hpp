@@ -42,20 +42,27 @@ struct graph {
   std::vector<std::vector<edge>> next;  // edges always lead to higher numbers
   std::vector<std::uint8_t> roots;      // root functions, on node 0, which starts the passes
   std::vector<send> sends;
+  std::vector<std::uint8_t> parent;  // of each node, in the tree of calls; `none` if the node has none, or reports to node 0 in any case
+  std::uint8_t untold = 0;           // nodes, as bits, whose parents do not know that they are
 
-  explicit graph(std::uint8_t node_count) : nodes(node_count) {}
+  explicit graph(std::uint8_t node_count) : nodes(node_count), parent(node_count, none) {}
   std::uint8_t function(std::uint8_t node);
   graph& connect(std::uint8_t from, std::uint8_t to);
   /// Adds a send to `target` that no recv answers: a result that is not used.
   graph& unused(std::uint8_t target);
   graph& root(std::uint8_t f);
+  /// Node `node` has joined the context by a call of node `caller`.
+  graph& joined(std::uint8_t node, std::uint8_t caller);
+  /// The place of the node in the tree of calls.
+  protocol::call_tree_place_ptr place(std::uint8_t node) const;
 
   /// The functions that gradients reach from the roots.
   choice reached() const;
   /// The functions that run while no send is dropped. A function does not run if it waits, directly or through others, for a
   /// send that gets no gradient.
   choice run_undropped() const;
-  /// The nodes, as bits, that begin the pass (node 0 included) and have a send that waits, if no send is dropped.
+  /// The nodes, as bits, to which functions lead that gradients reach (node 0 included), and that have a send that waits, if no send is
+  /// dropped.
   std::uint8_t waiting_undropped() const;
   /// The number of gradients that each function waits for when a pass begins.
   counts owed() const;
@@ -112,6 +119,9 @@ struct event {
   bool failed = false;       // for `returned`: a function threw
   purse carried = {};
   std::vector<message_id> ids = {};
+  std::uint32_t answers = 0;
+  bool settled = false;                 // for `found` and `aborted`
+  protocol::burst_share share = {};     // for `returned`
 };
 
 /// One node's side of one pass.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/engine/protocol/burst_share.hpp>
+
+#include <algorithm>
+
+#include <troupe/engine/protocol/purse.hpp>
+
+namespace troupe::protocol {
+
+burst_share::part burst_share::give(node_id to, bool more) {
+  part result;
+  if (more) {
+    result.carried = parts.split(carried);
+  } else {
+    if (settles) ++carried.settled;
+    result.carried = take(carried);
+    const bool child_was_engaged =
+      place && std::any_of(sent.begin(), sent.end(), [this](const auto& each) { return place->children.contains(each.first); });
+    if (place && to == place->parent && !child_was_engaged) {
+      result.answers = answers;
+      answered = answers > 0;
+    }
+  }
+  ++sent[to];
+  return result;
+}
+
+}  // namespace troupe::protocol

@@ -64,6 +64,42 @@ BOOST_AUTO_TEST_CASE(a_call_outside_any_context_joins_no_graph) {
   BOOST_TEST(!y.requires_grad());
 }
 
+// PA-6. Node b calls c and d. The gradients of c come long before those of d, and b has nothing to run meanwhile.
+BOOST_AUTO_TEST_CASE(a_node_waits_for_those_that_it_has_called_before_it_reports) {
+  troupe::node c(named("c"));
+  troupe::node d(named("d"));
+  const auto from = [](const troupe::node& at, const std::string& peer) {
+    for (const auto& each : at.status().peers)
+      if (each.who.name == peer) return each.messages_received;
+    return std::uint64_t{0};
+  };
+  for (auto* each : {&c, &d}) {
+    each->functions().add("twice", [&, is_d = each == &d](troupe::call_arguments& arguments) {
+      auto y = arguments.tensors.at(0) * 2;
+      if (is_d)
+        y.register_hook([&](at::Tensor gradient) {
+          while (from(b, "c") < 2) std::this_thread::yield();  // the result of the call, and the gradients
+          while (b.status().functions_run < 4) std::this_thread::yield();
+          return gradient;
+        });
+      return troupe::call_reply{{y}};
+    });
+    b.join("127.0.0.1", each->port());
+  }
+  b.functions().add("fan", [](troupe::call_arguments& arguments) {
+    const auto& x = arguments.tensors.at(0);
+    auto first = arguments.here.peer("c").call("twice", {x * 3});
+    auto second = arguments.here.peer("d").call("twice", {x * 5});
+    return troupe::call_reply{{first.get().tensors.at(0) + second.get().tensors.at(0)}};
+  });
+  auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
+  troupe::context pass(a);
+  auto y = a.peer("b").call("fan", {x}).get().tensors.at(0);
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), torch::tensor({16.0, 16.0})));
+  BOOST_TEST(from(a, "b") == 2U);  // the result of the call, and the gradients
+}
+
 BOOST_AUTO_TEST_CASE(gradients_cross_nodes_and_gather_in_the_context) {
   auto x = torch::tensor({1.0, 5.0}, torch::requires_grad());
   troupe::context pass(a);

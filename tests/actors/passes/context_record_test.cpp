@@ -75,6 +75,32 @@ BOOST_AUTO_TEST_CASE(a_part_in_the_context_is_what_others_say_of_a_node) {
   BOOST_TEST((mine.has_peer(named) && mine.has_part(named)));
 }
 
+BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
+  constexpr troupe::node_id first{3};
+  constexpr troupe::node_id second{4};
+  constexpr troupe::node_id child{5};
+  mine.called_by(first);  // this node has opened the context: it is the root
+  mine.adopt(child);
+  BOOST_TEST(!mine.joined_by(first));
+  BOOST_TEST(mine.begin(true)->place == nullptr);
+  for (const bool by_the_opener : {false, true}) {
+    troupe::passes::context_record theirs({other, 1}, here, counts);
+    const auto parent = by_the_opener ? other : first;
+    theirs.called_by(parent);
+    theirs.called_by(second);
+    theirs.called_by(by_the_opener ? first : other);
+    BOOST_TEST(!theirs.joined_by(second));
+    BOOST_TEST(theirs.joined_by(first) == !by_the_opener);
+    const auto before = theirs.follow({1})->place;
+    theirs.adopt(child);
+    BOOST_TEST(before->children.empty());  // the running pass keeps what it has
+    const auto place = theirs.follow({2})->place;
+    BOOST_TEST((place->parent == (by_the_opener ? troupe::node_id{} : first)));
+    BOOST_TEST(place->children.contains(child));
+    BOOST_TEST(place->children.size() == 1U);
+  }
+}
+
 // CR-1
 BOOST_AUTO_TEST_CASE(a_pass_runs_from_its_begin_to_its_end_and_no_other_one_begins_meanwhile) {
   BOOST_TEST((mine.begin(true)->number == troupe::pass_number{1}));

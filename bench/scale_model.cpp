@@ -123,7 +123,7 @@ int run(int argc, char** argv) {
     "  scale_model --nodes 100,1000 --shape tree,pipeline --only scale_busiest scale_purse\n"
     "  scale_model --only soak_hours --hours 100000\n"
     "  scale_model --seed 17 --until 410377     what led to a broken promise\n\n"
-    "10,000 nodes take a minute for the passes, a minute for membership, and 8 GB of memory.");
+    "10,000 nodes take half a minute for the passes, a minute for membership, and 8 GB of memory.");
   choice chosen;
   chosen.how.threads = std::max(1U, std::thread::hardware_concurrency());
   double gbit = 10;

@@ -180,8 +180,9 @@ struct call_result {
   attributes values;
   autograd_message payload;
   std::vector<node_id> participants;  // nodes that joined the context because of this call
-  std::string spans;   // if the caller profiles: what ran, by the clock of the answering node (see trace_span.hpp)
-  bool is_child = false;  // whether the answering node has joined the context by a call of the caller: it is a child in the tree of calls
+  std::string spans;  // if the caller profiles: what ran, by the clock of the answering node (see trace_span.hpp)
+  bool is_child =
+    false;  // whether the answering node has joined the context by a call of the caller: it is a child in the tree of calls
 };
 
 /// The gradients of the tensors that `message` carried forward, for the node that sent those tensors. Undefined gradients stay
@@ -213,8 +214,9 @@ struct participant_quiet {
   context_id context;
   pass_number pass;
   node_id from;
-  purse carried;              // without weight if `answers` is not 0 and the sender has none
-  std::uint32_t answers = 0;  // how many messages with gradients of the receiver are answered, since the pass began; 0 to the initiator
+  purse carried;  // without weight if `answers` is not 0 and the sender has none
+  std::uint32_t answers =
+    0;  // how many messages with gradients of the receiver are answered, since the pass began; 0 to the initiator
 };
 
 /// A participant had an error. `code` is a troupe::errc.

@@ -149,9 +149,10 @@ class context_record {
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
   // Flat: most contexts have few entries, and a program may have many contexts.
-  boost::container::flat_set<node_id> peers_;       // other nodes known to have joined the context
-  boost::container::flat_set<node_id> with_part_;   // what has_part() says; also of nodes that have left, and may come back
-  std::shared_ptr<protocol::call_tree_place> place_;  // null on the node that opened the context, and before the first call comes
+  boost::container::flat_set<node_id> peers_;      // other nodes known to have joined the context
+  boost::container::flat_set<node_id> with_part_;  // what has_part() says; also of nodes that have left, and may come back
+  std::shared_ptr<protocol::call_tree_place>
+    place_;                                         // null on the node that opened the context, and before the first call comes
   pass_number completed_;                           // the last pass known to be complete
   boost::container::flat_set<pass_number> failed_;  // passes known to have failed, here or on the node that began them
   pass_number current_;                             // the last pass that this node began or heard of

@@ -29,9 +29,7 @@ struct initiator_shell : pass_shell<Self> {
     if (state.lead) act(state.lead->quiet(std::move(message.carried)));
   }
 
-  void found(node_id from, const std::vector<message_id>& recvs, bool settled) {
-    act(state.lead->found(from, recvs, settled));
-  }
+  void found(node_id from, const std::vector<message_id>& recvs, bool settled) { act(state.lead->found(from, recvs, settled)); }
 
   void failed(node_id from, errc code, std::string text) {
     if (terms.outcome->claim()) act(state.lead->failed(from, code, std::move(text)));

@@ -174,7 +174,8 @@ struct participant_shell : pass_shell<Self> {
 
   void answer_aborts() {
     base::drop_buffers();
-    pass_aborted answer{terms.context, terms.pass, here.id(), {state.sent_to.begin(), state.sent_to.end()}, state.part->settled()};
+    pass_aborted answer{
+      terms.context, terms.pass, here.id(), {state.sent_to.begin(), state.sent_to.end()}, state.part->settled()};
     for (auto& promise : std::exchange(state.abort_promises, {})) promise.deliver(answer);
     if (!state.lead || state.closed) self->quit();
   }

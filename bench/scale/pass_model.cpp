@@ -12,11 +12,9 @@ namespace troupe::bench {
 
 std::string pass_costs::text() const {
   std::array<char, 200> line;
-  std::snprintf(
-    line.data(), line.size(),
-    "%.0f us CPU a function (%lld %% more or less), %llu bytes of gradients in a message",
-    static_cast<double>(function_ns) / 1e3, static_cast<long long>(spread_percent),
-    static_cast<unsigned long long>(payload_bytes));
+  std::snprintf(line.data(), line.size(), "%.0f us CPU a function (%lld %% more or less), %llu bytes of gradients in a message",
+                static_cast<double>(function_ns) / 1e3, static_cast<long long>(spread_percent),
+                static_cast<unsigned long long>(payload_bytes));
   return line.data();
 }
 

@@ -78,9 +78,10 @@ bool pass_model::emit(burst& work, number send, bool more) {
   flying_ -= weight_of(work.share.carried);
   auto part = work.share.give(id(to), more);
   flying_ += weight_of(work.share.carried);
-  send_purse(from, to, gradient_bytes_, std::move(part.carried), [from, to, send, answers = part.answers](pass_model& self, purse came) {
-    self.gradients(to, from, send, std::move(came), answers);
-  });
+  send_purse(from, to, gradient_bytes_, std::move(part.carried),
+             [from, to, send, answers = part.answers](pass_model& self, purse came) {
+               self.gradients(to, from, send, std::move(came), answers);
+             });
   return true;
 }
 

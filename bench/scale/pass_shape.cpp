@@ -140,7 +140,7 @@ pass_shape ring_shape(number nodes) {
   result.name = "ring";
   for (number node = 0; node < nodes; ++node) {
     result.function(node);
-    result.callers.push_back(node > 0 ? node - 1 : pass_shape::none);
+    result.callers.push_back(node == 0 ? pass_shape::none : (node + 1) % nodes);  // gradients go back to the callers
     if (node > 0) result.connect(node - 1, node);
   }
   result.connect(nodes - 1, result.function(0));

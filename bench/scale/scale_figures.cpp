@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "real_cluster.hpp"
+
 namespace troupe::bench {
 
 namespace {
@@ -119,8 +121,63 @@ const soak_report& scale_figures::soaked() {
   return soaked_;
 }
 
+namespace {
+
+double median_of(std::vector<double> all) {
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+/// The median of runs, without the first one.
+template <class Run>
+double measure_ms(int runs, Run run) {
+  std::vector<double> times;
+  run();
+  for (int i = 0; i < runs; ++i) times.push_back(run());
+  return median_of(times);
+}
+
+}  // namespace
+
+const std::vector<compared_pass>& scale_figures::compared() {
+  if (!compared_.empty()) return compared_;
+  const std::vector<std::size_t> sizes = how_.quick ? std::vector<std::size_t>{2, 4} : std::vector<std::size_t>{2, 4, 8, 16};
+  constexpr std::chrono::microseconds function{5'000};
+  const int runs = how_.quick ? 3 : 11;
+  real_cluster nodes(sizes.back());
+  // Two processes tell what a function and a message take. While both are busy, each of them sends and receives a message a call. In a pipeline
+  // two messages and three functions follow each other, and the threads sleep before each message.
+  costs_of_comparison_.function_ns = static_cast<std::int64_t>(real_cluster::slept_ms(function) * 1e6);
+  costs_of_comparison_.spread_percent = 0;
+  costs_of_comparison_.payload_bytes = 4;
+  constexpr std::int64_t calls = 64;
+  const auto busy_ms = measure_ms(3 * runs, [&] { return nodes.busy_pass_ms(calls); });
+  const auto two_ms = measure_ms(3 * runs, [&] { return nodes.pass_ms("pipeline", 2, function); });
+  network_of_comparison_ = {};
+  network_of_comparison_.cores = std::max(1U, std::thread::hardware_concurrency());
+  network_of_comparison_.send_ns = network_of_comparison_.receive_ns = static_cast<std::int64_t>(busy_ms * 1e6 / (2 * calls));
+  const auto without = simulate_pass("pipeline", 2, network_of_comparison_, costs_of_comparison_, how_.seed).time_ms;
+  network_of_comparison_.latency_ns = std::max<std::int64_t>(0, static_cast<std::int64_t>((two_ms - without) * 1e6 / 2));
+  for (const auto& shape : how_.shapes)
+    for (const auto count : sizes) {
+      how_.tell("real pass over " + shape + " of " + std::to_string(count) + " processes");
+      compared_.push_back({shape, count, measure_ms(runs, [&] { return nodes.pass_ms(shape, count, function); }),
+                           simulate_pass(shape, count, network_of_comparison_, costs_of_comparison_, how_.seed).time_ms});
+    }
+  return compared_;
+}
+
 std::string scale_figures::text() const {
   std::string result;
+  if (!compared_.empty()) {
+    result += "real passes in processes of this machine, functions sleep; measured with two processes: network: " +
+              network_of_comparison_.text() + "; passes: " + costs_of_comparison_.text() + "\n\n";
+    result += format("%-17s %9s  %9s  %13s  %6s\n", "shape", "processes", "real, ms", "simulated, ms", "error");
+    for (const auto& each : compared_)
+      result += format("%-17s %9zu  %9.3f  %13.3f  %6.2f\n", each.shape.c_str(), each.nodes, each.real_ms, each.simulated_ms,
+                       each.error());
+    result += "\n";
+  }
   if (!passes_.empty()) {
     result += "network: " + how_.network.text() + "\npasses: " + how_.pass.text() + "\n\n";
     result += format("%-17s %7s  %10s  %9s %9s  %10s  %11s  %11s\n", "shape", "nodes", "pass, ms", "messages", "busiest",
@@ -161,6 +218,10 @@ std::string scale_figures::json() const {
                              {"busiest_cpu_ms", each.busiest_cpu_ms},
                              {"largest_purse_bytes", each.largest_purse},
                              {"largest_received_bytes", each.largest_received}});
+  all["compared"] = nlohmann::json::array();
+  for (const auto& each : compared_)
+    all["compared"].push_back(
+      {{"shape", each.shape}, {"processes", each.nodes}, {"real_ms", each.real_ms}, {"simulated_ms", each.simulated_ms}});
   all["membership"] = nlohmann::json::array();
   for (const auto& [nodes, each] : memberships_)
     all["membership"].push_back({{"nodes", nodes},

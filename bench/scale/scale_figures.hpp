@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -32,6 +33,16 @@ struct pass_figures {
 pass_figures simulate_pass(const std::string& shape, std::size_t nodes, const network_costs& network, const pass_costs& costs,
                            std::uint64_t seed);
 
+/// A simulated pass beside a real one.
+struct compared_pass {
+  std::string shape;
+  std::size_t nodes = 0;
+  double real_ms = 0;
+  double simulated_ms = 0;
+  /// The larger one of the two by the smaller one.
+  double error() const { return std::max(real_ms / simulated_ms, simulated_ms / real_ms); }
+};
+
 /// What is asked for.
 struct scale_effort {
   bool quick = false;
@@ -60,6 +71,10 @@ class scale_figures {
   /// Runs clusters until they have run for enough hours together, or until a promise is broken.
   const soak_report& soaked();
 
+  /// Passes over all shapes in 2 to 16 processes, and the same passes simulated. How long a function sleeps and what a message takes is
+  /// measured with a pipeline of two processes; all else is predicted. To be called before this process has other threads.
+  const std::vector<compared_pass>& compared();
+
   /// What was simulated so far.
   const std::map<std::pair<std::string, std::size_t>, pass_figures>& passes() const noexcept { return passes_; }
   const std::map<std::size_t, membership_figures>& memberships() const noexcept { return memberships_; }
@@ -73,6 +88,9 @@ class scale_figures {
   std::map<std::pair<std::string, std::size_t>, pass_figures> passes_;
   std::map<std::size_t, membership_figures> memberships_;
   soak_report soaked_;
+  std::vector<compared_pass> compared_;
+  network_costs network_of_comparison_;
+  pass_costs costs_of_comparison_;
 };
 
 /// The names of the rows, in their order.

@@ -42,6 +42,20 @@ row membership(scale_figures& from) {
   return {"scale_membership", "1/s", {small, large, 0}, large / small, 1.2, true, {}};
 }
 
+row error_of_model(scale_figures& from) {
+  const auto& all = from.compared();
+  const auto worst =
+    *std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.error() < b.error(); });
+  return {"scale_error",
+          "ms",
+          {worst.real_ms, worst.simulated_ms, 0},
+          worst.error(),
+          1.2,
+          true,
+          "peer: a real pass over " + worst.shape + " of " + std::to_string(worst.nodes) + " processes, the worst of " +
+            std::to_string(all.size())};
+}
+
 row soak_hours(scale_figures& from) {
   const auto& all = from.soaked();
   if (!all.wrong.empty())
@@ -59,11 +73,12 @@ row soak_hours(scale_figures& from) {
 }  // namespace
 
 const std::vector<std::string>& scale_row_names() {
-  static const std::vector<std::string> names{"scale_busiest", "scale_purse", "scale_membership", "soak_hours"};
+  static const std::vector<std::string> names{"scale_error", "scale_busiest", "scale_purse", "scale_membership", "soak_hours"};
   return names;
 }
 
 row scale_row(const std::string& name, scale_figures& from) {
+  if (name == "scale_error") return error_of_model(from);
   if (name == "scale_busiest") return busiest(from);
   if (name == "scale_purse") return purse_bytes(from);
   if (name == "scale_membership") return membership(from);

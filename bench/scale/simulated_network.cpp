@@ -24,15 +24,16 @@ std::string network_costs::text() const {
   std::array<char, 256> line;
   std::snprintf(line.data(), line.size(),
                 "latency %.1f us (up to %.1f us more), %.2f GB/s a node, %.1f us CPU to send a message, %.1f us to receive it, "
-                "%.2f ns a byte, %llu bytes of envelope",
+                "%.2f ns a byte, %llu bytes of envelope%s",
                 static_cast<double>(latency_ns) / 1e3, static_cast<double>(jitter_ns) / 1e3, bytes_per_second / 1e9,
                 static_cast<double>(send_ns) / 1e3, static_cast<double>(receive_ns) / 1e3, byte_ns,
-                static_cast<unsigned long long>(envelope_bytes));
+                static_cast<unsigned long long>(envelope_bytes),
+                cores == 0 ? "" : (", " + std::to_string(cores) + " cores for all nodes").c_str());
   return line.data();
 }
 
 simulated_network::simulated_network(event_queue& clock, std::size_t nodes, network_costs costs, std::uint64_t seed)
-    : clock_(clock), costs_(costs), random_(seed), nodes_(nodes) {}
+    : clock_(clock), costs_(costs), random_(seed), nodes_(nodes), core_free_ns_(costs.cores) {}
 
 simulated_network::node_number simulated_network::add_node() {
   nodes_.emplace_back();
@@ -76,7 +77,12 @@ std::int64_t simulated_network::on_wire_ns(std::uint64_t bytes) const {
 /// When the CPU has done `ns` of work that comes now.
 std::int64_t simulated_network::on_cpu(node_number which, std::int64_t ns) {
   auto& it = nodes_[which];
-  it.cpu_free_ns = std::max(it.cpu_free_ns, clock_.now_ns()) + ns;
+  auto begin = std::max(it.cpu_free_ns, clock_.now_ns());
+  if (const auto core = std::min_element(core_free_ns_.begin(), core_free_ns_.end()); core != core_free_ns_.end()) {
+    begin = std::max(begin, *core);
+    *core = begin + ns;
+  }
+  it.cpu_free_ns = begin + ns;
   it.counts.cpu_ns += ns;
   return it.cpu_free_ns;
 }

@@ -26,6 +26,7 @@ struct network_costs {
   std::int64_t receive_ns = 0;       // CPU time of the receiver
   double byte_ns = 0;                // CPU time for each byte, at either end
   std::uint64_t envelope_bytes = 0;  // of a message on the wire, beside its structs
+  std::size_t cores = 0;  // that all nodes share for messages, as processes of one machine do; 0: each node has its own
 
   /// A cluster whose nodes stand in one room, with what troupe's messages cost on the machine of docs/measurements.md.
   static network_costs one_room();
@@ -44,7 +45,8 @@ struct node_counts {
 
 /// Nodes of a simulation, their CPUs, and the network between them. Knows no message: a message is a number of bytes and what
 /// happens when it arrives. Two messages of one connection may overtake each other, as between troupe's gateways.
-///   NQ-1  a node has one CPU for messages and one for functions. Each does one thing at a time, in the order in which things came.
+///   NQ-1  a node has one CPU for messages and one for functions. Each does one thing at a time, in the order in which things came. With
+///         shared cores a message also waits for a core that is free.
 ///   NQ-2  a message arrives at most once. It does not arrive if its connection has ended, or if a process at one of its ends
 ///         has. While its way is cut, it waits; if the network loses messages, it is lost then.
 ///   NQ-3  at a node that is frozen nothing happens. What was due meanwhile happens in its order when the node is awake.
@@ -160,7 +162,8 @@ class simulated_network {
   std::unordered_set<std::uint64_t> cut_;
   std::unordered_map<std::uint64_t, std::int64_t> slow_;
   std::size_t parted_ = 0;
-  std::vector<message_ptr> held_;  // on ways that are cut
+  std::vector<std::int64_t> core_free_ns_;  // of the cores that nodes share
+  std::vector<message_ptr> held_;           // on ways that are cut
   bool loses_ = false;
   std::uint64_t lost_of_ = 0;
 };

@@ -17,7 +17,7 @@ namespace troupe::protocol {
 /// A node's place in the tree of calls of a context. A node joins a context by the first call that comes. The caller is the parent, and the
 /// node is a child of its caller. The node that opened the context is the root, and starts all passes.
 struct call_tree_place {
-  node_id parent;               // empty on the root and on the children of the root: these report to the root in any case
+  node_id parent;  // empty on the root and on the children of the root: these report to the root in any case
   boost::container::flat_set<node_id> children;  // empty on the root
 };
 using call_tree_place_ptr = std::shared_ptr<const call_tree_place>;

@@ -41,7 +41,8 @@ initiator::steps initiator::found(node_id from, const std::vector<message_id>& r
 
 initiator::steps initiator::after_found() {
   if (unsettled_.empty())
-    return fail_with(errc::pass_aborted, "the pass is quiet, and more nodes have begun it than are done, yet no send waits on any node");
+    return fail_with(errc::pass_aborted,
+                     "the pass is quiet, and more nodes have begun it than are done, yet no send waits on any node");
   steps result;
   if (!prunes_) {
     result.unused.assign(unsettled_.begin(), unsettled_.end());

@@ -77,7 +77,8 @@ class initiator {
 
   /// All state that decisions depend on: two initiators of equal state behave alike. Used by explorations in tests.
   auto state() const noexcept {
-    return std::tie(participants_, home_, phase_, live_, unsettled_, asked_, down_, abort_asked_, abort_open_, failure_, prunes_);
+    return std::tie(participants_, home_, phase_, live_, unsettled_, asked_, down_, abort_asked_, abort_open_, failure_,
+                    prunes_);
   }
 
  private:
@@ -93,8 +94,9 @@ class initiator {
   purse home_;
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;
-  std::set<node_id> unsettled_;  // nodes that have said so in a discovery, and nodes that were asked to abort and have not said that they are
-                                 // settled
+  std::set<node_id>
+    unsettled_;  // nodes that have said so in a discovery, and nodes that were asked to abort and have not said that they are
+                 // settled
   std::size_t asked_ = 0;  // walks and discoveries that are not answered yet
   std::set<node_id> down_;
   std::set<node_id> abort_asked_;

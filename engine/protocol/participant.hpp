@@ -44,7 +44,8 @@ class participant {
   /// What a quiet node says. Without weight the report only answers the parent.
   struct report {
     purse carried;
-    bool to_parent = false;     // the parent takes part in the pass. Otherwise, or if the parent is down, the report goes to the initiator
+    bool to_parent =
+      false;  // the parent takes part in the pass. Otherwise, or if the parent is down, the report goes to the initiator
     std::uint32_t answers = 0;  // how many messages with gradients of the parent are answered, since the pass began
   };
 

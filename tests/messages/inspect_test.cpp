@@ -46,7 +46,8 @@ BOOST_AUTO_TEST_CASE(a_purse_that_no_node_makes_is_refused) {
     participant_quiet received;
     BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)), weight.size() << " parts");
     sent.answers = 1;  // only then may the purse be without weight
-    BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)) == !weight.empty(), weight.size() << " parts");
+    BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)) == !weight.empty(), weight.size()
+                                                                                                          << " parts");
   }
 }
 

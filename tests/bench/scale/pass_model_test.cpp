@@ -71,8 +71,7 @@ BOOST_AUTO_TEST_CASE(passes_over_all_shapes_succeed) {  // IN-1, PA-1, PU-1
 }
 
 BOOST_AUTO_TEST_CASE(the_time_of_a_ring_is_that_of_its_functions_and_messages) {
-  simulated_pass all(ring_shape(4), {.latency_ns = 1000},
-                     {.costs = {.function_ns = 10'000, .spread_percent = 0}});
+  simulated_pass all(ring_shape(4), {.latency_ns = 1000}, {.costs = {.function_ns = 10'000, .spread_percent = 0}});
   all.start();
   all.run();
   all.expect_success();

@@ -73,6 +73,14 @@ BOOST_AUTO_TEST_CASE(work_of_a_node_waits_for_its_cpu) {  // NQ-1
   all.expect({"a @50", "c @60", "d @80", "b @100", "e @160"});
 }
 
+BOOST_AUTO_TEST_CASE(nodes_that_share_cores_wait_for_each_other) {  // NQ-1
+  small_network all({.cores = 2});
+  for (const auto* name : {"a", "b", "c", "d"})
+    all.network.work(static_cast<std::size_t>(name[0] - 'a') % 3, 50, [&all, name] { all.note(name); });
+  all.clock.run_until(1000);
+  all.expect({"a @50", "b @50", "c @100", "d @100"});
+}
+
 BOOST_AUTO_TEST_CASE(nothing_arrives_over_a_connection_that_has_ended) {  // NQ-2
   small_network all;
   all.send(0, 1, "lost");

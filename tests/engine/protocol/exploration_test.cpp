@@ -73,7 +73,14 @@ graph nested_with_an_unused_result() {
   const auto nested = g.function(2);
   const auto unused = g.function(2);
   const auto leaf = g.function(0);
-  return g.root(loss).connect(loss, there).connect(there, nested).connect(nested, leaf).connect(unused, leaf).unused(unused).joined(1, 0).joined(2, 1);
+  return g.root(loss)
+    .connect(loss, there)
+    .connect(there, nested)
+    .connect(nested, leaf)
+    .connect(unused, leaf)
+    .unused(unused)
+    .joined(1, 0)
+    .joined(2, 1);
 }
 
 /// Node 0 calls 1 and 2 with the same tensor and adds the results.

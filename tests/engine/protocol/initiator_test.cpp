@@ -18,13 +18,14 @@ const node_id c{3};
 
 BOOST_AUTO_TEST_SUITE(initiators)
 
-// IN-2
+// IN-2, IN-5
 BOOST_AUTO_TEST_CASE(the_first_failure_wins_and_the_pass_ends_when_all_that_were_asked_have_answered) {
   initiator lead(a, {a, b});
   const auto steps = lead.failed(b, errc::function_failed, "no luck");
   BOOST_TEST((steps.abort == std::vector<node_id>{a, b}));
   BOOST_TEST(!steps.complete);
-  for (const auto& later : {lead.failed(a, errc::deadline_passed, "too late"), lead.quiet(whole_purse()), lead.aborted(a, {c}, true)})
+  for (const auto& later :
+       {lead.failed(a, errc::deadline_passed, "too late"), lead.quiet(whole_purse()), lead.aborted(a, {c}, true)})
     BOOST_TEST(!later.complete);
   BOOST_TEST(lead.aborting());
   BOOST_TEST(!lead.aborted(b, {}, true).complete);  // c, to which a had sent, has yet to answer

@@ -42,8 +42,9 @@ struct graph {
   std::vector<std::vector<edge>> next;  // edges always lead to higher numbers
   std::vector<std::uint8_t> roots;      // root functions, on node 0, which starts the passes
   std::vector<send> sends;
-  std::vector<std::uint8_t> parent;  // of each node, in the tree of calls; `none` if the node has none, or reports to node 0 in any case
-  std::uint8_t untold = 0;           // nodes, as bits, whose parents do not know that they are
+  std::vector<std::uint8_t>
+    parent;                 // of each node, in the tree of calls; `none` if the node has none, or reports to node 0 in any case
+  std::uint8_t untold = 0;  // nodes, as bits, whose parents do not know that they are
 
   explicit graph(std::uint8_t node_count) : nodes(node_count), parent(node_count, none) {}
   std::uint8_t function(std::uint8_t node);
@@ -120,8 +121,8 @@ struct event {
   purse carried = {};
   std::vector<message_id> ids = {};
   std::uint32_t answers = 0;
-  bool settled = false;                 // for `found` and `aborted`
-  protocol::burst_share share = {};     // for `returned`
+  bool settled = false;              // for `found` and `aborted`
+  protocol::burst_share share = {};  // for `returned`
 };
 
 /// One node's side of one pass.

@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(many_parts_of_one_purse_are_large_enough_to_make_short_purs
       parts.push_back(from.split(rest));
       BOOST_TEST_REQUIRE(!rest.weight.empty());
       BOOST_TEST_REQUIRE(rest.weight.back() <= highest);
-      BOOST_TEST_REQUIRE((std::adjacent_find(rest.weight.begin(), rest.weight.end(), std::greater_equal()) == rest.weight.end()));
+      BOOST_TEST_REQUIRE(
+        (std::adjacent_find(rest.weight.begin(), rest.weight.end(), std::greater_equal()) == rest.weight.end()));
       BOOST_TEST_REQUIRE(parts.back().weight.size() == 1U);
       BOOST_TEST_REQUIRE(parts.back().weight.front() <= highest);
     }

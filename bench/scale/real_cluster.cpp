@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "real_cluster.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include <ATen/ATen.h>
+
+#include <troupe/troupe.hpp>
+
+namespace troupe::bench {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Arguments of all functions.
+struct step {
+  std::int64_t here;   // the number of the node
+  std::int64_t nodes;  // of the pass
+  std::int64_t fan;    // of a tree
+  std::int64_t sleep_us;
+  std::int64_t run;  // the number of the pass
+
+  attributes to(std::int64_t node) const {
+    return {{"here", node}, {"nodes", nodes}, {"fan", fan}, {"sleep_us", sleep_us}, {"run", run}};
+  }
+  static step of(const attributes& from) {
+    return {get<std::int64_t>(from, "here"), get<std::int64_t>(from, "nodes"), get<std::int64_t>(from, "fan"),
+            get<std::int64_t>(from, "sleep_us"), get<std::int64_t>(from, "run")};
+  }
+};
+
+std::string name_of(std::int64_t node) { return "n" + std::to_string(node); }
+
+/// A function of the model: it sleeps when all of its gradient has come.
+at::Tensor slow(const at::Tensor& x, const step& how) {
+  auto y = x * 1.0;
+  y.register_hook([us = how.sleep_us](const at::Tensor& gradient) {
+    if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
+    return gradient;
+  });
+  return y;
+}
+
+future<call_reply> ask(node& here, std::int64_t to, const std::string& function, const at::Tensor& x, const step& how) {
+  return here.peer(name_of(to)).call(function, {x}, how.to(to));
+}
+
+at::Tensor sum_of(std::vector<future<call_reply>>& asked, at::Tensor sum = {}) {
+  for (auto& each : asked) {
+    const auto y = each.get().tensors.at(0);
+    sum = sum.defined() ? sum + y : y;
+  }
+  return sum;
+}
+
+/// pipeline_shape and tree_shape: the node computes, calls others, and computes with what they return.
+at::Tensor call_and_return(node& here, const std::string& function, const at::Tensor& x, const step& how) {
+  const auto begin = slow(x, how);
+  std::vector<future<call_reply>> asked;
+  const auto first = how.here * how.fan + 1;
+  for (auto to = first; to < std::min(first + how.fan, how.nodes); ++to) asked.push_back(ask(here, to, function, begin, how));
+  return asked.empty() ? begin : slow(sum_of(asked), how);
+}
+
+/// The parts that come for the expert of a node. The last call computes for all.
+class expert {
+ public:
+  at::Tensor add(const at::Tensor& part, const step& how) {
+    std::unique_lock lock(mutex_);
+    auto& mine = runs_[how.run];
+    if (!mine) mine = std::make_shared<gathering>();
+    const auto run = mine;
+    run->parts.push_back(part);
+    if (static_cast<std::int64_t>(run->parts.size()) == how.nodes - 1) {
+      runs_.erase(how.run);
+      auto sum = run->parts.front();
+      for (std::size_t i = 1; i < run->parts.size(); ++i) sum = sum + run->parts[i];
+      run->result.set_value(slow(sum, how));
+    }
+    auto result = run->shared;
+    lock.unlock();
+    return result.get();
+  }
+
+ private:
+  struct gathering {
+    std::vector<at::Tensor> parts;
+    std::promise<at::Tensor> result;
+    std::shared_future<at::Tensor> shared = result.get_future().share();
+  };
+  std::mutex mutex_;
+  std::map<std::int64_t, std::shared_ptr<gathering>> runs_;
+};
+
+/// all_to_all_shape: a part goes to the expert of each node, and the node combines what comes back.
+at::Tensor exchange(node& here, expert& mine, const at::Tensor& x, const step& how) {
+  const auto part = slow(x, how);
+  std::vector<future<call_reply>> asked;
+  for (std::int64_t to = 1; to < how.nodes; ++to)
+    if (to != how.here) asked.push_back(ask(here, to, "expert", part, how));
+  const auto own = mine.add(part, how);
+  return slow(sum_of(asked, own), how);
+}
+
+/// Functions that all nodes have but node 0.
+void add_functions(node& here, expert& mine) {
+  for (const std::string name : {"pipeline", "tree", "parameter_server"})
+    here.functions().add(name, [name](call_arguments& arguments) {
+      return call_reply{{call_and_return(arguments.here, name, arguments.tensors.at(0), step::of(arguments.values))}};
+    });
+  here.functions().add("ring", [](call_arguments& arguments) {
+    const auto how = step::of(arguments.values);
+    ask(arguments.here, how.here - 1, how.here == 1 ? "arrive" : "ring", slow(arguments.tensors.at(0), how), how).get();
+    return call_reply{};
+  });
+  here.functions().add("expert", [&mine](call_arguments& arguments) {
+    return call_reply{{mine.add(arguments.tensors.at(0), step::of(arguments.values))}};
+  });
+  here.functions().add("all_to_all", [&mine](call_arguments& arguments) {
+    return call_reply{{exchange(arguments.here, mine, arguments.tensors.at(0), step::of(arguments.values))}};
+  });
+  here.functions().add("peers", [](call_arguments& arguments) {
+    return call_reply{{}, {{"count", static_cast<std::int64_t>(arguments.here.peers().size())}}};
+  });
+}
+
+settings settings_of(std::int64_t number, std::size_t nodes) {
+  settings result;
+  result.name = name_of(number);
+  result.workers = 4 * nodes;  // calls that wait for other calls of the same node
+  return result;
+}
+
+}  // namespace
+
+real_cluster::real_cluster(std::size_t nodes) {
+  for (std::size_t i = 1; i < nodes; ++i)
+    others_.push_back(std::make_unique<other_process>([i, nodes](int stop, const auto& tell) {
+      expert mine;
+      node here{settings_of(static_cast<std::int64_t>(i), nodes)};
+      add_functions(here, mine);
+      tell(here.port());
+      char word;
+      [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+    }));
+  std::vector<std::uint16_t> ports;
+  for (const auto& each : others_) ports.push_back(each->told());
+  here_ = std::make_unique<node>(settings_of(0, nodes));
+  here_->functions().add("arrive", [this](call_arguments& arguments) {
+    arrived_.set_value(arguments.tensors.at(0));
+    return call_reply{};
+  });
+  for (std::size_t i = 0; i < others_.size(); ++i) others_[i]->watch(name_of(static_cast<std::int64_t>(i) + 1), [] {});
+  for (const auto port : ports) here_->join("127.0.0.1", port);
+  for (std::size_t i = 1; i < nodes; ++i)
+    while (get<std::int64_t>(here_->peer(name_of(static_cast<std::int64_t>(i))).call("peers").get().values, "count") + 1 <
+           static_cast<std::int64_t>(nodes))
+      std::this_thread::yield();
+}
+
+real_cluster::~real_cluster() = default;
+
+double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function) {
+  static std::int64_t runs = 0;
+  const auto count = static_cast<std::int64_t>(nodes);
+  const step how{0, count, shape == "pipeline" ? 1 : shape == "tree" ? 8 : count, function.count(), ++runs};
+  const auto x = at::ones({1}).requires_grad_();
+  context pass(*here_);
+  at::Tensor end;
+  double expected = 1;
+  if (shape == "pipeline" || shape == "tree" || shape == "parameter_server") {
+    end = call_and_return(*here_, shape, x, how);
+    std::int64_t leaves = 0;
+    for (std::int64_t node = 0; node < count; ++node) leaves += node * how.fan + 1 >= count ? 1 : 0;
+    expected = static_cast<double>(leaves);
+  } else if (shape == "ring") {
+    arrived_ = {};
+    auto comes = arrived_.get_future();
+    auto done = ask(*here_, count - 1, "ring", slow(x, how), how);
+    end = slow(comes.get(), how);
+    done.get();
+  } else if (shape == "all_to_all") {
+    const auto begin = slow(x, how);
+    std::vector<future<call_reply>> asked;
+    for (std::int64_t to = 1; to < count; ++to) asked.push_back(ask(*here_, to, shape, begin, how));
+    end = slow(sum_of(asked), how);
+    expected = static_cast<double>((count - 1) * (count - 1) * (count - 1));
+  } else {
+    throw std::invalid_argument("there is no real pass over the shape '" + shape + "'");
+  }
+  return backward_ms(pass, end, x, expected, "over the shape '" + shape + "' of " + std::to_string(nodes) + " nodes");
+}
+
+double real_cluster::busy_pass_ms(std::int64_t calls) {
+  const step how{0, 2, 1, 0, 0};
+  const auto x = at::ones({1}).requires_grad_();
+  context pass(*here_);
+  const auto begin = slow(x, how);
+  std::vector<future<call_reply>> asked;
+  for (std::int64_t i = 0; i < calls; ++i) asked.push_back(ask(*here_, 1, "pipeline", begin, how));
+  return backward_ms(pass, slow(sum_of(asked), how), x, static_cast<double>(calls), "over " + std::to_string(calls) + " calls");
+}
+
+double real_cluster::backward_ms(context& pass, const at::Tensor& end, const at::Tensor& x, double expected,
+                                 const std::string& what) {
+  const auto root = end.sum();
+  const auto begun = clock::now();
+  pass.backward({root}).get();
+  const auto took = std::chrono::duration<double, std::milli>(clock::now() - begun).count();
+  const auto gradient = pass.gradient(x);
+  if (!gradient.defined() || gradient.item<double>() != expected)
+    throw std::runtime_error("a real pass " + what + ": expected the gradient " + std::to_string(expected) + ", got " +
+                             (gradient.defined() ? std::to_string(gradient.item<double>()) : "none"));
+  return took;
+}
+
+double real_cluster::slept_ms(std::chrono::microseconds wanted) {
+  std::vector<double> all;
+  for (int i = 0; i < 51; ++i) {
+    const auto begun = clock::now();
+    std::this_thread::sleep_for(wanted);
+    all.push_back(std::chrono::duration<double, std::milli>(clock::now() - begun).count());
+  }
+  std::nth_element(all.begin(), all.begin() + 25, all.end());
+  return all[25];
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/node.hpp>
+
+#include "../other_process.hpp"
+
+namespace troupe {
+
+class context;
+
+}  // namespace troupe
+
+namespace troupe::bench {
+
+/// Real nodes in processes of this machine, which run the passes that pass_shape describes. A function sleeps in backward, so that a few
+/// cores are enough for many nodes.
+///   RC-1  the graph of a pass over a shape has the functions, sends and recvs of pass_shape, on the same nodes.
+class real_cluster {
+ public:
+  /// Starts `nodes - 1` processes; this process is node 0. To be made before this process has other threads.
+  explicit real_cluster(std::size_t nodes);
+  ~real_cluster();
+
+  /// A forward and a backward pass over the first `nodes` nodes, of which only the backward is measured, in ms. `function`: how long each
+  /// function sleeps; 0: not at all. Throws std::invalid_argument if there is no such shape, and std::runtime_error if the gradient is wrong.
+  double pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function);
+
+  /// A backward pass over `calls` calls of node 1, whose functions do not sleep, in ms: what messages take while both processes have work.
+  double busy_pass_ms(std::int64_t calls);
+
+  /// How long a sleep takes that should take `wanted`: the median.
+  static double slept_ms(std::chrono::microseconds wanted);
+
+ private:
+  double backward_ms(context& pass, const at::Tensor& end, const at::Tensor& x, double expected, const std::string& what);
+
+  std::vector<std::unique_ptr<other_process>> others_;
+  std::promise<at::Tensor> arrived_;  // what came around the ring
+  std::unique_ptr<node> here_;
+};
+
+}  // namespace troupe::bench

@@ -28,7 +28,7 @@ at::Tensor dense(const at::Tensor& tensor) {
 }
 
 at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
-  return at::empty_strided(like.sizes(), like.strides(), like.options().device(device).pinned_memory(false));
+  return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
 }
 
 // The ways of tensors that arrive, one for the accelerators of the process. Never destroyed: tensors may arrive until the process ends.
@@ -96,7 +96,6 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
     if (!tensor.defined() || tensor.is_cpu() || !is_stageable(tensor)) continue;
     const c10::Device device = tensor.device();
     const c10::DeviceGuard guard(device);
-    const c10::AutoGradMode no_grad(false);
     const at::Tensor source = dense(tensor);
     auto& filled = event_for(device, result.events);
     at::Tensor host = buffers(device.type()).allocate(source, filled);

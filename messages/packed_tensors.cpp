@@ -2,7 +2,6 @@
 #include <troupe/messages/packed_tensors.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -10,7 +9,6 @@
 #include <utility>
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/TensorImpl.h>
 
@@ -26,7 +24,6 @@ namespace {
 
 namespace formats = element_formats;
 
-constexpr std::int64_t elements_at_once = std::int64_t{1} << 17;  // of a thread; a multiple of formats::block_elements
 constexpr int largest_exponent = 14;  // of the largest element in float16: rounding takes it to 2^15 at most
 
 at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
@@ -42,16 +39,6 @@ at::Tensor twin_of(const at::Tensor& tensor) {
   return result;
 }
 
-/// Calls `part(begin, count)` for parts of so many elements, on several threads if libtorch has them for this thread.
-template <class F>
-void in_parts(std::int64_t elements, F&& part) {
-  const auto parts = (elements + elements_at_once - 1) / elements_at_once;
-  at::parallel_for(0, parts, 1, [&](std::int64_t from, std::int64_t to) {
-    const auto begin = from * elements_at_once;
-    part(static_cast<std::size_t>(begin), static_cast<std::size_t>(std::min(elements, to * elements_at_once) - begin));
-  });
-}
-
 bool has_contiguous_strides(const at::Tensor& form) {
   std::int64_t expected = 1;
   for (auto d = form.dim(); d-- > 0; expected *= form.size(d))
@@ -61,42 +48,23 @@ bool has_contiguous_strides(const at::Tensor& form) {
 
 float power_of_two(int exponent) { return std::ldexp(1.0F, exponent); }
 
-bool pack_bfloat16(const float* from, std::int64_t count, at::Tensor& to) {
-  auto* words = reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr());
-  std::atomic<bool> fits{true};
-  in_parts(count, [&](std::size_t begin, std::size_t size) {
-    if (!formats::narrow_bfloat16(from + begin, words + begin, size)) fits = false;
-  });
-  return fits;
+bool pack_bfloat16(const float* from, std::size_t count, at::Tensor& to) {
+  return formats::narrow_bfloat16(from, reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr()), count);
 }
 
-bool pack_float16(const float* from, std::int64_t count, at::Tensor& to, std::int32_t& exponent) {
-  std::atomic<std::uint32_t> largest{0};
-  in_parts(count, [&](std::size_t begin, std::size_t size) {
-    const auto found = formats::largest_magnitude(from + begin, size);
-    auto seen = largest.load();
-    while (seen < found && !largest.compare_exchange_weak(seen, found)) {
-    }
-  });
+bool pack_float16(const float* from, std::size_t count, at::Tensor& to, std::int32_t& exponent) {
+  const auto largest = formats::largest_magnitude(from, count);
   if (largest >= std::bit_cast<std::uint32_t>(0x1p+127F)) return false;
-  exponent = largest == 0 ? 0 : std::min(most_exponent, largest_exponent - std::ilogb(std::bit_cast<float>(largest.load())));
-  auto* words = reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr());
-  in_parts(count, [&](std::size_t begin, std::size_t size) {
-    formats::narrow_float16(from + begin, words + begin, size, power_of_two(exponent));
-  });
+  exponent = largest == 0 ? 0 : std::min(most_exponent, largest_exponent - std::ilogb(std::bit_cast<float>(largest)));
+  formats::narrow_float16(from, reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr()), count, power_of_two(exponent));
   return true;
 }
 
-bool pack_int8(const float* from, std::int64_t count, at::Tensor& to, float* residual) {
+bool pack_int8(const float* from, std::size_t count, at::Tensor& to, float* residual) {
   auto* values = reinterpret_cast<std::int8_t*>(to.mutable_data_ptr());
-  auto* scales = formats::scales_in(values, static_cast<std::uint64_t>(count));
+  auto* scales = formats::scales_in(values, count);
   std::fill(values + count, reinterpret_cast<std::int8_t*>(scales), std::int8_t{0});
-  std::atomic<bool> fits{true};
-  in_parts(count, [&](std::size_t begin, std::size_t size) {
-    auto* own = residual == nullptr ? nullptr : residual + begin;
-    if (!formats::quantise(from + begin, own, values + begin, scales + begin / formats::block_elements, size)) fits = false;
-  });
-  return fits;
+  return formats::quantise(from, residual, values, scales, count);
 }
 
 bool has_scales_of_finite_blocks(const at::Tensor& bytes, std::uint64_t elements) {
@@ -144,9 +112,9 @@ bool is_packable(const at::Tensor& form) {
 
 std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory, at::Tensor* residual) {
   if (format == wire_format::exact || !is_packable(form)) return std::nullopt;
-  const auto count = form.numel();
+  const auto count = static_cast<std::size_t>(form.numel());
   const auto* from = static_cast<const float*>(form.const_data_ptr());
-  packed_tensor result{bytes_in(memory, packed_bytes(format, static_cast<std::uint64_t>(count))),
+  packed_tensor result{bytes_in(memory, packed_bytes(format, count)),
                        {.format = format, .exponent = 0, .sizes = form.sizes().vec(), .strides = {}}};
   if (!has_contiguous_strides(form)) result.how.strides = form.strides().vec();
   bool fits = false;
@@ -162,9 +130,9 @@ std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, te
 }
 
 at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory) {
-  std::int64_t count = 1;
-  for (const auto size : how.sizes) count *= size;
-  auto result = tensor_over(memory.make(static_cast<std::uint64_t>(count) * sizeof(float)), at::kFloat);
+  std::size_t count = 1;
+  for (const auto size : how.sizes) count *= static_cast<std::size_t>(size);
+  auto result = tensor_over(memory.make(count * sizeof(float)), at::kFloat);
   if (how.strides.empty())
     result.unsafeGetTensorImpl()->set_sizes_contiguous(how.sizes);
   else
@@ -172,16 +140,14 @@ at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& me
   auto* to = static_cast<float*>(result.mutable_data_ptr());
   const auto* words = static_cast<const std::uint16_t*>(bytes.const_data_ptr());
   const auto* values = static_cast<const std::int8_t*>(bytes.const_data_ptr());
-  const auto* scales = formats::scales_in(values, static_cast<std::uint64_t>(count));
+  const auto* scales = formats::scales_in(values, count);
   const int half = how.exponent / 2;
-  in_parts(count, [&](std::size_t begin, std::size_t size) {
-    if (how.format == wire_format::bfloat16)
-      formats::widen_bfloat16(words + begin, to + begin, size);
-    else if (how.format == wire_format::float16)
-      formats::widen_float16(words + begin, to + begin, size, power_of_two(-half), power_of_two(half - how.exponent));
-    else
-      formats::dequantise(values + begin, scales + begin / formats::block_elements, to + begin, size);
-  });
+  if (how.format == wire_format::bfloat16)
+    formats::widen_bfloat16(words, to, count);
+  else if (how.format == wire_format::float16)
+    formats::widen_float16(words, to, count, power_of_two(-half), power_of_two(half - how.exponent));
+  else
+    formats::dequantise(values, scales, to, count);
   return result;
 }
 

@@ -67,7 +67,7 @@ std::uint64_t residual_book::bytes() const {
 
 std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results) {
   std::uint64_t hash = is_of_results ? 2 : 1;
-  const auto mix = [&hash](std::uint64_t word) { hash = hash_words(hash * 31 + 7, word) + hash * 0x9e3779b97f4a7c15ULL; };
+  const auto mix = [&hash](std::uint64_t word) { hash = hash_words(hash, word); };
   for (const char c : label) mix(static_cast<unsigned char>(c));
   mix(object);
   for (std::size_t i = 1; i < place.size(); i += 2) mix(place[i]);

@@ -143,6 +143,17 @@ BOOST_AUTO_TEST_CASE(end_in_time_although_a_device_does_not_answer) {  // CE-3, 
   BOOST_TEST(told == 5);
 }
 
+BOOST_AUTO_TEST_CASE(tell_who_sends_that_the_node_ends_without_a_last_wait) {  // CE-3, DP-3
+  bool told = false;
+  simulated::gate late(default_stream);
+  post(first, [&](const std::exception_ptr& failure) { told = is_too_late(failure); });
+  simulated::settle();
+  all.reset();
+  BOOST_TEST(told);
+  late.open();
+  system.reset();  // the courier ends before what its parcel refers to
+}
+
 BOOST_AUTO_TEST_CASE(refuse_what_comes_when_they_have_closed) {  // CE-3
   const auto courier = services::spawn_courier(*system);
   caf::scoped_actor self{*system};

@@ -2,6 +2,7 @@
 #include <troupe/engine/device_events.hpp>
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <boost/test/unit_test.hpp>
 
@@ -75,6 +76,42 @@ BOOST_AUTO_TEST_CASE(keep_the_memory_until_the_reader_has_read) {  // DE-2
   BOOST_TEST(value_of(read) == 5);
 }
 
+BOOST_AUTO_TEST_CASE(order_the_reader_on_each_of_two_devices) {  // DE-1
+  const auto of_second = simulated::new_stream(1);
+  simulated::gate late(stream);
+  simulated::gate late_too(of_second);
+  const auto one = full(5, stream);
+  const auto two = full(6, of_second);
+  engine::device_events events;
+  {
+    const c10::StreamGuard guard(stream);
+    const c10::StreamGuard guard_too(of_second);
+    events.record(one);
+    events.record(two);
+  }
+  events.wait(one);
+  events.wait(two);
+  const auto read_one = one * 1;
+  const auto read_two = two * 1;
+  simulated::settle();
+  late.open();
+  late_too.open();
+  BOOST_TEST(value_of(read_one) == 5);
+  BOOST_TEST(value_of(read_two) == 6);
+}
+
+BOOST_AUTO_TEST_CASE(have_one_event_for_all_tensors_of_a_device) {
+  const auto made = full(5, stream);
+  engine::device_events events;
+  {
+    const c10::StreamGuard guard(stream);
+    for (int i = 0; i < 3; ++i) events.record(made);
+  }
+  const auto before = simulated::waits();
+  events.wait(made);
+  BOOST_TEST(simulated::waits() == before + 1);
+}
+
 BOOST_AUTO_TEST_CASE(cost_nothing_for_tensors_of_the_cpu_and_on_one_stream) {
   engine::device_events events;
   events.record(at::ones({3}));
@@ -95,6 +132,15 @@ BOOST_AUTO_TEST_CASE(of_devices_that_nobody_uses_need_no_context) {  // CS-1
   const engine::current_streams unused;
   BOOST_TEST(unused.empty());
   { const engine::same_streams as_there(unused); }
+  BOOST_TEST(simulated::unused_devices::uses() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(leave_a_current_device_without_context_unused) {  // CS-1
+  const c10::DeviceGuard guard(second);
+  const simulated::unused_devices none(1);
+  const engine::current_streams used;
+  BOOST_TEST(!used.empty());
+  used.set();
   BOOST_TEST(simulated::unused_devices::uses() == 0);
 }
 

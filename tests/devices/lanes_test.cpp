@@ -238,4 +238,25 @@ BOOST_AUTO_TEST_CASE(a_consumer_waits_only_for_what_it_uses) {
   order.end();
 }
 
+// SO-5: the memory of the gradient goes back to `stream`, which made the gradient, before the caller's stream has read it.
+BOOST_AUTO_TEST_CASE(a_gradient_may_end_before_the_callers_stream_has_read_it) {
+  simulated::lanes lanes;
+  at::Tensor leaf;
+  at::Tensor root;
+  {
+    const c10::StreamGuard guard(stream);
+    leaf = at::ones({3}, at::device(first)).requires_grad_();
+    root = (leaf * 6).sum();
+  }
+  simulated::synchronize();
+  const c10::StreamGuard callers(other);
+  backward({root}, {}, {.workers = &lanes});
+  simulated::gate late(other);
+  const auto read = leaf.grad() * 1;
+  leaf.mutable_grad().reset();
+  simulated::settle();
+  late.open();
+  BOOST_TEST(read.cpu()[2].item<float>() == 6);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -98,6 +98,13 @@ BOOST_AUTO_TEST_CASE(elements_arrive_bit_for_bit_with_the_strides_of_a_dense_ten
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_copy_belongs_to_no_graph) {
+  const auto leaf = at::ones({2}, at::device(first)).requires_grad_();
+  const auto staged = stage.to_host({leaf, leaf * 2, (leaf * 2).expand({3, 2})});
+  staged.wait();
+  for (const auto& each : staged.tensors) BOOST_TEST(!each.requires_grad());
+}
+
 BOOST_AUTO_TEST_CASE(tensors_of_the_cpu_pass_as_they_are) {  // ST-3
   const auto tensor = at::ones({2});
   const auto staged = stage.to_host({tensor, at::Tensor()});

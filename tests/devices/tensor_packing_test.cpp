@@ -117,6 +117,16 @@ BOOST_AUTO_TEST_CASE(what_can_not_be_packed_is_refused_and_named) {  // TK-4
   });
 }
 
+// The elements of these tensors do not exist, and nobody reads them.
+BOOST_AUTO_TEST_CASE(a_tensor_beyond_the_largest_grid_is_refused_and_named) {  // TK-4
+  unsigned char byte = 0;
+  const auto huge = at::from_blob(&byte, {(std::int64_t{1} << 45) + 1}, at::kByte);
+  kernels_on_host kernels;
+  expect_refusal(errc::misuse, "unpack: expected a tensor of at most 32 TiB as tensor 0, got a larger one", [&] {
+    devices::unpack({huge, {0}}, {huge}, &kernels.table);
+  });
+}
+
 BOOST_AUTO_TEST_CASE(a_launch_that_fails_is_an_error_with_kernel_device_and_reason) {  // KL-3
   kernels_on_host kernels;
   kernels.table.pack = [](const auto*, auto*, void*) { return 719; };

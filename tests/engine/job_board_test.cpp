@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/job_board.hpp>
@@ -198,6 +200,105 @@ BOOST_AUTO_TEST_CASE(leave_a_finished_job_to_the_pass_that_has_the_ownership) {
   BOOST_TEST(board.has_done());
   BOOST_TEST(board.wait(own));
   BOOST_TEST(board.collect().at(0)->index == 3u);
+}
+
+// JB-5: the thread of the pass serves the lane of the job, so a wait that does not end too early runs the job.
+BOOST_AUTO_TEST_CASE(let_the_pass_wait_on_when_a_worker_has_added_one_job) {
+  nobody workers;
+  std::vector<std::uint32_t> order;
+  job_board board({.run = [&](job& which) { order.push_back(which.index); },
+                   .go_on =
+                     [&](job_board& on) {
+                       const auto index = on.collect().at(0)->index;
+                       if (index == 0) on.add(workers.cpu_lane(), numbered(1));
+                       if (index == 2) on.wake();
+                     }});
+  board.add(workers.cpu_lane(), numbered(0));
+  workers.waiting.front()();
+  board.add(workers.cpu_lane(), numbered(2));
+  lane::serve_on_this_thread(&workers.cpu_lane());
+  {
+    auto own = board.own();
+    BOOST_TEST(board.wait(own));
+  }
+  lane::serve_on_this_thread(nullptr);
+  BOOST_TEST(order == (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+// LV-2: each job ends when wait() has given the ownership up. Without a ring of the lane the pass would sleep on.
+BOOST_AUTO_TEST_CASE(wake_a_pass_that_serves_a_lane_while_it_waits) {
+  threads workers(1);
+  const auto served = std::make_shared<lane>(lane::kind::accelerator, 1, [](const auto&) {});
+  std::promise<void> ended;
+  bool in_time = false;
+  std::thread watch([&] {
+    const auto end = ended.get_future();
+    in_time = end.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    while (end.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) served->ring();
+  });
+  lane::serve_on_this_thread(served.get());
+  for (int round = 0; round < 100; ++round) {
+    job_board* its = nullptr;
+    job_board board({.run = [&](job&) { its->own(); }});
+    its = &board;
+    auto own = board.own();
+    board.add(workers.cpu_lane(), numbered(0));
+    BOOST_TEST(board.wait(own));
+    BOOST_TEST(board.has_done());
+  }
+  lane::serve_on_this_thread(nullptr);
+  ended.set_value();
+  watch.join();
+  BOOST_TEST(in_time);
+}
+
+// LV-2: the job that runs waits for a job of another board, in the lane of the thread on which its own board ends.
+BOOST_AUTO_TEST_CASE(serve_the_lane_of_their_thread_while_they_end) {
+  threads workers(1);
+  const auto served = std::make_shared<lane>(lane::kind::accelerator, 1, [](const auto&) {});
+  std::promise<void> running;
+  std::promise<void> other_ran;
+  bool in_time = false;
+  auto board = std::make_unique<job_board>(job_board::calls{.run = [&](job&) {
+    running.set_value();
+    in_time = other_ran.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  }});
+  job_board other({.run = [&](job&) { other_ran.set_value(); }});
+  board->add(workers.cpu_lane(), numbered(0));
+  running.get_future().wait();
+  board->wake();  // for a pass that does not wait any more
+  other.add(*served, numbered(0));
+  lane::serve_on_this_thread(served.get());
+  board.reset();
+  lane::serve_on_this_thread(nullptr);
+  BOOST_TEST(in_time);
+}
+
+// JB-1
+BOOST_AUTO_TEST_CASE(give_the_worker_its_own_state_back_when_a_job_throws) {
+  nobody workers;
+  int rounding_of_job = -1;
+  int threads_of_job = -1;
+  job_board board({.run = [&](job&) {
+    rounding_of_job = std::fegetround();
+    threads_of_job = at::get_num_threads();
+    throw std::runtime_error("of the job");
+  }});
+  board.add(workers.cpu_lane(), numbered(0));
+  const int threads_of_pass = at::get_num_threads();
+  int rounding = -1;
+  int threads_of_worker = -1;
+  std::thread([&] {
+    std::fesetround(FE_UPWARD);
+    at::set_num_threads(threads_of_pass + 1);
+    workers.waiting.front()();
+    rounding = std::fegetround();
+    threads_of_worker = at::get_num_threads();
+  }).join();
+  BOOST_TEST(rounding_of_job == FE_TONEAREST);
+  BOOST_TEST(threads_of_job == threads_of_pass);
+  BOOST_TEST(rounding == FE_UPWARD);
+  BOOST_TEST(threads_of_worker == threads_of_pass + 1);
 }
 
 // JB-3, JB-4: boards that end while jobs wait, run, come back and make others go on. A finished job that nobody looks for would keep

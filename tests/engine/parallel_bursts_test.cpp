@@ -15,6 +15,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/engine/cost_book.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -122,6 +123,23 @@ BOOST_AUTO_TEST_CASE(say_that_no_more_follows_only_with_the_last_gradient) {
     BOOST_REQUIRE_EQUAL(out.mores.size(), parts.size());
     BOOST_TEST(std::all_of(out.mores.begin(), out.mores.end() - 1, [](bool more) { return more; }), "round " << round);
   }
+}
+
+// A send has no function to run, so no worker gets it.
+BOOST_AUTO_TEST_CASE(hand_the_gradients_of_a_send_on_although_sends_seem_to_take_long) {
+  threads some(2);
+  const auto leaf = at::linspace(0, 1, 64).requires_grad_();
+  gradient_table leaves;
+  graph_task_settings settings;
+  settings.leaves = &leaves;
+  settings.sends.push_back({attach_send(message(1), {leaf.sin()}), 0});
+  some.costs().note(cost_book::kind_of(*settings.sends.front().function, {}), 1'000'000'000);
+  graph_task task(std::move(settings));
+  task.use_workers(&some);
+  task.deliver(0, {at::ones({64})});
+  task.run();
+  BOOST_TEST(task.finished());
+  BOOST_TEST(at::equal(leaves.find(leaf), leaf.detach().cos()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

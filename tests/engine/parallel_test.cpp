@@ -37,7 +37,7 @@ namespace {
 // Keeps posted work until the test asks for it, as if no worker were free.
 class nobody final : public cpu_workers {
  public:
-  nobody() : cpu_workers(3) {}
+  explicit nobody(std::int64_t grain = 0) : cpu_workers(3, grain) {}
   void post(std::function<void()> work) override { waiting.push_back(std::move(work)); }
   std::vector<std::function<void()>> waiting;
 };
@@ -204,6 +204,22 @@ BOOST_AUTO_TEST_CASE(end_although_no_worker_is_free) {
   BOOST_TEST(difference(second.leaf.grad(), expected) == "");
   BOOST_TEST(!workers.waiting.empty());
   for (const auto& late : workers.waiting) late();  // work of passes that are over
+}
+
+// One function and then two run serially: the sum, the stack and the sine that was recorded last. Both groups take longer than the grain.
+BOOST_AUTO_TEST_CASE(hand_functions_over_once_two_groups_of_functions_took_long) {
+  nobody workers(1);
+  for (int round = 0; round < 3; ++round) {  // the first pass measures the sines
+    workers.busy() = false;
+    std::vector<bool> handed_over;
+    const fan graph(8, [&](int) { handed_over.push_back(!workers.waiting.empty()); });
+    troupe::backward({graph.root}, {}, {.workers = &workers});
+    for (const auto& late : std::exchange(workers.waiting, {})) late();
+    if (round == 0) continue;
+    BOOST_REQUIRE(handed_over.size() == 8u);
+    BOOST_TEST(!handed_over[0]);
+    BOOST_TEST(std::count(handed_over.begin(), handed_over.end(), true) == 7);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(hand_out_what_a_function_throws_and_run_nothing_after_it) {

@@ -92,6 +92,30 @@ BOOST_AUTO_TEST_CASE(float16_multiplies_first) {
   BOOST_TEST(wide[1] == from[1]);
 }
 
+BOOST_AUTO_TEST_CASE(conversions_write_nothing_behind_the_last_element) {
+  constexpr std::size_t count = 300;
+  const std::vector<float> from(count + 1, 2.0F);
+  std::vector<std::uint16_t> narrow(count + 1, 7);
+  std::vector<float> wide(count + 1, 7.0F);
+  narrow_bfloat16(from.data(), narrow.data(), count);
+  BOOST_TEST(narrow.back() == 7);
+  widen_bfloat16(narrow.data(), wide.data(), count);
+  BOOST_TEST(wide.back() == 7.0F);
+  narrow_float16(from.data(), narrow.data(), count, 1);
+  BOOST_TEST(narrow.back() == 7);
+  widen_float16(narrow.data(), wide.data(), count, 1, 1);
+  BOOST_TEST(wide.back() == 7.0F);
+  std::vector<std::int8_t> codes(count + 1, 7);
+  std::vector<float> scales(blocks_of(count) + 1, 7.0F);
+  std::vector<float> residual(count + 1, 7.0F);
+  BOOST_TEST(quantise(from.data(), residual.data(), codes.data(), scales.data(), count));
+  BOOST_TEST(codes.back() == 7);
+  BOOST_TEST(scales.back() == 7.0F);
+  BOOST_TEST(residual.back() == 7.0F);
+  dequantise(codes.data(), scales.data(), wide.data(), count);
+  BOOST_TEST(wide.back() == 7.0F);
+}
+
 BOOST_AUTO_TEST_CASE(the_largest_magnitude_is_found_wherever_it_is) {
   std::vector<float> from(1000, 0.5F);
   for (const std::size_t at : {0u, 499u, 999u}) {

@@ -167,7 +167,6 @@ BOOST_AUTO_TEST_CASE(what_stands_behind_a_repeated_tensor_is_packed_too) {
   BOOST_TEST(forms[0].is_same(forms[1]));
 }
 
-// Large tensors are packed in parts.
 BOOST_AUTO_TEST_CASE(the_last_element_of_a_large_tensor_comes_back) {
   for (const auto format : formats)
     for (const std::int64_t count : {(std::int64_t{1} << 17) + 1, (std::int64_t{1} << 20) + 1}) {

@@ -24,7 +24,7 @@ namespace troupe::test::simulated {
 namespace {
 
 thread_local c10::DeviceIndex current_device = 0;
-std::atomic<bool> are_unused{false};
+std::atomic<c10::DeviceIndex> first_unused{device_count};
 std::atomic<int> times_set{0};
 thread_local std::array<c10::StreamId, device_count> current_streams{};
 
@@ -168,7 +168,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
 struct hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return !are_unused; }
+  bool hasPrimaryContext(c10::DeviceIndex which) const override { return which < first_unused; }
   c10::DeviceIndex deviceCount() const override { return device_count; }
   c10::DeviceIndex getCurrentDevice() const override { return current_device; }
   void setCurrentDevice(c10::DeviceIndex to) const override { current_device = to; }
@@ -193,11 +193,11 @@ struct hooks final : at::PrivateUse1HooksInterface {
 broken_device::broken_device() { stream_set::all().set_broken(true); }
 broken_device::~broken_device() { stream_set::all().set_broken(false); }
 
-unused_devices::unused_devices() {
+unused_devices::unused_devices(c10::DeviceIndex begin) {
   times_set = 0;
-  are_unused = true;
+  first_unused = begin;
 }
-unused_devices::~unused_devices() { are_unused = false; }
+unused_devices::~unused_devices() { first_unused = device_count; }
 int unused_devices::uses() { return times_set; }
 
 no_pinned_memory::no_pinned_memory() { pinned_memory::all().is_refused = true; }

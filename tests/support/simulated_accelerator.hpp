@@ -61,10 +61,10 @@ class broken_device {
   broken_device& operator=(const broken_device&) = delete;
 };
 
-/// While an object of this class lives, no device has a primary context.
+/// While an object of this class lives, no device from index `begin` on has a primary context.
 class unused_devices {
  public:
-  unused_devices();
+  explicit unused_devices(c10::DeviceIndex begin = 0);
   ~unused_devices();
   unused_devices(const unused_devices&) = delete;
   unused_devices& operator=(const unused_devices&) = delete;

@@ -121,6 +121,21 @@ BOOST_AUTO_TEST_CASE(words_are_as_large_as_both_places_allow) {  // KP-1
     }
 }
 
+BOOST_AUTO_TEST_CASE(each_thread_copies_words_that_both_places_allow) {           // KP-1
+  constexpr std::size_t row = devices::cuda::threads_in_block * std::size_t{16};  // a word of each thread, or several
+  alignas(16) unsigned char from[row + 16];
+  std::memset(from, 1, sizeof(from));
+  for (const std::size_t word : {16, 4, 1}) {
+    alignas(16) unsigned char to[row + 16] = {};
+    const std::size_t begin = word % 16;
+    constexpr std::uint32_t thread = 3;
+    devices::cuda::copy_part(to + begin, from + begin, row, thread);
+    alignas(16) unsigned char expected[row + 16] = {};
+    for (std::size_t i = 0; i < row; ++i) expected[begin + i] = i / word % devices::cuda::threads_in_block == thread ? 1 : 0;
+    BOOST_TEST(std::memcmp(to, expected, sizeof(to)) == 0, "words of " << word << " bytes");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_full_table_says_so_and_a_second_table_takes_the_rest) {  // KP-2
   std::mt19937 random(3);
   world many;

@@ -14,6 +14,7 @@
 #include "gpu_figures.hpp"
 #include "gpu_gradients.hpp"
 #include "gpu_kernels.hpp"
+#include "gpu_nodes.hpp"
 
 namespace {
 
@@ -43,7 +44,9 @@ int check(const check_options& options) {
   gpu_report report(options.spoil);
   if (options.wants("gradients")) compare_gradients(where, all_models(), options.quick, report);
   if (options.wants("kernels")) compare_kernels(where, options.quick, report);
+  if (options.wants("nodes")) compare_nodes(where, options.quick, report);
   if (options.wants("figures")) measure_figures(where, options.quick, report);
+  if (options.wants("node_figures")) measure_nodes(where, options.quick, report);
   std::printf("%s, libtorch %s\n\n%s", where.card().c_str(), TROUPE_TORCH_VERSION, report.text().c_str());
   return report.failed() ? 1 : 0;
 }
@@ -56,8 +59,8 @@ int run(int argc, char** argv) {
   check_options options;
   app.add_option("--device", options.device, "The device to look at; on cpu the kernels' bodies run on the CPU")
     ->capture_default_str();
-  app.add_option("--only", options.only, "Parts: gradients, kernels, figures")
-    ->check(CLI::IsMember({"gradients", "kernels", "figures"}));
+  app.add_option("--only", options.only, "Parts: gradients, kernels, nodes, figures, node_figures")
+    ->check(CLI::IsMember({"gradients", "kernels", "nodes", "figures", "node_figures"}));
   app.add_flag("--quick", options.quick, "Small sizes and short measurements: shows that the program works");
   app.add_flag("--card", options.card, "Only print the name of the device");
   app.add_flag("--break", options.spoil, "Change a bit before each comparison: each has to differ")->group("");

@@ -83,6 +83,10 @@ void gpu_report::figure(const std::string& what, const std::string& figures, dou
   rows_.push_back({what, figures, two_digits(ratio) + (reached ? "" : ", **short**"), two_digits(bar)});
 }
 
+void gpu_report::figure(const std::string& what, const std::string& figures, double ratio) {
+  rows_.push_back({what, figures, two_digits(ratio), ""});
+}
+
 std::string gpu_report::text() const {
   std::string text = "| what | result | ratio | bar |\n| --- | --- | --- | --- |\n";
   for (const row& each : rows_) text += "| " + each.what + " | " + each.result + " | " + each.ratio + " | " + each.bar + " |\n";

@@ -21,6 +21,8 @@ class gpu_report {
   void skipped(const std::string& what, const std::string& reason);
   /// A row of a figure that should be at least `bar`. `figures`: what the ratio was made of.
   void figure(const std::string& what, const std::string& figures, double ratio, double bar);
+  /// A row of a figure without a bar.
+  void figure(const std::string& what, const std::string& figures, double ratio);
 
   bool failed() const { return differing_ > 0; }
   /// A table in Markdown, and below it how many rows there are of each kind.

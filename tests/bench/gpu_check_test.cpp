@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "bench/gpu_gradients.hpp"
+#include "bench/gpu_nodes.hpp"
 #include "bench/gpu_report.hpp"
 #include "support/simulated_fixture.hpp"
 
@@ -92,6 +93,15 @@ BOOST_FIXTURE_TEST_CASE(wrong_gradients_on_a_device_are_found, troupe::test::sim
   compare_gradients(gpu_device(first), simulated_models, true, report);
   BOOST_TEST(report.failed());
   BOOST_TEST(has(report.text(), "\n0 comparisons with the same bits, "));
+}
+
+BOOST_FIXTURE_TEST_CASE(distributed_passes_on_several_streams_are_compared, troupe::test::simulated::fixture) {
+  gpu_report report(false);
+  compare_nodes(gpu_device(first), true, report);
+  BOOST_TEST_MESSAGE(report.text());
+  BOOST_TEST(!report.failed());
+  BOOST_TEST(has(report.text(), "| nodes: gradients of such passes on 4 streams (5) | same bits |"));
+  BOOST_TEST(has(report.text(), "| nodes: a device map takes a tensor to the CPU, and the result back | same bits |"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -116,8 +116,9 @@ expect("100% tests passed, 0 tests failed out of 3")
 
 # The check of a GPU: on the CPU it does all it can, and where there is no GPU it says so.
 run(0 "gpu/check.sh --device cpu" ${bare} "${root}/gpu/check.sh" --device cpu --quick)
-expect("14 comparisons with the same bits, 0 that differ")
+expect("15 comparisons with the same bits, 0 that differ")
 expect(". main job: two stages on cpu . verified[^|]* in 2 steps ")
+expect("Python program on the drop-in engine . skipped: [^|]* has no package torch ")
 expect("memcheck . skipped: cpu is no GPU ")
 run(2 "gpu/check.sh without a GPU" ${bare} "${root}/gpu/check.sh" --device cuda:99)
 expect("expected a device of this process .cpu[^)]*., but it is 'cuda:99'.*check.sh: 'cuda:99' can't be checked here")

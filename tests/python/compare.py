@@ -14,11 +14,15 @@ import time
 folder = pathlib.Path(__file__).parent / "programs"
 
 
+# Programs elsewhere in the project, with their arguments.
+others = {pathlib.Path(__file__).parents[2] / "packaging/bundle/gpu/drop_in.py": ["--device", "cpu"]}
+
+
 def start(program, device, preload=None):
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TROUPE_SIMULATED_DEVICE": str(device)}
     if preload:
         environment |= {"LD_PRELOAD": str(preload), "TROUPE_REPORT": "1"}
-    return subprocess.Popen([sys.executable, str(program)], env=environment, text=True,
+    return subprocess.Popen([sys.executable, str(program), *others.get(program, [])], env=environment, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -58,7 +62,7 @@ def main():
         options.error(f"--preload: there is no file '{given.preload}'; build the target troupe_preload")
     if not given.device.exists():
         options.error(f"--device: there is no file '{given.device}'; build the target simulated_device_module")
-    programs = sorted(each for each in folder.glob("*.py") if each.stem != "record")
+    programs = sorted([*(each for each in folder.glob("*.py") if each.stem != "record"), *others])
     unknown = set(given.only) - {each.stem for each in programs}
     if unknown:
         options.error(f"--only: no program {', '.join(sorted(unknown))}; there are {', '.join(each.stem for each in programs)}")

@@ -52,6 +52,36 @@ else
   failed "$job" "$work/train"
 fi
 
+python=${TROUPE_PYTHON:-python3}
+job="Python program on the drop-in engine"
+if ! "$python" -c 'import torch' 2>"$work/python"; then
+  row "$job" "skipped: $python has no package torch"
+else
+  say "$job"
+  preload="$here/lib/libtroupe_preload.so"
+  if "$python" "$here/gpu/drop_in.py" --device "$device" >"$work/plain" 2>"$work/errors" &&
+    LD_PRELOAD="$preload" TROUPE_REPORT=1 "$python" "$here/gpu/drop_in.py" --device "$device" >"$work/ours" 2>"$work/report"; then
+    passes=$(sed -n 's/^troupe: \([0-9]*\) backward passes.*/\1/p' "$work/report" | tail -n 1)
+    cat "$work/ours" >&2
+    if cmp -s "$work/plain" "$work/ours" && [ "${passes:-0}" -gt 0 ]; then
+      row "$job: $(grep -cv ': not run: ' "$work/ours") of $(wc -l <"$work/ours") parts, $passes passes" 'same bits'
+    else
+      diff "$work/plain" "$work/ours" >"$work/difference" || true
+      cat "$work/report" >&2
+      [ -s "$work/difference" ] || echo 'no pass ran on it' >"$work/difference"
+      failed "$job" "$work/difference"
+    fi
+    "$python" "$here/gpu/drop_in.py" --device "$device" --times >"$work/plain" 2>"$work/errors"
+    LD_PRELOAD="$preload" "$python" "$here/gpu/drop_in.py" --device "$device" --times >"$work/ours" 2>"$work/errors"
+    while read -r what seconds && read -r _ own <&3; do
+      row "$job: backward of 'drop_in.py --times', $what" "$(awk "BEGIN { printf \"PyTorch %.0f µs, troupe %.0f µs, ratio %.2f\", $seconds * 1e6, $own * 1e6, $seconds / $own }")"
+    done <"$work/plain" 3<"$work/ours"
+  else
+    cat "$work/report" >>"$work/errors" 2>/dev/null || true
+    failed "$job" "$work/errors"
+  fi
+fi
+
 for tool in memcheck racecheck initcheck synccheck; do
   what="kernels under compute-sanitizer's $tool"
   if [ "${device#cuda}" = "$device" ]; then

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gpu_nodes.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/StreamGuard.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <troupe/troupe.hpp>
+
+#include "stopwatch.hpp"
+
+namespace troupe::bench {
+
+namespace {
+
+constexpr std::int64_t width = 64;
+
+settings named(std::string name) {
+  settings result;
+  result.name = std::move(name);
+  result.deadline = std::chrono::seconds(60);
+  return result;
+}
+
+/// The functions that steps of a program run on either node. The product reads a weight that no other step reads.
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(at::sigmoid(x), weight) / width; }
+at::Tensor step_of_cpu(const at::Tensor& x) { return at::tanh(x) * 1.5; }
+
+struct two_nodes {
+  two_nodes() {
+    b.functions().add("product", [this](call_arguments& arguments) {
+      const auto index = static_cast<std::size_t>(get<std::int64_t>(arguments.values, "weight"));
+      return call_reply{{product(arguments.tensors.at(0), weights.at(index))}};
+    });
+    b.functions().add("step_of_cpu",
+                      [](call_arguments& arguments) { return call_reply{{step_of_cpu(arguments.tensors.at(0))}}; });
+    b.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
+    b.functions().add("gradients", [this](call_arguments& arguments) {
+      call_reply reply;
+      for (const auto& each : weights) reply.tensors.push_back(arguments.gradients->find(each));
+      return reply;
+    });
+    b.functions().add("on_cpu", [](call_arguments& arguments) {
+      const auto& x = arguments.tensors.at(0);
+      if (!x.is_cpu()) throw std::runtime_error("expected a tensor on the CPU, but it is on " + x.device().str());
+      return call_reply{{x + 1}};
+    });
+    a.join("127.0.0.1", b.port());
+  }
+
+  std::vector<at::Tensor> weights;  // of `b`
+  node a{named("gpu_check_a")};
+  node b{named("gpu_check_b")};
+};
+
+/// A random program, drawn once and run in two ways: with all steps here, and with some on the other node.
+/// A value goes to at most two steps: a sum of two gradients has the same bits in either order.
+class program {
+ public:
+  program(unsigned seed, const gpu_device& where, const std::vector<c10::Stream>& streams) : where_(where), streams_(streams) {
+    std::mt19937 random(seed);
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    const auto leaf = [&] { return (at::rand({width, width}, generator) + 0.5).to(where.device()).requires_grad_(); };
+    for (std::size_t left = 2 + random() % 3; left > 0; --left) leaves.push_back(leaf());
+    for (std::size_t left = 6 + random() % 20; left > 0; --left) {
+      steps_.push_back({static_cast<kind>(random() % 5), random(), random(), random()});
+      if (steps_.back().what == kind::product) weights.push_back(leaf());
+    }
+  }
+
+  /// The loss. With `nodes`, products and steps of the CPU run on the other node.
+  at::Tensor run(two_nodes* nodes) const {
+    std::vector<at::Tensor> values = leaves;
+    std::vector<int> uses(values.size(), 0);
+    const auto take = [&](std::size_t draw) {
+      std::size_t at = draw % values.size();
+      while (uses[at] == 2) at = (at + 1) % values.size();
+      ++uses[at];
+      return values[at];
+    };
+    std::int64_t products = 0;
+    for (const step& each : steps_) {
+      where_.synchronize();
+      std::optional<c10::StreamGuard> on;
+      if (!streams_.empty()) on.emplace(streams_[each.stream % streams_.size()]);
+      values.push_back(one(each, take, products, nodes));
+      uses.push_back(0);
+    }
+    where_.synchronize();
+    at::Tensor loss;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (uses[i] == 0) loss = loss.defined() ? loss + values[i].mean() : values[i].mean();
+    }
+    return loss;
+  }
+
+  std::vector<at::Tensor> leaves, weights;
+
+ private:
+  enum class kind { product, step_of_cpu, local_step_of_cpu, sum, tanh };
+  struct step {
+    kind what;
+    std::size_t first, second, stream;
+  };
+
+  template <class Take>
+  at::Tensor one(const step& each, const Take& take, std::int64_t& products, two_nodes* nodes) const {
+    const at::Tensor x = take(each.first);
+    const auto call = [&](const char* function, const at::Tensor& argument, attributes values = {}) {
+      return nodes->a.peer(nodes->b.name()).call(function, {argument}, std::move(values)).get().tensors.at(0);
+    };
+    switch (each.what) {
+      case kind::product: {
+        const auto index = products++;
+        return nodes != nullptr ? call("product", x, {{"weight", index}}) : product(x, weights[static_cast<std::size_t>(index)]);
+      }
+      case kind::step_of_cpu:
+        return (nodes != nullptr ? call("step_of_cpu", x.cpu()) : step_of_cpu(x.cpu())).to(where_.device());
+      case kind::local_step_of_cpu:
+        return step_of_cpu(x.cpu()).to(where_.device());
+      case kind::sum:
+        return x + take(each.second);
+      case kind::tanh:
+        return at::tanh(x);
+    }
+    return x;
+  }
+
+  const gpu_device& where_;
+  const std::vector<c10::Stream>& streams_;
+  std::vector<step> steps_;
+};
+
+void append_gradients(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& leaves) {
+  for (const auto& each : leaves) to.push_back(each.grad());
+}
+
+void compare_programs(const gpu_device& where, two_nodes& nodes, const std::string& what, unsigned programs,
+                      const std::vector<c10::Stream>& streams, gpu_report& report) {
+  std::vector<at::Tensor> peer, troupe;
+  for (unsigned seed = 1; seed <= programs; ++seed) {
+    const program drawn(seed, where, streams);
+    torch::autograd::backward({drawn.run(nullptr)}, {});
+    where.synchronize();
+    append_gradients(peer, drawn.leaves);
+    append_gradients(peer, drawn.weights);
+
+    nodes.weights = drawn.weights;
+    context pass(nodes.a);
+    pass.backward({drawn.run(&nodes)}).get();
+    for (const auto& each : drawn.leaves) troupe.push_back(pass.gradient(each));
+    const auto of_weights = drawn.weights.empty() ? call_reply{} : nodes.a.peer(nodes.b.name()).call("gradients").get();
+    troupe.insert(troupe.end(), of_weights.tensors.begin(), of_weights.tensors.end());
+    where.synchronize();
+  }
+  report.same(what + " (" + std::to_string(programs) + ")", peer, troupe);
+}
+
+void compare_map(const gpu_device& where, two_nodes& nodes, gpu_report& report) {
+  const auto x = at::rand({1 << 16}, where.device());
+  const device_map to_cpu{{where.device().str(), "cpu"}};
+  const auto came = nodes.a.peer(nodes.b.name()).with_devices(to_cpu).call("on_cpu", {x}).get().tensors;
+  where.synchronize();
+  report.same("nodes: a device map takes a tensor to the CPU, and the result back", {x + 1}, came);
+}
+
+}  // namespace
+
+void compare_nodes(const gpu_device& where, bool quick, gpu_report& report) {
+  two_nodes nodes;
+  const unsigned programs = quick ? 5 : 100;
+  compare_programs(where, nodes, "nodes: gradients of passes with steps on two nodes and their CPUs", programs, {}, report);
+  const std::string mixed = "nodes: gradients of such passes on 4 streams";
+  const std::string map = "nodes: a device map";
+  if (where.device().is_cpu()) {
+    report.skipped(mixed, "the CPU has no streams");
+    return report.skipped(map, "both nodes have the CPU alone");
+  }
+  compare_programs(where, nodes, mixed, programs, where.streams(4), report);
+  compare_map(where, nodes, report);
+}
+
+void measure_nodes(const gpu_device& where, bool quick, gpu_report& report) {
+  two_nodes nodes;
+  const std::string unit = quick ? " KiB" : " MiB";
+  for (const std::int64_t size : {1, 16, 64, 256}) {
+    const std::int64_t elements = size << (quick ? 8 : 18);
+    const auto here = at::rand({elements});
+    const auto there = here.to(where.device());
+    workload work;
+    work.before = [&] { where.synchronize(); };
+    work.run = [&](runner which) {
+      nodes.a.peer(nodes.b.name()).call("echo", {which == runner::peer ? here : there}).get();
+      where.synchronize();
+    };
+    const auto took = measure("nodes", work, quick ? effort::quick() : effort{0.05, 4, 4});
+    const auto rate = [&](double seconds) { return 2 * 4 * static_cast<double>(elements) / seconds / 1e9; };
+    char text[96];
+    std::snprintf(text, sizeof text, "CPU %.2f GB/s, device %.2f GB/s", rate(took.peer), rate(took.troupe));
+    report.figure("nodes: a call with " + std::to_string(size) + unit + ", there and back", text, took.peer / took.troupe);
+  }
+}
+
+}  // namespace troupe::bench

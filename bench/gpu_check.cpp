@@ -9,6 +9,7 @@
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/usable_device.hpp>
 
 #include "gpu_figures.hpp"
@@ -37,6 +38,7 @@ void repeat_bits() {
 }
 
 int check(const check_options& options) {
+  troupe::devices::present_devices();  // a GPU is found all the same afterwards
   const gpu_device where(troupe::devices::usable_device(options.device));
   if (options.card) return std::printf("%s\n", where.card().c_str()) > 0 ? 0 : 2;
   repeat_bits();

@@ -16,6 +16,7 @@
 #include <troupe/engine/backward.hpp>
 
 #include "gpu_kernels.hpp"
+#include "known_order.hpp"
 #include "models.hpp"
 #include "stopwatch.hpp"
 
@@ -31,7 +32,7 @@ std::string micros(double seconds) {
 
 /// Runs both sides in turns. The device is idle before and after each run.
 results in_turns(const gpu_device& where, bool quick, const std::string& name, const std::function<void()>& before,
-                 const std::function<void(runner)>& run) {
+                 const std::function<void(runner)>& run, bool has_floor = false) {
   workload work;
   work.before = [&] {
     if (before) before();
@@ -41,6 +42,7 @@ results in_turns(const gpu_device& where, bool quick, const std::string& name, c
     run(which);
     where.synchronize();
   };
+  work.has_floor = has_floor;
   return measure(name, work, quick ? effort::quick() : effort{0.05, 6, 6});
 }
 
@@ -49,10 +51,22 @@ void measure_pass(const gpu_device& where, bool quick, const std::string& name, 
   const auto clear = [&] {
     for (const auto& each : of.parameters) each.mutable_grad().reset();
   };
-  const auto took = in_turns(where, quick, name, clear, [&](runner which) {
-    which == runner::peer ? torch::autograd::backward({of.loss}, {}, true) : troupe::backward({of.loss}, {}, true);
-  });
-  report.figure(what, "libtorch " + micros(took.peer) + ", troupe " + micros(took.troupe), took.peer / took.troupe, bar);
+  const known_order functions(of.loss);
+  const auto run = [&](runner which) {
+    switch (which) {
+      case runner::peer:
+        return torch::autograd::backward({of.loss}, {}, true);
+      case runner::troupe:
+        return troupe::backward({of.loss}, {}, true);
+      case runner::floor:
+        return functions.run();
+    }
+  };
+  const auto took = in_turns(where, quick, name, clear, run, true);
+  report.figure(what,
+                "libtorch " + micros(took.peer) + ", troupe " + micros(took.troupe) + ", functions alone " + micros(took.floor) +
+                  " (ratio " + gpu_report::two_digits(took.peer / took.floor) + ")",
+                took.peer / took.troupe, bar);
 }
 
 model_graph small_chain(const gpu_device& where, int length) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gpu_kernels.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -36,13 +37,16 @@ int convert(const From* from, To* to, std::uint64_t count, void*) {
 }
 
 int encode_blocks(const encoding* what, void*) {
-  std::vector<std::uint32_t> magnitudes(threads_in_block);
-  std::vector<lane_elements> own(threads_in_block);
+  std::vector<lane_elements> own(lanes);
   for (std::uint64_t block = 0; block < codec_blocks(what->count); ++block) {
-    for (std::uint32_t thread = 0; thread < threads_in_block; ++thread)
-      own[thread] = gather_part(*what, magnitudes.data(), {block, thread});
-    for (std::uint32_t thread = 0; thread < threads_in_block; ++thread)
-      encode_part(*what, own[thread], magnitudes.data(), {block, thread});
+    for (std::uint32_t warp = 0; warp < threads_in_block; warp += lanes) {
+      std::uint32_t largest = 0;
+      for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+        own[lane] = gather_part(*what, {block, warp + lane});
+        largest = std::max(largest, own[lane].largest);
+      }
+      for (std::uint32_t lane = 0; lane < lanes; ++lane) encode_part(*what, own[lane], largest, {block, warp + lane});
+    }
   }
   return 0;
 }

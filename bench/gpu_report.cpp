@@ -12,12 +12,6 @@ namespace troupe::bench {
 
 namespace {
 
-std::string two_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
-
 std::string outline(const at::Tensor& tensor) {
   if (!tensor.defined()) return "nothing";
   std::ostringstream text;
@@ -62,6 +56,12 @@ std::string difference(const std::vector<at::Tensor>& expected, const std::vecto
     if (const auto place = first_difference(expected[i], came[i]); !place.empty()) return where + place;
   }
   return {};
+}
+
+std::string gpu_report::two_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
 }
 
 void gpu_report::same(const std::string& what, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came) {

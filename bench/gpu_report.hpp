@@ -24,6 +24,9 @@ class gpu_report {
   /// A row of a figure without a bar.
   void figure(const std::string& what, const std::string& figures, double ratio);
 
+  /// A ratio as it stands in the table.
+  static std::string two_digits(double value);
+
   bool failed() const { return differing_ > 0; }
   /// A table in Markdown, and below it how many rows there are of each kind.
   std::string text() const;

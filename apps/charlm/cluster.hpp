@@ -17,6 +17,12 @@
 
 namespace troupe::apps::charlm {
 
+/// What the started processes need.
+struct stage_process {
+  std::string data_dir;  // their data folder; empty: none
+  bool cuda = false;     // they load CUDA's kernels
+};
+
 /// The nodes that hold the stages: processes started by this program, or running nodes.
 ///   SN-1  no process that was started outlives this object.
 ///   SN-2  a lost stage is reported with its name. If this program started its process, the report also has the process number
@@ -26,10 +32,9 @@ namespace troupe::apps::charlm {
 class stage_nodes {
  public:
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
-  /// if a process ends or is not up in time. Returns early if a stop was asked for. `data_dir`: the data folder of the processes; empty:
-  /// none.
+  /// if a process ends or is not up in time. Returns early if a stop was asked for.
   static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop,
-                           const std::string& data_dir = {});
+                           const stage_process& what = {});
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const cluster_file& file);
   /// Joins the cluster of the running node at `address` ("host:port"). The stages are the nodes with these names, in this order;

@@ -87,7 +87,8 @@ void training_run::start_nodes() {
   add_charlm_modules(*driver_);
   nodes_ = std::make_unique<stage_nodes>(
     options_.starts_stages()
-      ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_, options_.node_checkpoints)
+      ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_,
+                           {options_.node_checkpoints, device_.is_cuda()})
     : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes)
                                : stage_nodes::join(*driver_, cluster_file::read(options_.cluster)));
   end_.owns(*nodes_);

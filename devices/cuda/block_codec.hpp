@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <troupe/devices/cuda/grid.hpp>
+#include <troupe/devices/cuda/quads.hpp>
 #include <troupe/messages/int8_blocks.hpp>
 
 /// The bodies of kernels that encode float32 in 8 bits and decode it. messages/int8_blocks.hpp has the bits and where they lie.
@@ -29,72 +30,85 @@ struct decoding {
   std::uint64_t count;
 };
 
-// A warp has one block of elements, so each of its threads (lanes) has eight elements. Neighbouring lanes have neighbouring
-// elements, and elements need no alignment.
+// A warp has one block of elements, and each of its threads (lanes) has two quads of it. Neighbouring lanes have neighbouring quads.
 inline constexpr std::uint32_t lanes = 32;
-inline constexpr std::uint32_t elements_of_lane = block_elements / lanes;
+inline constexpr std::uint32_t quads_of_lane = block_elements / lanes / quad_elements;
 
 TROUPE_HOST_DEVICE constexpr std::uint64_t codec_blocks(std::uint64_t count) {
   return parts_of(count, std::uint64_t{block_elements} * (threads_in_block / lanes));
 }
 
-/// The first element of a thread; the next one is `lanes` further.
-TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_place at) {
-  const std::uint64_t warp = at.block * (threads_in_block / lanes) + at.thread / lanes;
-  return warp * block_elements + at.thread % lanes;
+/// The block of elements that the warp of a thread has.
+TROUPE_HOST_DEVICE inline std::uint64_t block_of(thread_place at) {
+  return at.block * (threads_in_block / lanes) + at.thread / lanes;
 }
 
-/// The elements of a thread with their residuals added.
+/// The first element of a quad of a thread.
+TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_place at, std::uint32_t number) {
+  return block_of(at) * block_elements + std::uint64_t{number * lanes + at.thread % lanes} * quad_elements;
+}
+
+/// The elements of a thread with their residuals added. Elements behind the last one are 0.
 struct lane_elements {
-  float sums[elements_of_lane];
+  quad<float> sums[quads_of_lane];
+  std::uint32_t largest = 0;  // the bits of the largest magnitude
 };
 
-/// The first half of encoding. Writes the largest magnitude of the thread's elements to magnitudes[at.thread]; all threads of the
-/// block share `magnitudes`, and wait for each other between the halves.
-TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, std::uint32_t* magnitudes, thread_place at) {
+/// The first half of encoding. Between the halves, the lanes of a warp agree on the largest of their `largest`.
+TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread_place at) {
   lane_elements own;
-  std::uint32_t largest = 0;
-  std::uint64_t element = first_element(at);
-  for (std::uint32_t i = 0; i < elements_of_lane; ++i, element += lanes) {
-    if (element >= what.count) break;  // encode_part() reads no more sums either
-    own.sums[i] =
-      what.residual == nullptr ? what.elements[element] : element_formats::sum(what.elements[element], what.residual[element]);
-    const std::uint32_t magnitude = element_formats::magnitude_bits(own.sums[i]);
-    if (magnitude > largest) largest = magnitude;
+  for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
+    const std::uint64_t element = first_element(at, i);
+    const std::uint32_t left = left_in_quad(element, what.count);
+    own.sums[i] = read_quad(what.elements + element, left);
+    if (what.residual != nullptr) {
+      const quad<float> kept = read_quad(what.residual + element, left);
+      for (std::uint32_t k = 0; k < quad_elements; ++k) own.sums[i].of[k] = element_formats::sum(own.sums[i].of[k], kept.of[k]);
+    }
   }
-  magnitudes[at.thread] = largest;
+  for (const quad<float>& each : own.sums) {
+    for (const float element : each.of) {
+      const std::uint32_t magnitude = element_formats::magnitude_bits(element);
+      own.largest = magnitude > own.largest ? magnitude : own.largest;
+    }
+  }
   return own;
 }
 
-/// The second half of encoding.
-TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, const std::uint32_t* magnitudes,
-                                           thread_place at) {
-  const std::uint64_t first = first_element(at);
-  const std::uint32_t* of_warp = magnitudes + (at.thread - at.thread % lanes);
-  std::uint32_t largest = 0;
-  for (std::uint32_t i = 0; i < lanes; ++i)
-    if (of_warp[i] > largest) largest = of_warp[i];
+/// The second half of encoding. `largest` is that of the warp.
+TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, std::uint32_t largest, thread_place at) {
   const float scale = element_formats::scale_of(largest);
-  std::uint64_t element = first;
-  for (std::uint32_t i = 0; i < elements_of_lane; ++i, element += lanes) {
-    if (element >= what.count) {
-      if (element < element_formats::scales_offset(what.count)) what.bytes[element] = 0;
-      break;
+  for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
+    const std::uint64_t element = first_element(at, i);
+    const std::uint32_t left = left_in_quad(element, what.count);
+    if (left == 0) break;
+    quad<std::int8_t> codes;
+    for (std::uint32_t k = 0; k < quad_elements; ++k) codes.of[k] = element_formats::code_of(own.sums[i].of[k], scale);
+    write_quad(what.bytes + element, codes, quad_elements);  // behind the last element these are the zeros
+    if (what.residual != nullptr) {
+      quad<float> kept;
+      for (std::uint32_t k = 0; k < quad_elements; ++k)
+        kept.of[k] = element_formats::left_over(own.sums[i].of[k], codes.of[k], scale);
+      write_quad(what.residual + element, kept, left);
     }
-    const std::int8_t code = element_formats::code_of(own.sums[i], scale);
-    what.bytes[element] = code;
-    if (what.residual != nullptr) what.residual[element] = element_formats::left_over(own.sums[i], code, scale);
   }
-  if (at.thread % lanes == 0 && first < what.count)
-    element_formats::scales_in(what.bytes, what.count)[first / block_elements] = scale;
+  const std::uint64_t block = block_of(at);
+  if (at.thread % lanes == 0 && block * block_elements < what.count)
+    element_formats::scales_in(what.bytes, what.count)[block] = scale;
 }
 
 TROUPE_HOST_DEVICE inline void decode_part(const decoding& what, thread_place at) {
-  const float* scales = element_formats::scales_in(what.bytes, what.count);
-  std::uint64_t element = first_element(at);
-  for (std::uint32_t i = 0; i < elements_of_lane; ++i, element += lanes)
-    if (element < what.count)
-      what.elements[element] = element_formats::decoded(what.bytes[element], scales[element / block_elements]);
+  const std::uint64_t block = block_of(at);
+  if (block * block_elements >= what.count) return;
+  const float scale = element_formats::scales_in(what.bytes, what.count)[block];
+  for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
+    const std::uint64_t element = first_element(at, i);
+    const std::uint32_t left = left_in_quad(element, what.count);
+    const quad<std::int8_t> codes = read_quad(what.bytes + element, left);
+    quad<float> made;
+    for (std::uint32_t k = 0; k < quad_elements; ++k) made.of[k] = element_formats::decoded(codes.of[k], scale);
+    write_quad(what.elements + element, made, left);
+  }
 }
 
 }  // namespace troupe::devices::cuda

@@ -4,23 +4,31 @@
 #include <cstdint>
 
 #include <troupe/devices/cuda/grid.hpp>
+#include <troupe/devices/cuda/quads.hpp>
 
 /// The body of a kernel that converts each element of an array (messages/half_floats.hpp has the conversions).
 ///   KV-1  over a grid of conversion_blocks() blocks, each element is converted once, and no memory beside them is touched.
 namespace troupe::devices::cuda {
 
+// Two quads.
 inline constexpr std::uint32_t converted_by_thread = 8;
 
 TROUPE_HOST_DEVICE constexpr std::uint64_t conversion_blocks(std::uint64_t count) {
   return parts_of(count, std::uint64_t{threads_in_block} * converted_by_thread);
 }
 
-/// Neighbouring threads convert neighbouring elements.
+/// Neighbouring threads convert neighbouring quads.
 template <auto Convert, class From, class To>
 TROUPE_HOST_DEVICE inline void convert_part(const From* from, To* to, std::uint64_t count, thread_place at) {
-  std::uint64_t element = at.block * threads_in_block * converted_by_thread + at.thread;
-  for (std::uint32_t i = 0; i < converted_by_thread; ++i, element += threads_in_block)
-    if (element < count) to[element] = Convert(from[element]);
+  std::uint64_t element = at.block * threads_in_block * converted_by_thread + std::uint64_t{at.thread} * quad_elements;
+  for (std::uint32_t i = 0; i < converted_by_thread / quad_elements; ++i, element += threads_in_block * quad_elements) {
+    const std::uint32_t left = left_in_quad(element, count);
+    const quad<From> read = read_quad(from + element, left);
+    quad<To> made{};
+    for (std::uint32_t k = 0; k < quad_elements; ++k)
+      if (k < left) made.of[k] = Convert(read.of[k]);
+    write_quad(to + element, made, left);
+  }
 }
 
 }  // namespace troupe::devices::cuda

@@ -26,10 +26,8 @@ __global__ void convert_kernel(const From* from, To* to, std::uint64_t count) {
 }
 
 __global__ void encode_kernel(encoding what) {
-  __shared__ std::uint32_t magnitudes[threads_in_block];
-  const lane_elements own = gather_part(what, magnitudes, own_place());
-  __syncthreads();
-  encode_part(what, own, magnitudes, own_place());
+  const lane_elements own = gather_part(what, own_place());
+  encode_part(what, own, __reduce_max_sync(0xffffffffU, own.largest), own_place());
 }
 
 __global__ void decode_kernel(decoding what) { decode_part(what, own_place()); }

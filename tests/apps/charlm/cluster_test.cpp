@@ -28,13 +28,15 @@ BOOST_AUTO_TEST_SUITE(stage_processes)
 namespace {
 
 // stage_nodes starts the running program, and here the running program is this test. Started as `troupe node`, this test waits
-// to be killed, or ends with status 7 if TROUPE_TEST_STAGE_FAILS is set.
+// to be killed, or ends with status 7 if TROUPE_TEST_STAGE_FAILS is set, and with status 8 if it is to load CUDA's kernels.
 const bool is_no_stage = [] {
   std::ifstream command("/proc/self/cmdline");
   std::string word;
   std::getline(command, word, '\0');
   std::getline(command, word, '\0');
   if (word == "node") {
+    while (std::getline(command, word, '\0'))
+      if (word == "--cuda") _exit(8);
     if (getenv("TROUPE_TEST_STAGE_FAILS") != nullptr) _exit(7);
     while (true) pause();
   }
@@ -127,6 +129,13 @@ BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) 
                         says({"expected node stage", "exited with 7"}));
   unsetenv("TROUPE_TEST_STAGE_FAILS");
   BOOST_TEST(children().empty());
+}
+
+BOOST_AUTO_TEST_CASE(one_for_a_gpu_loads_the_kernels_of_cuda_when_it_starts) {
+  troupe::node driver{named("driver")};
+  const stop_signal stop;
+  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 1, quiet, stop, {"", true}), std::runtime_error,
+                        says({"expected node stage1", "exited with 8"}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -26,12 +26,13 @@ constexpr float largest_float = std::numeric_limits<float>::max();
 constexpr std::size_t margin = 300;  // elements on both sides that nobody may touch
 
 template <class T>
-std::vector<T> inner(const std::vector<T>& all, T untouched) {
-  const std::vector<T> front(all.begin(), all.begin() + margin);
+std::vector<T> inner(const std::vector<T>& all, T untouched, std::size_t shift) {
+  const auto before = static_cast<std::ptrdiff_t>(margin + shift);
+  const std::vector<T> front(all.begin(), all.begin() + before);
   const std::vector<T> back(all.end() - margin, all.end());
-  BOOST_TEST((front == std::vector<T>(margin, untouched)), "something before the array was written");
+  BOOST_TEST((front == std::vector<T>(margin + shift, untouched)), "something before the array was written");
   BOOST_TEST((back == std::vector<T>(margin, untouched)), "something behind the array was written");
-  return std::vector<T>(all.begin() + margin, all.end() - margin);
+  return std::vector<T>(all.begin() + before, all.end() - margin);
 }
 
 struct result {
@@ -41,31 +42,38 @@ struct result {
   std::vector<float> decoded;
 };
 
-/// Runs the kernels' bodies over their grids. Without `residual`, none is given to them.
-result over_the_grid(const std::vector<float>& elements, const std::vector<float>* residual, unsigned seed = 1) {
+/// Runs the kernels' bodies over their grids. Without `residual`, none is given to them. The elements begin `shift` elements behind a
+/// place that is aligned for quads.
+result over_the_grid(const std::vector<float>& elements, const std::vector<float>* residual, unsigned seed = 1,
+                     std::size_t shift = 0) {
   const std::size_t count = elements.size();
   const std::size_t blocks_of_codes = (count + 255) / 256;
   const std::size_t padded = (count + 3) / 4 * 4;
   std::vector<std::int8_t> bytes(padded + 4 * blocks_of_codes + 2 * margin, 77);
-  std::vector<float> kept(count + 2 * margin, 7);
-  std::vector<float> decoded(count + 2 * margin, 7);
-  if (residual != nullptr) std::copy(residual->begin(), residual->end(), kept.begin() + margin);
-  const devices::cuda::encoding encoding{elements.data(), residual == nullptr ? nullptr : kept.data() + margin,
+  const std::size_t begin = margin + shift;
+  std::vector<float> given(begin, 7);
+  given.insert(given.end(), elements.begin(), elements.end());
+  std::vector<float> kept(count + margin + begin, 7);
+  std::vector<float> decoded(count + margin + begin, 7);
+  if (residual != nullptr) std::copy(residual->begin(), residual->end(), kept.begin() + static_cast<std::ptrdiff_t>(begin));
+  const devices::cuda::encoding encoding{given.data() + begin, residual == nullptr ? nullptr : kept.data() + begin,
                                          bytes.data() + margin, count};
   const std::uint64_t blocks = devices::cuda::codec_blocks(count);
   for (std::uint64_t block = 0; block < blocks; ++block) {
-    std::vector<std::uint32_t> magnitudes(devices::cuda::threads_in_block, 0xffffffff);
     std::vector<devices::cuda::lane_elements> own(devices::cuda::threads_in_block);
+    std::vector<std::uint32_t> of_warp(devices::cuda::threads_in_block / devices::cuda::lanes, 0);
     for_each_thread(1, seed, [&](auto at) {
-      own[at.thread] = devices::cuda::gather_part(encoding, magnitudes.data(), {block, at.thread});
+      own[at.thread] = devices::cuda::gather_part(encoding, {block, at.thread});
+      auto& largest = of_warp[at.thread / devices::cuda::lanes];
+      largest = std::max(largest, own[at.thread].largest);
     });
     for_each_thread(1, seed + 1, [&](auto at) {
-      devices::cuda::encode_part(encoding, own[at.thread], magnitudes.data(), {block, at.thread});
+      devices::cuda::encode_part(encoding, own[at.thread], of_warp[at.thread / devices::cuda::lanes], {block, at.thread});
     });
   }
-  const devices::cuda::decoding decoding{bytes.data() + margin, decoded.data() + margin, count};
+  const devices::cuda::decoding decoding{bytes.data() + margin, decoded.data() + begin, count};
   for_each_thread(blocks, seed, [&](auto at) { devices::cuda::decode_part(decoding, at); });
-  const auto written = inner<std::int8_t>(bytes, 77);
+  const auto written = inner<std::int8_t>(bytes, 77, 0);
   const auto scales_begin = written.begin() + static_cast<std::ptrdiff_t>(padded);
   BOOST_TEST(
     std::all_of(written.begin() + static_cast<std::ptrdiff_t>(count), scales_begin, [](auto each) { return each == 0; }),
@@ -74,13 +82,14 @@ result over_the_grid(const std::vector<float>& elements, const std::vector<float
   if (blocks_of_codes > 0) std::memcpy(scales.data(), written.data() + padded, 4 * blocks_of_codes);
   return {{written.begin(), written.begin() + static_cast<std::ptrdiff_t>(count)},
           scales,
-          inner<float>(kept, 7),
-          inner<float>(decoded, 7)};
+          inner<float>(kept, 7, shift),
+          inner<float>(decoded, 7, shift)};
 }
 
-void check(const std::vector<float>& elements, const std::vector<float>& residual, const char* what, unsigned seed = 1) {
+void check(const std::vector<float>& elements, const std::vector<float>& residual, const char* what, unsigned seed = 1,
+           std::size_t shift = 0) {
   const plain_codec expected(elements, residual);
-  const result made = over_the_grid(elements, &residual, seed);
+  const result made = over_the_grid(elements, &residual, seed, shift);
   BOOST_TEST((made.codes == expected.codes), "codes of " << what << ", " << elements.size() << " elements");
   BOOST_TEST((bits_of(made.scales) == bits_of(expected.scales)),
              "scales of " << what << ", " << elements.size() << " elements");
@@ -99,6 +108,13 @@ BOOST_AUTO_TEST_CASE(all_sizes_have_the_bits_of_the_plain_codec) {  // BC-1, KE-
   for (const std::size_t count : {0, 1, 2, 31, 32, 33, 255, 256, 257, 511, 512, 1000, 2047, 2048, 2049, 5000})
     for (const float size : {1e-6F, 1.0F, 1e5F})
       check(gradients(count, size, random), gradients(count, size / 300, random), "gradients");
+}
+
+BOOST_AUTO_TEST_CASE(elements_need_no_alignment) {  // KE-2, QD-1
+  std::mt19937 random(7);
+  for (const std::size_t shift : {1, 2, 3})
+    for (const std::size_t count : {1, 3, 255, 256, 1000})
+      check(gradients(count, 1, random), gradients(count, 0.01F, random), "unaligned gradients", 1, shift);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_of_all_sizes_have_the_bits_of_the_plain_codec) {  // BC-1, KE-1, FB-1, FB-2

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <troupe/messages/half_floats.hpp>
@@ -25,18 +26,25 @@ std::uint16_t counted(float value) {
 
 BOOST_AUTO_TEST_SUITE(conversion)
 
-BOOST_AUTO_TEST_CASE(each_element_is_converted_and_nothing_beside_them) {  // KV-1
-  for (const std::size_t count : {1, 2, 255, 256, 257, 2047, 2048, 2049, 2304, 4096, 10000}) {
-    std::vector<float> from(count);
-    for (std::size_t i = 0; i < count; ++i) from[i] = static_cast<float>(i % 60000);
-    std::vector<std::uint16_t> to(count + 600, 7);
-    conversions = 0;
-    test::for_each_thread(devices::cuda::conversion_blocks(count), static_cast<unsigned>(count),
-                          [&](auto at) { devices::cuda::convert_part<counted>(from.data(), to.data() + 300, count, at); });
-    BOOST_TEST(conversions == count);
-    std::vector<std::uint16_t> expected(count + 600, 7);
-    for (std::size_t i = 0; i < count; ++i) expected[300 + i] = static_cast<std::uint16_t>(i % 60000 + 1);
-    BOOST_TEST((to == expected), "wrong for " << count << " elements");
+BOOST_AUTO_TEST_CASE(each_element_is_converted_and_nothing_beside_them) {  // KV-1, QD-1
+  // The elements begin so far behind places that are aligned for quads.
+  const std::vector<std::pair<std::size_t, std::size_t>> shifts{{0, 0}, {1, 0}, {0, 1}, {3, 2}};
+  for (const std::size_t count : {1, 2, 3, 255, 256, 257, 2047, 2048, 2049, 2304, 4096, 10000}) {
+    for (const auto& shift : shifts) {
+      const std::size_t from_shift = shift.first, to_shift = shift.second;
+      std::vector<float> from(count + from_shift);
+      for (std::size_t i = 0; i < count; ++i) from[from_shift + i] = static_cast<float>(i % 60000);
+      const std::size_t begin = 304 + to_shift;
+      std::vector<std::uint16_t> to(count + begin + 300, 7);
+      conversions = 0;
+      test::for_each_thread(devices::cuda::conversion_blocks(count), static_cast<unsigned>(count), [&](auto at) {
+        devices::cuda::convert_part<counted>(from.data() + from_shift, to.data() + begin, count, at);
+      });
+      BOOST_TEST(conversions == count);
+      std::vector<std::uint16_t> expected(count + begin + 300, 7);
+      for (std::size_t i = 0; i < count; ++i) expected[begin + i] = static_cast<std::uint16_t>(i % 60000 + 1);
+      BOOST_TEST((to == expected), "wrong for " << count << " elements, " << from_shift << " and " << to_shift << " behind");
+    }
   }
 }
 

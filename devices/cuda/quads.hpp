@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include <troupe/messages/float_bits.hpp>
+
+/// Four neighbouring elements, which a thread of a GPU moves in one access if their place is aligned to the size of all four. Elements by
+/// elements, one thread keeps the memory of the GPU far less busy.
+///   QD-1  no memory is touched but the elements that are there: of a last quad there may be fewer than four, and places may be unaligned.
+namespace troupe::devices::cuda {
+
+inline constexpr std::uint32_t quad_elements = 4;
+
+template <class T>
+struct alignas(quad_elements * sizeof(T)) quad {
+  T of[quad_elements];
+};
+
+// The place is aligned. nvcc makes one access of an assignment, but not of a memcpy. The host's compiler may take a quad for another object
+// than its elements, so the host copies.
+template <class T>
+TROUPE_HOST_DEVICE inline void move_at_once(void* to, const void* from) {
+#ifdef __CUDA_ARCH__
+  *static_cast<quad<T>*>(to) = *static_cast<const quad<T>*>(from);
+#else
+  __builtin_memcpy(to, from, sizeof(quad<T>));
+#endif
+}
+
+/// How many elements there are from `element` on, four at most.
+TROUPE_HOST_DEVICE inline std::uint32_t left_in_quad(std::uint64_t element, std::uint64_t count) {
+  if (element >= count) return 0;
+  return count - element < quad_elements ? static_cast<std::uint32_t>(count - element) : quad_elements;
+}
+
+template <class T>
+TROUPE_HOST_DEVICE inline bool is_aligned(const T* place) {
+  return reinterpret_cast<std::uintptr_t>(place) % sizeof(quad<T>) == 0;
+}
+
+/// Of a place with fewer than four elements the rest is 0.
+template <class T>
+TROUPE_HOST_DEVICE inline quad<T> read_quad(const T* from, std::uint32_t left) {
+  quad<T> what{};
+  if (left == quad_elements && is_aligned(from)) {
+    move_at_once<T>(&what, from);
+  } else {
+    for (std::uint32_t i = 0; i < quad_elements; ++i)
+      if (i < left) what.of[i] = from[i];
+  }
+  return what;
+}
+
+template <class T>
+TROUPE_HOST_DEVICE inline void write_quad(T* to, const quad<T>& what, std::uint32_t left) {
+  if (left == quad_elements && is_aligned(to)) {
+    move_at_once<T>(to, &what);
+  } else {
+    for (std::uint32_t i = 0; i < quad_elements; ++i)
+      if (i < left) to[i] = what.of[i];
+  }
+}
+
+}  // namespace troupe::devices::cuda

@@ -72,6 +72,11 @@ void gpu_report::same(const std::string& what, const std::vector<at::Tensor>& ex
   rows_.push_back({what, text.empty() ? "same bits" : "**differs**: " + text, "", ""});
 }
 
+void gpu_report::failure(const std::string& what, const std::string& reason) {
+  ++differing_;
+  rows_.push_back({what, "**failed**: " + reason, "", ""});
+}
+
 void gpu_report::skipped(const std::string& what, const std::string& reason) {
   ++skipped_;
   rows_.push_back({what, "skipped: " + reason, "", ""});

@@ -17,6 +17,8 @@ class gpu_report {
 
   /// A row of a comparison: whether the tensors of one side are those of the other side.
   void same(const std::string& what, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came);
+  /// A row of a comparison that could not be made, because of an error. It counts as one that differs.
+  void failure(const std::string& what, const std::string& reason);
   /// A row of what could not be checked here, and why.
   void skipped(const std::string& what, const std::string& reason);
   /// A row of a figure that should be at least `bar`. `figures`: what the ratio was made of.

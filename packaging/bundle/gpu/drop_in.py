@@ -105,6 +105,25 @@ def device_and_cpu(device):
     return trained(Both(), torch.randn(8, 32, device=device), square)
 
 
+def memory_runs_out(device):
+    class AsksTooMuch(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return torch.empty(1 << 44, device=gradient.device)
+    x = torch.ones(8, device=device, requires_grad=True)
+    try:
+        AsksTooMuch.apply(x).sum().backward()
+        return "no error"
+    except RuntimeError as error:  # PyTorch has a class of its own for the memory of a GPU
+        name = type(error).__name__
+    (x * 3).sum().backward()
+    return f"{name}, then {digest([x.grad])}"
+
+
 def several_streams(device):
     if device.type != "cuda":
         return "not run: only on CUDA"
@@ -157,7 +176,7 @@ def captured_graph(device):
 
 
 parts = [transformer, mixed_precision, lstm, convolutions, checkpointed, twice_differentiated, steps_in_hooks, device_and_cpu,
-         several_streams, captured_graph]
+         memory_runs_out, several_streams, captured_graph]
 
 
 def shortest_pass(device, loss):

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/devices/cuda/conversion_test.cpp, tests/devices/cuda/block_codec_test.cpp
 #pragma once
 
 #include <cstdint>

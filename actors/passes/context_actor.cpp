@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/context_actor.hpp>
 
+#include <type_traits>
 #include <utility>
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
+#include <caf/actor_config.hpp>
+#include <caf/actor_system.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
 #include <caf/send.hpp>
@@ -149,17 +152,15 @@ struct context_shell {
 }  // namespace
 
 context_state::~context_state() {
-  if (here != nullptr) here->deadlines().call_off(expiry);
+  // An actor that never ran may be destroyed after `here`.
+  if (expiry != support::deadline_clock::alarm{}) here->deadlines().call_off(expiry);
 }
 
 template <class Self>
-contracts::context_actor::behavior_type make_context(Self self, services::node_services* here,
-                                                     contracts::context_record_ptr record, const caf::actor& gateway) {
+contracts::context_actor::behavior_type make_context(Self self) {
   support::close_mailbox_at_exit(self);
-  support::live_as_long_as(self, gateway);
-  self->state.here = here;
-  self->state.guard = here->guard(self->id(), network::own_actors::kind::inner);
-  self->state.record = std::move(record);
+  support::live_as_long_as(self, std::exchange(self->state.gateway, nullptr));
+  self->state.guard = self->state.here->guard(self->id(), network::own_actors::kind::inner);
   return {
     [=](contracts::backward_job_ptr& job) { context_shell(self).backward(job); },
     [=](support::gradients_atom) { return context_shell(self).promise_gradients(); },
@@ -169,14 +170,27 @@ contracts::context_actor::behavior_type make_context(Self self, services::node_s
   };
 }
 
+/// A class, because most contexts are idle: until the first message comes CAF keeps the arguments of a function in two more blocks of
+/// memory.
+template <class Actor>
+class context_host final : public Actor {
+ public:
+  context_host(caf::actor_config& config, services::node_services* here, contracts::context_record_ptr record) : Actor(config) {
+    this->state.here = here;
+    this->state.record = std::move(record);
+    this->state.gateway = caf::actor_cast<caf::actor>(here->gateway());
+  }
+
+ protected:
+  typename Actor::behavior_type make_behavior() override { return make_context(static_cast<Actor*>(this)); }
+};
+
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
-  using state = context_state;
-  const auto gateway = caf::actor_cast<caf::actor>(here.gateway());
-  if (here.networked())
-    return here.system().middleman().spawn_broker<caf::lazy_init>(
-      make_context<contracts::context_actor::stateful_broker_pointer<state>>, &here, std::move(record), gateway);
-  return here.system().spawn(make_context<contracts::context_actor::stateful_pointer<state>>, &here, std::move(record),
-                             gateway);
+  using on_network_thread = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
+  using on_scheduler = std::remove_pointer_t<contracts::context_actor::stateful_pointer<context_state>>;
+  if (!here.networked()) return here.system().spawn<context_host<on_scheduler>>(&here, std::move(record));
+  caf::actor_config config{&here.system().middleman().backend()};
+  return here.system().spawn_class<context_host<on_network_thread>, caf::lazy_init>(config, &here, std::move(record));
 }
 
 }  // namespace troupe::passes

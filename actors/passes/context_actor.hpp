@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include <caf/actor.hpp>
 #include <caf/error.hpp>
 
 #include <troupe/actors/contracts/context.hpp>
@@ -33,6 +34,7 @@ struct context_state {
   ~context_state();
 
   services::node_services* here = nullptr;
+  caf::actor gateway;               // the actor ends with it; empty after the first message
   network::own_actors::hold guard;  // other nodes send it nothing but answers
   contracts::context_record_ptr record;
   contracts::gradients_ptr gathered;  // gradients of completed passes; null: none

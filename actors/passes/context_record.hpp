@@ -155,8 +155,8 @@ class context_record {
   };
   // Flat: most contexts have few entries, and a program may have many contexts.
   boost::container::flat_map<node_id, knowledge> nodes_;
-  std::shared_ptr<protocol::call_tree_place>
-    place_;                                         // null on the node that opened the context, and before the first call comes
+  // Null on the node that opened the context, and before the first call comes.
+  std::shared_ptr<protocol::call_tree_place> place_;
   pass_number completed_;                           // the last pass known to be complete
   boost::container::flat_set<pass_number> failed_;  // passes known to have failed, here or on the node that began them
   pass_number current_;                             // the last pass that this node began or heard of

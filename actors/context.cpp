@@ -68,7 +68,7 @@ context::context(node& here, wire_format format) : here_(&here) {
 }
 
 context::~context() {
-  if (std::this_thread::get_id() != made_by_) support::call_scope::leave_behind(std::move(scope_));
+  if (!scope_->is_of_this_thread()) support::call_scope::leave_behind(std::move(scope_));
   scope_.reset();
   parts_of(*here_).contexts.close(id_);
 }

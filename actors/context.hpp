@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -85,7 +84,6 @@ class context {
   struct parts;
   node* here_;
   context_id id_;
-  std::thread::id made_by_ = std::this_thread::get_id();
   std::unique_ptr<parts> parts_;
   std::unique_ptr<support::call_scope> scope_;
 };

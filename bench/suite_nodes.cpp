@@ -173,6 +173,7 @@ std::vector<double> times_of_passes(int count) {
 std::vector<double> bytes_of_context(int count) {
   two_nodes nodes(carrier::shared_memory);
   std::vector<std::unique_ptr<context>> idle;
+  idle.reserve(static_cast<std::size_t>(count / 4 + count));
   const auto open = [&](int more) {
     const auto x = at::ones({1});  // needs no gradient: the context is open on both nodes and has no graph
     for (int i = 0; i < more; ++i) idle.push_back(open_context(*nodes.here, [&] { nodes.to->call("add", {x, x}).get(); }));

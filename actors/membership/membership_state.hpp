@@ -21,6 +21,7 @@
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/member_table.hpp>
 #include <troupe/actors/membership/route.hpp>
+#include <troupe/actors/network/own_actors.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -36,7 +37,7 @@ struct membership_options {
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
   std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
   std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
-  std::function<std::shared_ptr<const void>(caf::actor_id)>
+  std::function<network::own_actors::hold(caf::actor_id)>
     guard;  // keeps others from sending to the dialer; empty: nothing does
   std::function<bool(node_id)>
     accept;  // told before a node becomes a member. False: another process of its name has greeted since;
@@ -73,7 +74,7 @@ struct membership_state {
   std::list<search> searches;
   std::set<std::shared_ptr<join_task>> joins;
   std::vector<caf::actor> subscribers;
-  std::shared_ptr<const void> dialer_guard;  // see membership_options::guard
+  network::own_actors::hold dialer_guard;  // see membership_options::guard
 };
 
 }  // namespace troupe::membership

@@ -6,10 +6,19 @@ namespace troupe::network {
 own_actors::hold own_actors::add(caf::actor_id actor, kind what) {
   std::lock_guard lock(mutex_);
   all_[actor] = what;
-  return {this, [all = shared_from_this(), actor](const void*) {
-            std::lock_guard again(all->mutex_);
-            all->all_.erase(actor);
-          }};
+  return {shared_from_this(), actor};
+}
+
+own_actors::hold::~hold() {
+  if (!all_) return;
+  std::lock_guard lock(all_->mutex_);
+  all_->all_.erase(actor_);
+}
+
+own_actors::hold& own_actors::hold::operator=(hold other) noexcept {
+  std::swap(all_, other.all_);
+  std::swap(actor_, other.actor_);
+  return *this;
 }
 
 void own_actors::add_first(caf::actor_id last) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include <caf/fwd.hpp>
 
@@ -19,7 +20,19 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
  public:
   /// `gateway`: takes the messages of other nodes. `inner`: other nodes only answer its questions.
   enum class kind { gateway, inner };
-  using hold = std::shared_ptr<const void>;
+  /// Says that an actor is one of the node's own, until its end. A node may have many: a hold takes no memory beside itself.
+  class hold {
+   public:
+    hold() = default;
+    hold(std::shared_ptr<own_actors> all, caf::actor_id actor) noexcept : all_(std::move(all)), actor_(actor) {}
+    hold(hold&&) noexcept = default;
+    hold& operator=(hold other) noexcept;
+    ~hold();
+
+   private:
+    std::shared_ptr<own_actors> all_;  // null: nothing is held
+    caf::actor_id actor_ = 0;
+  };
 
   hold add(caf::actor_id actor, kind what);
   /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors as they come: its own ones first.

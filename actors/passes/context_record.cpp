@@ -10,6 +10,17 @@
 
 namespace troupe::passes {
 
+namespace {
+
+/// The place of a child of the root that has no child itself. Most records of other nodes' contexts share this one: adopt() changes no
+/// shared place.
+const std::shared_ptr<protocol::call_tree_place>& below_the_root() {
+  static const auto place = std::make_shared<protocol::call_tree_place>();
+  return place;
+}
+
+}  // namespace
+
 void context_record::count_in(std::shared_ptr<part_count> parts) {
   std::lock_guard lock(mutex_);
   parts_ = std::move(parts);
@@ -21,8 +32,7 @@ bool context_record::add(engine::send_source send, node_id to, std::vector<engin
   if (send.function) sends_.push_back(std::move(send));
   std::move(recordings.begin(), recordings.end(), std::back_inserter(recordings_));
   if (to == node_id{} || to == here_) return true;
-  peers_.insert(to);
-  with_part_.insert(to);
+  nodes_[to] = {.is_peer = true, .has_part = true};
   return true;
 }
 
@@ -34,37 +44,45 @@ void context_record::brief(call_request& request) const {
 
 void context_record::joined(const std::vector<node_id>& nodes) {
   std::lock_guard lock(mutex_);
-  peers_.insert(nodes.begin(), nodes.end());
-  peers_.erase(here_);
-  with_part_.insert(nodes.begin(), nodes.end());
+  for (const node_id each : nodes) nodes_[each] = {.is_peer = each != here_, .has_part = true};
 }
 
 void context_record::announced(node_id who) {
   std::lock_guard lock(mutex_);
-  if (who != here_) peers_.insert(who);
+  if (who != here_) nodes_[who].is_peer = true;
 }
 
 void context_record::left(node_id who) {
   std::lock_guard lock(mutex_);
-  peers_.erase(who);
+  const auto found = nodes_.find(who);
+  if (found == nodes_.end()) return;
+  found->second.is_peer = false;
+  if (!found->second.has_part) nodes_.erase(found);
 }
 
 std::vector<node_id> context_record::peers() const {
   std::lock_guard lock(mutex_);
-  return {peers_.begin(), peers_.end()};
+  std::vector<node_id> result;
+  for (const auto& [who, known] : nodes_)
+    if (known.is_peer) result.push_back(who);
+  return result;
 }
 
 bool context_record::has_peer(node_id who) const {
   std::lock_guard lock(mutex_);
-  return peers_.contains(who);
+  const auto found = nodes_.find(who);
+  return found != nodes_.end() && found->second.is_peer;
 }
 
 void context_record::called_by(node_id who) {
   std::lock_guard lock(mutex_);
   if (who == here_) return;
-  with_part_.insert(who);
-  if (!place_ && id_.node != here_)  // the root gets the reports of its children in any case
-    place_ = std::make_shared<protocol::call_tree_place>(protocol::call_tree_place{who == id_.node ? node_id{} : who, {}});
+  nodes_[who].has_part = true;
+  if (place_ || id_.node == here_) return;
+  if (who == id_.node)  // the root gets the reports of its children in any case
+    place_ = below_the_root();
+  else
+    place_ = std::make_shared<protocol::call_tree_place>(protocol::call_tree_place{who, {}});
 }
 
 bool context_record::joined_by(node_id caller) const {
@@ -75,14 +93,15 @@ bool context_record::joined_by(node_id caller) const {
 void context_record::adopt(node_id child) {
   std::lock_guard lock(mutex_);
   if (!place_ || place_->children.contains(child)) return;
-  if (place_.use_count() > 1)
-    place_ = std::make_shared<protocol::call_tree_place>(*place_);  // a running pass has the other one
+  if (place_.use_count() > 1)  // a running pass or another record has the other one
+    place_ = std::make_shared<protocol::call_tree_place>(*place_);
   place_->children.insert(child);
 }
 
 bool context_record::has_part(node_id who) const {
   std::lock_guard lock(mutex_);
-  return with_part_.contains(who);
+  const auto found = nodes_.find(who);
+  return found != nodes_.end() && found->second.has_part;
 }
 
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {
@@ -131,7 +150,10 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
   running_ = current_ = {current_.value + 1};
   ++counts_.passes_running;
   has_gradients_ = true;
-  return start{current_, sends_, {peers_.begin(), peers_.end()}, recordings_, {}};
+  start result{current_, sends_, {}, recordings_, {}};
+  for (const auto& [who, known] : nodes_)
+    if (known.is_peer) result.peers.insert(result.peers.end(), who);
+  return result;
 }
 
 std::optional<context_record::start> context_record::follow(pass_number number) {

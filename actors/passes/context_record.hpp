@@ -148,11 +148,15 @@ class context_record {
   mutable std::mutex mutex_;  // guards the members below
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
+  /// What is known of a node.
+  struct knowledge {
+    bool is_peer = false;   // another node that has joined the context
+    bool has_part = false;  // what has_part() says; also of a node that has left, and may come back
+  };
   // Flat: most contexts have few entries, and a program may have many contexts.
-  boost::container::flat_set<node_id> peers_;      // other nodes known to have joined the context
-  boost::container::flat_set<node_id> with_part_;  // what has_part() says; also of nodes that have left, and may come back
-  std::shared_ptr<protocol::call_tree_place>
-    place_;                                         // null on the node that opened the context, and before the first call comes
+  boost::container::flat_map<node_id, knowledge> nodes_;
+  // Null on the node that opened the context, and before the first call comes.
+  std::shared_ptr<protocol::call_tree_place> place_;
   pass_number completed_;                           // the last pass known to be complete
   boost::container::flat_set<pass_number> failed_;  // passes known to have failed, here or on the node that began them
   pass_number current_;                             // the last pass that this node began or heard of

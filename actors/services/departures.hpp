@@ -6,12 +6,12 @@
 #include <exception>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 
 #include <c10/core/Device.h>
 #include <caf/actor_system.hpp>
 
+#include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/services/courier.hpp>
 #include <troupe/devices/staging.hpp>
 
@@ -27,7 +27,7 @@ namespace troupe::services {
 class departures {
  public:
   /// `guard`: keeps a courier from messages of other nodes while the result lives.
-  using guard = std::function<std::shared_ptr<const void>(caf::actor_id courier)>;
+  using guard = std::function<network::own_actors::hold(caf::actor_id courier)>;
 
   departures(caf::actor_system& system, guard from_strangers);
   ~departures() { finish(std::chrono::steady_clock::now()); }
@@ -45,7 +45,7 @@ class departures {
  private:
   struct hired {
     courier_actor who;
-    std::shared_ptr<const void> hold;
+    network::own_actors::hold hold;
   };
 
   caf::actor_system& system_;

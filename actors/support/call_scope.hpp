@@ -38,7 +38,14 @@ class call_scope {
     current_ = this;
   }
   ~call_scope() { current_ = outer_; }
-  /// Ends a scope on a thread that did not make the scope. The thread that made the scope keeps it as its current scope,
+  /// Whether the scope is the current scope of this thread, or one around it. A thread may have the id of a thread that has ended, so ids
+  /// do not tell.
+  bool is_of_this_thread() const noexcept {
+    const auto* each = current_;
+    while (each != nullptr && each != this) each = each->outer_;
+    return each == this;
+  }
+  /// Ends a scope that is none of this thread. The thread that made the scope keeps it as its current scope,
   /// without a context.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
     scope->context_ = {};

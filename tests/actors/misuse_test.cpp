@@ -210,6 +210,29 @@ BOOST_AUTO_TEST_CASE(a_context_that_ends_on_another_thread_leaves_its_own_free) 
   BOOST_TEST((becomes_idle(a) && becomes_idle(b)));
 }
 
+BOOST_AUTO_TEST_CASE(a_context_of_an_ended_thread_leaves_the_one_of_a_later_thread_with_the_same_id_open) {
+  bool had_same_id = false;
+  for (int i = 0; i < 100 && !had_same_id; ++i) {
+    std::unique_ptr<troupe::context> pass;
+    std::thread::id id;
+    std::thread([&] {
+      id = std::this_thread::get_id();
+      pass = std::make_unique<troupe::context>(a);
+    }).join();
+    troupe::context_id opened;
+    troupe::context_id current;
+    std::thread([&] {
+      had_same_id = std::this_thread::get_id() == id;
+      const troupe::context next(a);
+      pass.reset();
+      opened = next.id();
+      current = troupe::context::current();
+    }).join();
+    BOOST_TEST((opened == current));
+  }
+  BOOST_TEST(had_same_id);
+}
+
 BOOST_AUTO_TEST_CASE(complex_roots_are_checked_as_libtorch_does) {
   troupe::context pass(a);
   const auto z = torch::ones({1}, torch::kComplexFloat).requires_grad_();

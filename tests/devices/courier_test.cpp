@@ -39,7 +39,7 @@ struct node_with_device : simulated::fixture {
   std::vector<caf::actor_id> guarded;
   std::optional<services::departures> all{std::in_place, *system, [this](caf::actor_id courier) {
                                             guarded.push_back(courier);
-                                            return std::shared_ptr<const void>();
+                                            return network::own_actors::hold();
                                           }};
 
   void post(const c10::Device& from, std::function<void(std::exception_ptr)> send) {

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -433,6 +434,19 @@ BOOST_AUTO_TEST_CASE(a_message_of_a_stream_is_one) {  // BR-8
     }
 }
 
+BOOST_AUTO_TEST_CASE(an_actor_is_one_of_the_node_as_long_as_its_hold_lives) {  // OA-1
+  using own_actors = troupe::network::own_actors;
+  const auto own = std::make_shared<own_actors>();
+  auto first = own->add(5, own_actors::kind::gateway);
+  auto second = own->add(6, own_actors::kind::inner);
+  BOOST_TEST((own->find(5) == own_actors::kind::gateway && own->find(6) == own_actors::kind::inner));
+  first = std::move(second);
+  BOOST_TEST(!own->find(5));
+  BOOST_TEST((own->find(6) == own_actors::kind::inner));
+  first = {};
+  BOOST_TEST(!own->find(6));
+}
+
 BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_alone) {  // BR-7
   const auto own = std::make_shared<troupe::network::own_actors>();
   const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
@@ -637,7 +651,7 @@ BOOST_AUTO_TEST_CASE(the_actors_of_a_node_get_what_they_expect) {  // BR-6, OA-1
     BOOST_TEST(why(target, "@<>+@error", 0, answer | 5) == "");
   }
   BOOST_TEST(why(9, "@<>+@exit") == "");  // an actor of the program
-  gateway.reset();
+  gateway = {};
   BOOST_TEST(why(7, "@<>+@exit") == "");
 }
 

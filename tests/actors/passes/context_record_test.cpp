@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -99,6 +100,33 @@ BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
     BOOST_TEST(place->children.contains(child));
     BOOST_TEST(place->children.size() == 1U);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_child_of_one_context_is_none_of_another_context) {
+  constexpr troupe::node_id child{5};
+  context_record second({other, 2}, here, counts);
+  of_other.called_by(other);
+  second.called_by(other);
+  of_other.adopt(child);
+  BOOST_TEST(of_other.follow({1})->place->children.contains(child));
+  BOOST_TEST(second.follow({1})->place->children.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_has_left_is_no_peer_whatever_made_it_one) {
+  constexpr troupe::node_id called{3};
+  constexpr troupe::node_id itself{6};
+  mine.add({}, called);
+  mine.announced(itself);
+  mine.announced(here);
+  mine.joined({here});
+  BOOST_TEST(!mine.has_peer(here));
+  BOOST_TEST((mine.begin(true)->peers == std::set{called, itself}));
+  mine.end({1}, true);
+  mine.left(called);
+  mine.left(itself);
+  mine.left(other);
+  BOOST_TEST((mine.peers().empty() && mine.begin(true)->peers.empty()));
+  BOOST_TEST((mine.has_part(called) && !mine.has_part(itself) && !mine.has_part(other)));
 }
 
 // CR-1

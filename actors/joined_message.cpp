@@ -31,6 +31,8 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
   auto packed = here.pack(support::call_scope::context(), std::move(tensors), what, to, support::call_scope::format());
   if (map) packed.payload.devices = std::move(mapped_to);
   packed.arriving.wait();
+  if (!packed.arriving.events.empty())
+    here.compress(packed.payload.tensors, packed.payload.packings, to, support::call_scope::format());
   packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {
     // The context knows the send before a gradient for it can come: the caller sends the message after this function.

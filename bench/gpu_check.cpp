@@ -38,7 +38,7 @@ void repeat_bits() {
 }
 
 int check(const check_options& options) {
-  troupe::devices::present_devices();  // a GPU is found all the same afterwards
+  troupe::devices::present_devices();  // checks that an early look does not hide a GPU
   const gpu_device where(troupe::devices::usable_device(options.device));
   if (options.card) return std::printf("%s\n", where.card().c_str()) > 0 ? 0 : 2;
   repeat_bits();

@@ -63,10 +63,21 @@ void measure_pass(const gpu_device& where, bool quick, const std::string& name, 
         return functions.run();
     }
   };
+  const auto gradients_of = [&](runner which) {
+    clear();
+    run(which);
+    std::vector<at::Tensor> all;
+    for (const auto& each : of.parameters) all.push_back(each.grad());
+    return all;
+  };
+  const auto expected = gradients_of(runner::peer), came = gradients_of(runner::floor);
+  for (std::size_t i = 0; i < expected.size(); ++i)  // not always the same bits: see CUBLAS_WORKSPACE_CONFIG in check.sh
+    if (!at::allclose(expected[i], came[i], 1e-3, 1e-6))
+      return report.failure(what, "the functions alone make other gradients");
   const auto took = in_turns(where, quick, name, clear, run, true);
   report.figure(what,
-                "libtorch " + micros(took.peer) + ", troupe " + micros(took.troupe) + ", functions alone " + micros(took.floor) +
-                  " (ratio " + gpu_report::two_digits(took.peer / took.floor) + ")",
+                "libtorch " + micros(took.peer) + ", troupe " + micros(took.troupe) + ", functions alone " +
+                  micros(took.floor) + " (ratio " + gpu_report::two_digits(took.peer / took.floor) + ")",
                 took.peer / took.troupe, bar);
 }
 
@@ -149,7 +160,8 @@ void measure_compression(const gpu_device& where, bool quick, const devices::cud
 void warm_up(const gpu_device& where) {
   if (where.device().is_cpu()) return;
   const at::Tensor factor = at::randn({4096, 4096}, where.device());
-  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1); std::chrono::steady_clock::now() < until;) {
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+       std::chrono::steady_clock::now() < until;) {
     at::mm(factor, factor);
     where.synchronize();
   }

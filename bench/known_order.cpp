@@ -35,7 +35,7 @@ void add_to(at::Tensor& sum, at::Tensor part) {
   if (!part.defined()) return;
   if (!sum.defined())
     sum = std::move(part);
-  else if (sum.use_count() == 1 && sum.is_non_overlapping_and_dense())
+  else if (sum.use_count() == 1 && sum.storage().use_count() == 1 && sum.is_non_overlapping_and_dense())
     sum.add_(part);
   else
     sum = sum + part;
@@ -73,7 +73,8 @@ void known_order::run() const {
     auto& inputs = gradients[i];
     inputs.resize(steps_[i].function->num_inputs());
     auto outputs = (*steps_[i].function)(std::move(inputs));
-    torch::autograd::validate_outputs(steps_[i].function->next_edges(), outputs, [](const std::string& reason) { return reason; });
+    torch::autograd::validate_outputs(steps_[i].function->next_edges(), outputs,
+                                      [](const std::string& reason) { return reason; });
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       for (const edge& to : steps_[i].outputs[k]) {
         auto& of_target = gradients[to.target];

@@ -17,7 +17,7 @@ class known_order {
  public:
   /// The graph is kept alive.
   explicit known_order(const at::Tensor& loss);
-  /// Runs the functions. Gradients gather in `.grad`. The order is that of libtorch's engine, so the bits are the same.
+  /// Runs the functions, in the order of libtorch's engine. Gradients gather in `.grad`.
   void run() const;
 
  private:

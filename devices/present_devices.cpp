@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/devices/present_devices.hpp>
 
+#include <algorithm>
+#include <utility>
+
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -47,6 +50,14 @@ std::string names_of(const std::vector<c10::Device>& all) {
   std::string names;
   for (const auto& device : all) names += (names.empty() ? "" : ", ") + device.str();
   return names;
+}
+
+std::string names_of_accelerators(std::vector<c10::Device> all) {
+  const auto place = [](c10::Device device) { return std::pair(device.type(), device.index()); };
+  std::sort(all.begin(), all.end(), [&](c10::Device a, c10::Device b) { return place(a) < place(b); });
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  all.erase(std::remove(all.begin(), all.end(), c10::Device(c10::kCPU)), all.end());
+  return names_of(all);
 }
 
 std::string names_of_present_devices() { return names_of(present_devices()); }

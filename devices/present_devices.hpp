@@ -25,5 +25,7 @@ bool is_present(c10::Device device);
 /// Like "cpu, cuda:0, cuda:1".
 std::string names_of(const std::vector<c10::Device>& all);
 std::string names_of_present_devices();
+/// Like "cuda:0, cuda:1": each accelerator once, without the CPU.
+std::string names_of_accelerators(std::vector<c10::Device> all);
 
 }  // namespace troupe::devices

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+// Before LegacyBatchedTensorImpl.h, whose functions have the same names.
+#include <ATen/functorch/BatchedTensorImpl.h>
+
+#include <ATen/LegacyBatchedTensorImpl.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -25,7 +29,11 @@ bool is_of_accelerator(const at::Tensor& tensor) {
 }
 
 void record_use(const at::Tensor& tensor, const c10::Stream& stream) {
-  if (tensor.layout() == at::kSparse) {
+  if (const auto* legacy = at::maybeGetBatchedImpl(tensor)) {
+    record_use(legacy->value(), stream);
+  } else if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) {
+    record_use(batched->value(), stream);
+  } else if (tensor.layout() == at::kSparse) {
     record_storage(tensor._indices(), stream);
     record_storage(tensor._values(), stream);
   } else if (at::sparse_csr::is_sparse_compressed(tensor)) {

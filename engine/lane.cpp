@@ -29,7 +29,14 @@ void lane::add(lane_task_ptr next) {
     serving_ += call ? 1 : 0;
     rung_.notify_one();
   }
-  if (call) post_([own = shared_from_this()] { own->serve(); });
+  if (!call) return;
+  try {
+    post_([own = shared_from_this()] { own->serve(); });
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    --serving_;  // the next function calls a worker again
+    throw;
+  }
 }
 
 bool lane::run_one() {

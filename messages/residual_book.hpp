@@ -40,7 +40,7 @@ namespace troupe {
 ///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are added:
 ///         nothing is lost.
 ///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another one take() finds nothing.
-///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first.
+///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first. The process gets one warning.
 class residual_book {
  public:
   static constexpr std::uint64_t usual_limit = std::uint64_t{256} << 20;

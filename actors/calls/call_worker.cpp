@@ -82,7 +82,6 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   }
   job.result.payload = std::move(outgoing.payload);
   job.result.payload.format = request.payload.format;
-  here.directory().sent(request.payload.message.node, job.result.payload.tensors, job.result.payload.packings);
   job.result.values = std::move(reply.values);
 }
 
@@ -192,14 +191,24 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   auto& here = around.services;
   const auto depth = job->request.depth;
   run_call(*job, around);
-  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job](std::exception_ptr failure) {
-    if (failure) job->failure = contracts::not_copied(failure);
+  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job, &here](
+                     std::exception_ptr failure, bool is_late) {
+    auto& payload = job->result.payload;
+    const auto to = job->request.payload.message.node;
+    try {
+      if (is_late && !failure) here.compress(payload.tensors, payload.packings, to, format_of_answer(job->request));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) job->failure = contracts::not_copied(failure, payload.devices);
+    if (!job->failure) here.directory().sent(to, payload.tensors, payload.packings);
     caf::anon_send(owner, job);
   };
   if (job->arriving.events.empty())
-    give_back(nullptr);
+    give_back(nullptr, false);
   else
-    here.departures().post(std::exchange(job->arriving, {}), std::move(give_back));
+    here.departures().post(std::exchange(job->arriving, {}),
+                           [give_back = std::move(give_back)](std::exception_ptr failure) { give_back(failure, true); });
   caf::anon_send(here.gateway(), support::free_atom::value, worker, depth);
 }
 

@@ -52,15 +52,28 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
                                               " have failed, and a message names at most " + std::to_string(max_entries) +
                                               "; open another context"));
   }
-  here_.directory().sent(job->to, job->request.payload.tensors, job->request.payload.packings);
-  if (arriving.events.empty()) return caf::anon_send(here_.gateway(), std::move(job));
+  if (arriving.events.empty()) {
+    here_.directory().sent(job->to, job->request.payload.tensors, job->request.payload.packings);
+    return caf::anon_send(here_.gateway(), std::move(job));
+  }
   job->late = true;
   caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
-  here_.departures().post(std::move(arriving),
-                          [gateway = here_.gateway(), job = std::move(job)](const std::exception_ptr& failure) {
-                            if (failure) job->not_copied = contracts::not_copied(failure);
-                            caf::anon_send(gateway, support::arrived_atom::value, job);
-                          });
+  auto made_on = arriving.devices;
+  // After a failure the node may have ended: its services are not used then.
+  here_.departures().post(std::move(arriving), [&here = here_, gateway = here_.gateway(), job = std::move(job),
+                                                made_on = std::move(made_on)](std::exception_ptr failure) {
+    auto& payload = job->request.payload;
+    try {
+      if (!failure) here.compress(payload.tensors, payload.packings, job->to, payload.format);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure)
+      job->not_copied = contracts::not_copied(failure, made_on);
+    else
+      here.directory().sent(job->to, payload.tensors, payload.packings);
+    caf::anon_send(gateway, support::arrived_atom::value, job);
+  });
 }
 
 /// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a

@@ -2,10 +2,11 @@
 #include <troupe/actors/contracts/jobs.hpp>
 
 #include <troupe/actors/support/exception_text.hpp>
+#include <troupe/devices/present_devices.hpp>
 
 namespace troupe::contracts {
 
-error not_copied(const std::exception_ptr& failure) {
+error not_copied(const std::exception_ptr& failure, const std::vector<c10::Device>& staged_on) {
   errc code = errc::function_failed;
   try {
     std::rethrow_exception(failure);
@@ -13,7 +14,8 @@ error not_copied(const std::exception_ptr& failure) {
     code = known.code();
   } catch (...) {
   }
-  return error(code, "its tensors could not be copied from their device: " + support::text_of(failure));
+  return error(code, "its tensors could not be copied from " + devices::names_of_accelerators(staged_on) + ": " +
+                       support::text_of(failure));
 }
 
 }  // namespace troupe::contracts

@@ -36,8 +36,8 @@ namespace troupe::contracts {
 using context_record_ptr = std::shared_ptr<passes::context_record>;
 using gradients_ptr = std::shared_ptr<const engine::gradient_table>;
 
-/// The error for a message whose elements could not be copied from their device.
-error not_copied(const std::exception_ptr& failure);
+/// The error for a message whose elements could not be copied from their device. `staged_on`: see devices::staged::devices.
+error not_copied(const std::exception_ptr& failure, const std::vector<c10::Device>& staged_on);
 
 /// A call that this node makes. The destructor fails a call that has not ended.
 struct outgoing_call {

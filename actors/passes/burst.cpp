@@ -15,6 +15,7 @@
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/transfers/outgoing_pieces.hpp>
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/packed_tensors.hpp>
@@ -24,6 +25,12 @@
 namespace troupe::passes {
 
 namespace {
+
+/// To be called when all elements of the gradients are on the host, before they leave.
+void make_ready(services::node_services& here, propagate_gradients& message, node_id to, engine::way_back back) {
+  here.compress(message.gradients, message.packings, to, back.format, back.stream);
+  here.directory().sent(to, message.gradients, message.packings);
+}
 
 /// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.
 class gradient_outlet : public engine::outlet {
@@ -51,10 +58,7 @@ class gradient_outlet : public engine::outlet {
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
     message.gradients = travelling_forms(staged.tensors);
-    if (from.back.format != wire_format::exact && staged.events.empty())
-      pack_all(message.gradients, message.packings, services_.format_for(to, from.back.format), services_.memory(),
-               {&services_.residuals(), to, from.back.stream});
-    peers_.sent(to, message.gradients, message.packings);
+    if (staged.events.empty()) make_ready(services_, message, to, from.back);
     auto credit = take_credit(to, message.gradients);
     message.format = from.back.format;
     auto part = work_->share.give(to, more);
@@ -63,7 +67,7 @@ class gradient_outlet : public engine::outlet {
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
-    send(to, gateway, std::move(message), std::move(staged), std::move(credit));
+    send(to, gateway, std::move(message), std::move(staged), std::move(credit), from.back);
   }
 
   /// Adds to the context record what this pass recorded since the last call of this function, and `send`, if there is one.
@@ -113,20 +117,29 @@ class gradient_outlet : public engine::outlet {
   // A message whose elements come late from a device, or leave in pieces, leaves later than other messages. The weight leaves
   // with the message, so the pass is not complete before the message has left.
   void send(node_id id, const contracts::gateway_actor& to, propagate_gradients message, devices::staged arriving,
-            network::send_credits::credit credit) {
+            network::send_credits::credit credit, engine::way_back back) {
     const bool large = transfers::outgoing_pieces::any_large(message.gradients);
     if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
     auto leaving =
       std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
     if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
-    auto sent_on = [gateway = services_.gateway(), initiator, here = here_, leaving](std::exception_ptr failure) {
-      if (!failure) return caf::anon_send(gateway, leaving);
+    // After a failure the node may have ended: its services are not used then.
+    auto sent_on = [&here = services_, gateway = services_.gateway(), initiator, leaving, back, from = here_,
+                    what = "gradients for node '" + peers_.name(id) + "' could not be copied from " +
+                           devices::names_of_accelerators(arriving.devices)](std::exception_ptr failure) {
+      if (!failure) {
+        try {
+          make_ready(here, leaving->message, leaving->to, back);
+          return caf::anon_send(gateway, leaving);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      }
       const auto& message = leaving->message;
-      auto text = "backward on node '" + message.from +
-                  "' failed: gradients could not be copied from their device: " + support::text_of(failure);
+      auto text = "backward on node '" + message.from + "' failed: " + what + ": " + support::text_of(failure);
       if (initiator)
-        caf::anon_send(initiator, participant_failed{message.context, message.pass, here,
+        caf::anon_send(initiator, participant_failed{message.context, message.pass, from,
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
     };
     departures_.post(std::move(arriving), std::move(sent_on));

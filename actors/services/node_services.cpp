@@ -114,11 +114,18 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
     if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
   payload.tensors = travelling_forms(staged.tensors);
   payload.format = format;
-  if (format != wire_format::exact && staged.events.empty())
-    pack_all(payload.tensors, payload.packings, format_for(to, format), memory_);
+  if (staged.events.empty()) compress(payload.tensors, payload.packings, to, format);
   payload.devices = staged.devices;
   result.arriving = std::move(staged);
   return result;
+}
+
+void node_services::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
+                             std::uint64_t residual_stream) {
+  if (format == wire_format::exact) return;
+  residual_line residuals;
+  if (residual_stream != 0) residuals = {&residuals_, to, residual_stream};
+  pack_all(tensors, packings, format_for(to, format), memory_, residuals);
 }
 
 wire_format node_services::format_for(node_id to, wire_format wanted) const {

@@ -155,10 +155,13 @@ class node_services {
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
-  /// of the error. `format`: in which the tensors travel if the node `to` reads it. A message with tensors of an accelerator travels
-  /// exactly, because their elements are not on the host yet.
+  /// of the error. `format`: in which the tensors travel if the node `to` reads it. The tensors of a message that is still `arriving` are
+  /// not compressed yet: compress() does so when all elements have come.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact);
+  /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
+  void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
+                std::uint64_t residual_stream = 0);
   /// The format for a message to the node: `wanted` if the node is another one that reads it, else exact.
   wire_format format_for(node_id to, wire_format wanted) const;
 

@@ -48,7 +48,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop,
-                               const stage_process& what) {
+                               const stage_process& process) {
   stage_nodes nodes;
   nodes.processes_ = std::make_unique<process_group>(quiet_lines());
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
@@ -61,8 +61,8 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_option
                                      "--threads",      "1",
                                      "--deadline-ms",  std::to_string(driver.options().deadline.count()),
                                      "--heartbeat-ms", std::to_string(driver.options().heartbeat.count())};
-    if (!what.data_dir.empty()) command.insert(command.end(), {"--data-dir", what.data_dir});
-    if (what.cuda) command.push_back("--cuda");
+    if (!process.data_dir.empty()) command.insert(command.end(), {"--data-dir", process.data_dir});
+    if (process.cuda) command.push_back("--cuda");
     if (driver.options().trace) command.push_back("--trace");
     for (auto& argument : log.arguments()) command.push_back(argument);
     nodes.processes_->start(name, command);

@@ -34,7 +34,7 @@ class stage_nodes {
   /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
   /// if a process ends or is not up in time. Returns early if a stop was asked for.
   static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop,
-                           const stage_process& what = {});
+                           const stage_process& process = {});
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const cluster_file& file);
   /// Joins the cluster of the running node at `address` ("host:port"). The stages are the nodes with these names, in this order;

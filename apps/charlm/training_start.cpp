@@ -44,9 +44,6 @@ void training_run::prepare() {
   if (state_.stages < 1 || state_.stages > state_.shape.blocks)
     throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
                              " (the blocks), but is " + std::to_string(state_.stages));
-  if (options_.device != "cpu" && options_.wire != "exact")
-    throw std::runtime_error("--wire " + options_.wire + " and --device " + options_.device +
-                             " were both given, but tensors of a device travel without compression; leave one of the two out");
   data_ = std::make_unique<training_data>(source, std::move(words), state_.shape.context);
   device_ = devices::usable_device(options_.device);
   replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed, device_);
@@ -86,9 +83,8 @@ void training_run::start_nodes() {
   driver_ = std::make_unique<node>(mine);
   add_charlm_modules(*driver_);
   nodes_ = std::make_unique<stage_nodes>(
-    options_.starts_stages()
-      ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_,
-                           {options_.node_checkpoints, device_.is_cuda()})
+    options_.starts_stages()   ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_,
+                                                    {options_.node_checkpoints, device_.is_cuda()})
     : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes)
                                : stage_nodes::join(*driver_, cluster_file::read(options_.cluster)));
   end_.owns(*nodes_);

@@ -6,8 +6,8 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// Four neighbouring elements, which a thread of a GPU moves in one access if their place is aligned to the size of all four. Elements by
-/// elements, one thread keeps the memory of the GPU far less busy.
+/// Four neighbouring elements, which a thread of a GPU moves in one access if their place is aligned to the size of all four. A
+/// thread that moves single elements keeps the memory of the GPU less busy.
 ///   QD-1  no memory is touched but the elements that are there: of a last quad there may be fewer than four, and places may be unaligned.
 namespace troupe::devices::cuda {
 

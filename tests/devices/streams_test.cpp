@@ -11,8 +11,12 @@
 #include <utility>
 #include <vector>
 
+// Before LegacyBatchedTensorImpl.h, whose functions have the same names.
+#include <ATen/functorch/BatchedTensorImpl.h>
+
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/LegacyBatchedTensorImpl.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
@@ -197,6 +201,31 @@ BOOST_AUTO_TEST_CASE(a_function_with_outputs_on_two_devices_waits_on_the_callers
   troupe::backward({both});
   finish(late);
   BOOST_TEST(values(leaf.grad()) == (std::vector<float>{17, 17, 17}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_a_batched_tensor_wraps_is_kept_for_the_stream_that_uses_it) {  // SO-3
+  using wrapping = at::Tensor (*)(const at::Tensor&);
+  const wrapping legacy = [](const at::Tensor& value) { return at::addBatchDim(value, 1, 0); };
+  const wrapping functorch = [](const at::Tensor& value) { return at::functorch::makeBatched(value, 0, 1); };
+  const wrapping twice = [](const at::Tensor& value) {
+    return at::functorch::makeBatched(at::functorch::makeBatched(value, 0, 1), 0, 2);
+  };
+  for (const auto wrap : {legacy, functorch, twice}) {
+    auto value = at::tensor({5.0F, 6.0F}).view({2, 1, 1}).to(first);
+    auto batched = wrap(value);
+    simulated::synchronize();
+    engine::record_use(batched, stream);
+    simulated::gate late(stream);
+    at::Tensor read;
+    {
+      const c10::StreamGuard guard(stream);
+      read = value * 1;
+    }
+    batched.reset();
+    value.reset();  // the memory goes back to the default stream before `stream` has read it
+    finish(late);
+    BOOST_TEST(at::equal(read.cpu().view(2), at::tensor({5.0F, 6.0F})));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(each_part_of_a_sparse_tensor_is_kept_for_the_stream_that_uses_it) {  // SO-3

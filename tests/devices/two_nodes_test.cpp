@@ -306,7 +306,8 @@ BOOST_AUTO_TEST_CASE(a_device_that_fails_fails_the_call_and_the_pass) {
   const auto says = [](const char* part) {
     return [part](const error& failed) {
       const std::string text = failed.what();
-      return text.find(part) != std::string::npos && text.find("the simulated device is broken") != std::string::npos;
+      return text.find(part) != std::string::npos &&
+             text.find("simulated:0: the simulated device is broken") != std::string::npos;
     };
   };
   const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
@@ -314,7 +315,29 @@ BOOST_AUTO_TEST_CASE(a_device_that_fails_fails_the_call_and_the_pass) {
   const auto root = a.peer("b").call("times_weight", {x}).get().tensors.at(0).sum();
   const simulated::broken_device broken;
   BOOST_CHECK_EXCEPTION(a.peer("b").call("where", {x}).get(), error, says("call of 'where' on node 'b' failed"));
-  BOOST_CHECK_EXCEPTION(pass.backward({root}).get(), error, says("backward on node 'a' failed"));
+  BOOST_CHECK_EXCEPTION(pass.backward({root}).get(), error,
+                        says("backward on node 'a' failed: gradients for node 'b' could not be copied"));
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_breaks_in_the_middle_of_a_pass_fails_it_and_the_context_goes_on) {
+  const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+  context pass(a);
+  const auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+  std::optional<simulated::broken_device> broken;
+  const auto hook = y.register_hook([&](const at::Tensor&) { broken.emplace(); });
+  backward_options kept;
+  kept.keep_graph = true;
+  BOOST_CHECK_EXCEPTION(pass.backward({y.sum()}, kept).get(), error, [](const error& failed) {
+    const std::string text = failed.what();
+    return text.find(
+             "backward on node 'a' failed: gradients for node 'b' could not be copied from simulated:0: the simulated "
+             "device is broken") != std::string::npos;
+  });
+  y.remove_hook(hook);
+  broken.reset();
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(same(pass.gradient(x), at::tensor({2.0, 3.0})));
+  BOOST_TEST(troupe::services_of(a).departures().stage.used().in_use == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_what_it_has) {

@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
 
 #include <troupe/messages/residual_book.hpp>
 
@@ -49,15 +50,24 @@ BOOST_AUTO_TEST_CASE(a_residual_counts_for_its_place_and_shape_alone) {  // ER-2
 }
 
 BOOST_AUTO_TEST_CASE(the_book_has_a_limit_and_drops_what_was_used_longest_ago) {  // ER-3
+  struct collected_warnings final : c10::WarningHandler {
+    void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
+    std::vector<std::string> texts;
+  } warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
   residual_book book(3 * 4000);
   const auto nth = [](std::uint64_t stream) { return residual_key{node_id{1}, stream, 0}; };
   for (std::uint64_t stream = 1; stream <= 3; ++stream) book.give(nth(stream), gradient, at::ones({1000}));
   book.give(nth(1), gradient, book.take(nth(1), gradient));  // used
+  BOOST_TEST(warnings.texts.empty());
   book.give(nth(4), gradient, at::ones({1000}));
+  BOOST_REQUIRE(warnings.texts.size() == 1u);
+  BOOST_TEST(warnings.texts[0].find("more than 12000 bytes on this node") != std::string::npos);
   BOOST_TEST(book.bytes() == 12000u);
   BOOST_TEST(!book.take(nth(2), gradient).defined());
   BOOST_TEST(book.take(nth(1), gradient).defined());
   book.give(nth(9), at::zeros({5000}), at::ones({5000}));  // larger than the limit
+  BOOST_TEST(warnings.texts.size() == 1u);  // one in a process
   BOOST_TEST(book.bytes() == 8000u);
 }
 

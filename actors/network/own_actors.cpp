@@ -12,7 +12,8 @@ own_actors::hold own_actors::add(caf::actor_id actor, kind what) {
 own_actors::hold::~hold() {
   if (!all_) return;
   std::lock_guard lock(all_->mutex_);
-  all_->all_.erase(actor_);
+  if (const auto found = all_->all_.find(actor_); found != all_->all_.end() && found->second == kind::inner)
+    all_->all_.erase(found);
 }
 
 own_actors::hold& own_actors::hold::operator=(hold other) noexcept {

@@ -14,7 +14,8 @@ namespace troupe::network {
 
 /// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a number: also a
 /// message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
-///   OA-1  an actor is found as long as its `hold` lives.
+///   OA-1  an actor is found as long as its `hold` lives, and a gateway for good: other nodes send to it until they have heard that the node
+///         has stopped.
 ///   OA-2  actors that were there before add_first() are inner ones.
 class own_actors : public std::enable_shared_from_this<own_actors> {
  public:

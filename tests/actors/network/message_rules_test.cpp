@@ -437,14 +437,24 @@ BOOST_AUTO_TEST_CASE(a_message_of_a_stream_is_one) {  // BR-8
 BOOST_AUTO_TEST_CASE(an_actor_is_one_of_the_node_as_long_as_its_hold_lives) {  // OA-1
   using own_actors = troupe::network::own_actors;
   const auto own = std::make_shared<own_actors>();
-  auto first = own->add(5, own_actors::kind::gateway);
+  auto first = own->add(5, own_actors::kind::inner);
   auto second = own->add(6, own_actors::kind::inner);
-  BOOST_TEST((own->find(5) == own_actors::kind::gateway && own->find(6) == own_actors::kind::inner));
+  BOOST_TEST((own->find(5) == own_actors::kind::inner && own->find(6) == own_actors::kind::inner));
   first = std::move(second);
   BOOST_TEST(!own->find(5));
   BOOST_TEST((own->find(6) == own_actors::kind::inner));
   first = {};
   BOOST_TEST(!own->find(6));
+}
+
+// Another node that sends to a gateway while the gateway ends has done nothing wrong.
+BOOST_AUTO_TEST_CASE(a_gateway_stays_one_when_it_has_ended) {  // OA-1
+  using own_actors = troupe::network::own_actors;
+  const auto own = std::make_shared<own_actors>();
+  own->add_first(7);
+  auto hold = own->add(5, own_actors::kind::gateway);
+  hold = {};
+  BOOST_TEST((own->find(5) == own_actors::kind::gateway));
 }
 
 BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_alone) {  // BR-7

@@ -76,7 +76,8 @@ TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread
 }
 
 /// The second half of encoding. `largest` is that of the warp.
-TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, std::uint32_t largest, thread_place at) {
+TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, std::uint32_t largest,
+                                           thread_place at) {
   const float scale = element_formats::scale_of(largest);
   for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
     const std::uint64_t element = first_element(at, i);

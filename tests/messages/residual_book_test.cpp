@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(the_book_has_a_limit_and_drops_what_was_used_longest_ago) {
   BOOST_TEST(!book.take(nth(2), gradient).defined());
   BOOST_TEST(book.take(nth(1), gradient).defined());
   book.give(nth(9), at::zeros({5000}), at::ones({5000}));  // larger than the limit
-  BOOST_TEST(warnings.texts.size() == 1u);  // one in a process
+  BOOST_TEST(warnings.texts.size() == 1u);                 // one in a process
   BOOST_TEST(book.bytes() == 8000u);
 }
 

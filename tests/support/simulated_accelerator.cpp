@@ -68,7 +68,8 @@ void free_block(void* context) {
 struct device_allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     auto* memory = bytes == 0 ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr || bytes == 0, "the simulated device has no memory of ", bytes, " bytes");
+    TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr || bytes == 0, "the simulated device has no memory of ", bytes,
+                     " bytes");
     if (memory != nullptr) poison(memory, bytes);
     auto* context = new block{memory, bytes, current_stream(current_device), {}};
     return {memory, context, free_block, device(current_device)};

@@ -119,7 +119,7 @@ hosts_row heartbeat_on_a_full_link() {
                            short_number(found.at("mbit")) + " Mbit/s of tensors; the node was unreachable " +
                            std::to_string(downs) + " times"};
   };
-  return {.name = "heartbeat_full_link", .unit = "ms", .bar = 100, .at_most = true, .measure = measure};
+  return {.name = "heartbeat_late_link", .unit = "ms", .bar = 100, .at_most = true, .measure = measure};
 }
 
 /// The growth of the driver's process and of the node's, whichever is larger, in send limits.

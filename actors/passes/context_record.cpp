@@ -93,7 +93,7 @@ bool context_record::joined_by(node_id caller) const {
 void context_record::adopt(node_id child) {
   std::lock_guard lock(mutex_);
   if (!place_ || place_->children.contains(child)) return;
-  if (place_.use_count() > 1)  // a running pass or another record has the other one
+  if (place_.use_count() > 1)  // a running pass or another record uses this place too
     place_ = std::make_shared<protocol::call_tree_place>(*place_);
   place_->children.insert(child);
 }

@@ -9,6 +9,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
+#include "support/collected_warnings.hpp"
+
 namespace troupe::test {
 
 /// One way to run passes: with libtorch's functions, or with troupe's own.
@@ -45,17 +47,6 @@ struct both_traces {
   std::vector<std::string> troupe;
 };
 both_traces both_ways(const std::function<std::vector<std::string>(const way&)>& run);
-
-/// Collects the warnings of this thread instead of printing them.
-class collected_warnings final : public c10::WarningHandler {
- public:
-  collected_warnings() : guard_(this) {}
-  void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
-  std::vector<std::string> texts;
-
- private:
-  c10::WarningUtils::WarningHandlerGuard guard_;
-};
 
 /// Throws for each warning of this thread, as Python does if warnings are errors.
 class throwing_warnings final : public c10::WarningHandler {

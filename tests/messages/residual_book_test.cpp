@@ -2,9 +2,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
-#include <c10/util/Exception.h>
 
 #include <troupe/messages/residual_book.hpp>
+
+#include "support/collected_warnings.hpp"
 
 using namespace troupe;
 
@@ -50,11 +51,7 @@ BOOST_AUTO_TEST_CASE(a_residual_counts_for_its_place_and_shape_alone) {  // ER-2
 }
 
 BOOST_AUTO_TEST_CASE(the_book_has_a_limit_and_drops_what_was_used_longest_ago) {  // ER-3
-  struct collected_warnings final : c10::WarningHandler {
-    void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
-    std::vector<std::string> texts;
-  } warnings;
-  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+  const test::collected_warnings warnings;
   residual_book book(3 * 4000);
   const auto nth = [](std::uint64_t stream) { return residual_key{node_id{1}, stream, 0}; };
   for (std::uint64_t stream = 1; stream <= 3; ++stream) book.give(nth(stream), gradient, at::ones({1000}));

@@ -22,8 +22,8 @@ def digest(tensors):
     return total.hexdigest()[:16]
 
 
-def trained(model, inputs, loss_of, steps=5, cast=False, optimizer=None):
-    optimizer = optimizer or torch.optim.AdamW(model.parameters(), lr=1e-3)
+def trained(model, inputs, loss_of, steps=5, cast=False):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(steps):
         optimizer.zero_grad()
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=cast):
@@ -128,7 +128,6 @@ def several_streams(device):
         return "not run: only on CUDA"
     streams = [torch.cuda.Stream(device) for _ in range(3)]
     weights = [torch.randn(256, 256, device=device, requires_grad=True) for _ in range(6)]
-    results = []
     for _ in range(20):
         values = [torch.randn(256, 256, device=device)]
         for i, weight in enumerate(weights):
@@ -145,8 +144,7 @@ def several_streams(device):
             for weight in weights:
                 weight -= 0.1 * weight.grad
                 weight.grad = None
-    results.extend(weights)
-    return digest(results)
+    return digest(weights)
 
 
 def captured_graph(device):
@@ -179,20 +177,21 @@ parts = [transformer, mixed_precision, lstm, convolutions, checkpointed, twice_d
 
 
 def shortest_pass(device, loss):
+    def wait():
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
     best = float("inf")
     for _ in range(30):
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        wait()
         begun = time.perf_counter()
         loss.backward(retain_graph=True)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        wait()
         best = min(best, time.perf_counter() - begun)
     return best
 
 
 def times(device):
-    value = start = torch.ones(16, device=device, requires_grad=True)
+    value = torch.ones(16, device=device, requires_grad=True)
     for _ in range(1000):
         value = value * 1.0001
     model = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU()) for _ in range(50)]).to(device)

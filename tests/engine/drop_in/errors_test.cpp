@@ -10,6 +10,7 @@
 
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"
+#include "support/collected_warnings.hpp"
 
 using namespace troupe::test;
 
@@ -28,16 +29,9 @@ at::Tensor throwing(const at::Tensor& from, Thrown what) {
   return through(from, [what](const at::Tensor&) -> at::Tensor { throw what; });
 }
 
-/// Collects warnings instead of printing them.
-struct collected_warnings final : c10::WarningHandler {
-  void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
-  std::vector<std::string> texts;
-};
-
 /// The text of an error, and the warnings.
 std::vector<std::string> error_and_warnings(const std::function<void()>& run) {
   collected_warnings warnings;
-  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
   const std::string text = error_of(run);
   warnings.texts.push_back(text);
   return warnings.texts;
@@ -162,7 +156,6 @@ BOOST_AUTO_TEST_CASE(warnings_of_functions_reach_the_caller_when_the_pass_is_ove
     const auto x = leaf({2});
     std::size_t during = 99;
     collected_warnings warnings;
-    const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
     const auto y = through(x, [&](at::Tensor gradient) {
       TORCH_WARN("from a function");
       during = warnings.texts.size();

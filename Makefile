@@ -46,7 +46,10 @@ examples: ## List the examples and what each one shows
 
 test: configure ## Build and run every test
 	@ninja -C $(build) -j $(JOBS) all tests
-	@ctest --test-dir $(build) -j $(JOBS) --output-on-failure --no-tests=error
+	@ctest --test-dir $(build) -j $(JOBS) --output-on-failure --no-tests=error || { status=$$?; \
+	  echo "test: the checks that failed, out of $(build)/Testing/Temporary/LastTest.log:" >&2; \
+	  grep -aE '(^|[^a-z])(fatal )?error: |FAILED|CMake Error|Sanitizer' $(build)/Testing/Temporary/LastTest.log | head -50 >&2; \
+	  exit $$status; }
 
 # The whole wheel, unlike .venv's: `import torch` needs all of it.
 test-python: configure ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first

@@ -662,7 +662,8 @@ BOOST_AUTO_TEST_CASE(the_actors_of_a_node_get_what_they_expect) {  // BR-6, OA-1
   }
   BOOST_TEST(why(9, "@<>+@exit") == "");  // an actor of the program
   gateway = {};
-  BOOST_TEST(why(7, "@<>+@exit") == "");
+  BOOST_TEST(why(7, "@<>+troupe.call") == "");
+  BOOST_TEST(contains(why(7, "@<>+@exit"), "may not send"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -191,24 +191,21 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   auto& here = around.services;
   const auto depth = job->request.depth;
   run_call(*job, around);
-  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job, &here](
-                     std::exception_ptr failure, bool is_late) {
+  const auto to = job->request.payload.message.node;
+  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job, to,
+                    &here](std::exception_ptr failure) {
     auto& payload = job->result.payload;
-    const auto to = job->request.payload.message.node;
-    try {
-      if (is_late && !failure) here.compress(payload.tensors, payload.packings, to, format_of_answer(job->request));
-    } catch (...) {
-      failure = std::current_exception();
-    }
     if (failure) job->failure = contracts::not_copied(failure, payload.devices);
     if (!job->failure) here.directory().sent(to, payload.tensors, payload.packings);
     caf::anon_send(owner, job);
   };
+  auto compress = [job, to, &here] {
+    here.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
+  };
   if (job->arriving.events.empty())
-    give_back(nullptr, false);
+    give_back(nullptr);
   else
-    here.departures().post(std::exchange(job->arriving, {}),
-                           [give_back = std::move(give_back)](std::exception_ptr failure) { give_back(failure, true); });
+    here.departures().post(std::exchange(job->arriving, {}), std::move(compress), std::move(give_back));
   caf::anon_send(here.gateway(), support::free_atom::value, worker, depth);
 }
 

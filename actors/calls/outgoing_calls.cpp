@@ -60,20 +60,20 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
   auto made_on = arriving.devices;
   // After a failure the node may have ended: its services are not used then.
-  here_.departures().post(std::move(arriving), [&here = here_, gateway = here_.gateway(), job = std::move(job),
-                                                made_on = std::move(made_on)](std::exception_ptr failure) {
+  auto compress = [&here = here_, job] {
     auto& payload = job->request.payload;
-    try {
-      if (!failure) here.compress(payload.tensors, payload.packings, job->to, payload.format);
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    here.compress(payload.tensors, payload.packings, job->to, payload.format);
+  };
+  auto send = [&here = here_, gateway = here_.gateway(), job = std::move(job),
+               made_on = std::move(made_on)](std::exception_ptr failure) {
+    auto& payload = job->request.payload;
     if (failure)
       job->not_copied = contracts::not_copied(failure, made_on);
     else
       here.directory().sent(job->to, payload.tensors, payload.packings);
     caf::anon_send(gateway, support::arrived_atom::value, job);
-  });
+  };
+  here_.departures().post(std::move(arriving), std::move(compress), std::move(send));
 }
 
 /// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a

@@ -125,24 +125,18 @@ class gradient_outlet : public engine::outlet {
     if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
     // After a failure the node may have ended: its services are not used then.
-    auto sent_on = [&here = services_, gateway = services_.gateway(), initiator, leaving, back, from = here_,
+    auto compress = [&here = services_, leaving, back] { make_ready(here, leaving->message, leaving->to, back); };
+    auto sent_on = [gateway = services_.gateway(), initiator, leaving, from = here_,
                     what = "gradients for node '" + peers_.name(id) + "' could not be copied from " +
                            devices::names_of_accelerators(arriving.devices)](std::exception_ptr failure) {
-      if (!failure) {
-        try {
-          make_ready(here, leaving->message, leaving->to, back);
-          return caf::anon_send(gateway, leaving);
-        } catch (...) {
-          failure = std::current_exception();
-        }
-      }
+      if (!failure) return caf::anon_send(gateway, leaving);
       const auto& message = leaving->message;
       auto text = "backward on node '" + message.from + "' failed: " + what + ": " + support::text_of(failure);
       if (initiator)
         caf::anon_send(initiator, participant_failed{message.context, message.pass, from,
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
     };
-    departures_.post(std::move(arriving), std::move(sent_on));
+    departures_.post(std::move(arriving), std::move(compress), std::move(sent_on));
   }
 
   burst* work_ = nullptr;

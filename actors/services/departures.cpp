@@ -21,7 +21,17 @@ constexpr std::chrono::seconds patience_with_driver{1};
 
 departures::departures(caf::actor_system& system, guard from_strangers) : system_(system), guard_(std::move(from_strangers)) {}
 
-void departures::post(devices::staged what, std::function<void(std::exception_ptr failure)> send) {
+void departures::post(devices::staged what, std::function<void()> finish_contents,
+                      std::function<void(std::exception_ptr failure)> send_finished) {
+  auto send = [finish_contents = std::move(finish_contents),
+               send_finished = std::move(send_finished)](std::exception_ptr failure) {
+    try {
+      if (!failure) finish_contents();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    send_finished(failure);
+  };
   std::exception_ptr failure;
   {
     const std::lock_guard lock(mutex_);

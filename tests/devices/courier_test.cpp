@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -43,7 +44,8 @@ struct node_with_device : simulated::fixture {
                                           }};
 
   void post(const c10::Device& from, std::function<void(std::exception_ptr)> send) {
-    all->post(all->stage.to_host({at::ones({2}, at::device(from))}), std::move(send));
+    all->post(
+      all->stage.to_host({at::ones({2}, at::device(from))}), [] {}, std::move(send));
   }
 };
 
@@ -60,15 +62,16 @@ bool is_too_late(const std::exception_ptr& failure) {
 
 BOOST_FIXTURE_TEST_SUITE(couriers, node_with_device)
 
-BOOST_AUTO_TEST_CASE(send_in_order_what_has_arrived) {  // CE-1
+BOOST_AUTO_TEST_CASE(send_in_order_what_has_arrived) {  // CE-1, DP-4
   simulated::gate late(default_stream);
   auto staged = all->stage.to_host({at::ones({2}, at::device(first))});
   const auto tensor = staged.tensors[0];
   std::vector<int> order;
   std::promise<bool> right;
-  all->post(std::move(staged), [&](std::exception_ptr failure) {
+  const auto finish = [&] { order.push_back((tensor == 1).all().item<bool>() ? 0 : -1); };
+  all->post(std::move(staged), finish, [&](std::exception_ptr failure) {
     order.push_back(1);
-    right.set_value(!failure && (tensor == 1).all().item<bool>());
+    right.set_value(!failure);
   });
   post(first, [&](std::exception_ptr) { order.push_back(2); });
   auto answer = right.get_future();
@@ -77,7 +80,7 @@ BOOST_AUTO_TEST_CASE(send_in_order_what_has_arrived) {  // CE-1
   late.open();
   BOOST_TEST(answer.get());
   all->finish(in_an_hour());
-  BOOST_TEST(order == (std::vector<int>{1, 2}), boost::test_tools::per_element());
+  BOOST_TEST(order == (std::vector<int>{0, 1, 2}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(send_one_parcel_at_a_time_at_the_end_too) {  // CE-1
@@ -110,6 +113,32 @@ BOOST_AUTO_TEST_CASE(tell_who_sends_why_the_device_failed) {  // CE-2
   });
   all->finish(in_an_hour());
   BOOST_TEST(why == "the simulated device is broken");
+}
+
+BOOST_AUTO_TEST_CASE(tell_who_sends_why_the_contents_could_not_be_finished) {  // DP-4
+  std::string why;
+  all->post(
+    all->stage.to_host({at::ones({2}, at::device(first))}), [] { throw std::runtime_error("of the test"); },
+    [&](std::exception_ptr failure) {
+      BOOST_CHECK_EXCEPTION(std::rethrow_exception(failure), std::runtime_error, [&](const std::exception& reason) {
+        why = reason.what();
+        return true;
+      });
+    });
+  all->finish(in_an_hour());
+  BOOST_TEST(why == "of the test");
+}
+
+BOOST_AUTO_TEST_CASE(finish_no_contents_of_a_device_that_failed) {  // DP-4
+  bool finished = false;
+  std::promise<bool> failed;
+  auto staged = all->stage.to_host({at::ones({2}, at::device(first))});
+  const simulated::broken_device broken;
+  all->post(
+    std::move(staged), [&] { finished = true; }, [&](std::exception_ptr failure) { failed.set_value(failure != nullptr); });
+  BOOST_TEST(failed.get_future().get());
+  all->finish(in_an_hour());
+  BOOST_TEST(!finished);
 }
 
 BOOST_AUTO_TEST_CASE(wait_at_the_end_for_a_device_that_is_not_too_late) {  // CE-3
@@ -270,10 +299,12 @@ BOOST_AUTO_TEST_CASE(that_get_no_thread_say_so) {  // DP-2
   std::string why;
   {
     const no_more_threads none;
-    all->post(std::move(staged), [&](std::exception_ptr failure) {
-      BOOST_CHECK_THROW(std::rethrow_exception(failure), std::system_error);
-      why = "told";
-    });
+    all->post(
+      std::move(staged), [] {},
+      [&](std::exception_ptr failure) {
+        BOOST_CHECK_THROW(std::rethrow_exception(failure), std::system_error);
+        why = "told";
+      });
   }
   BOOST_TEST(why == "told");
   post(first, [&](std::exception_ptr failure) { why = failure ? "failed" : "sent"; });

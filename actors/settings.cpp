@@ -227,6 +227,9 @@ void check(const settings& options) {
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
   if (options.send_limit == 0) refuse("settings: send_limit is 0 bytes; expected at least 1");
+  if (options.feedback_limit == 0)
+    refuse(
+      "settings: feedback_limit is 0 bytes; expected at least 1. For gradients without error feedback use bfloat16 or float16");
   check_range("forget_after in ms", options.forget_after.count(), 1, most_milliseconds);
 }
 
@@ -255,6 +258,9 @@ settings::settings(int argc, char** argv) {
   });
   add(app, "--send-limit", [this](const std::string& text) {
     send_limit = static_cast<std::uint64_t>(parse_number("--send-limit", text, 1, most_mebibytes)) << 20;
+  });
+  add(app, "--feedback-limit", [this](const std::string& text) {
+    feedback_limit = static_cast<std::uint64_t>(parse_number("--feedback-limit", text, 1, most_mebibytes)) << 20;
   });
   app.add_flag("!--no-direct-memory", direct_memory);
   app.add_flag("!--no-shared-memory", shared_memory);

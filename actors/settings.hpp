@@ -46,9 +46,12 @@ struct settings {
   std::chrono::milliseconds forget_after{30'000};       // an unreachable peer is gone after this time
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
-  bool direct_memory = true;                            // large tensors within a machine are read out of the sender's memory
-  bool shared_memory = true;                            // messages within a machine go through shared memory, not TCP
-  network_kind network = network_kind::troupe;          // with `caf` there is only TCP: `shared_memory` has no effect
+  /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error feedback needs
+  /// as many bytes as the gradients have that this node sends in 8 bits. Beyond the limit, what was used longest ago is dropped.
+  std::uint64_t feedback_limit = std::uint64_t{256} << 20;
+  bool direct_memory = true;                    // large tensors within a machine are read out of the sender's memory
+  bool shared_memory = true;                    // messages within a machine go through shared memory, not TCP
+  network_kind network = network_kind::troupe;  // with `caf` there is only TCP: `shared_memory` has no effect
   /// The node's kit, a file that `troupe certs node` made: its key, its certificate and its cluster's authority. With a kit the node
   /// talks only to nodes of its cluster, by TLS 1.3. Needed for a `host` that is not loopback. Empty: no kit; then the node talks
   /// only to programs of its own user on its own machine.
@@ -95,7 +98,8 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--pass-workers=`, `--deadline-ms=`,
-  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
+  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
+  /// `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
   /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`,
   /// `--device-map=` (see add_device_map; may repeat); a value

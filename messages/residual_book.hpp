@@ -43,9 +43,7 @@ namespace troupe {
 ///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first. The process gets one warning.
 class residual_book {
  public:
-  static constexpr std::uint64_t usual_limit = std::uint64_t{256} << 20;
-
-  explicit residual_book(std::uint64_t limit = usual_limit) : limit_(limit) {}
+  explicit residual_book(std::uint64_t limit) : limit_(limit) {}
 
   /// Removes and returns the residual for a gradient; undefined if there is none.
   at::Tensor take(const residual_key& key, const at::Tensor& gradient);

@@ -44,7 +44,8 @@ node_services::node_services(settings options, std::function<void()> tidy)
             devices::present_devices()},
       tidy_(std::move(tidy)),
       maps_(options_.device_maps, self_.devices, directory_),
-      gradient_credits_(options_.send_limit) {}
+      gradient_credits_(options_.send_limit),
+      residuals_(options_.feedback_limit) {}
 
 void node_services::live_on(caf::actor_system& system, network::shared_multiplexer* network, arriving_tensors* arriving) {
   system_ = &system;

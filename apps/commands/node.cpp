@@ -48,6 +48,7 @@ struct node_options {
   int heartbeat_ms = 250;
   int forget_after = 30;
   int send_limit = 256;
+  int feedback_limit = 256;
   std::string until_left;
   int until_silent = 0;
   std::vector<std::string> load;
@@ -76,6 +77,7 @@ struct node_options {
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
     s.forget_after = std::chrono::seconds(forget_after);
     s.send_limit = static_cast<std::uint64_t>(send_limit) << 20;
+    s.feedback_limit = static_cast<std::uint64_t>(feedback_limit) << 20;
     s.direct_memory = !no_direct_memory;
     s.shared_memory = !no_shared_memory;
     s.network = network_named(network);
@@ -198,6 +200,11 @@ void add_node_command(CLI::App& app) {
     ->add_option("--send-limit", options->send_limit,
                  "MiB of calls to a peer, of answers and of gradients that may be under way; what sends more waits until the "
                  "peer keeps up")
+    ->check(between(1, 1'000'000));
+  command
+    ->add_option("--feedback-limit", options->feedback_limit,
+                 "MiB of what rounding has taken from gradients that left as int8, kept for error feedback; as much as these "
+                 "gradients have is enough")
     ->check(between(1, 1'000'000));
   command
     ->add_option("--until-left", options->until_left,

@@ -107,6 +107,16 @@ BOOST_AUTO_TEST_CASE(the_send_limit_is_read_in_mebibytes) {
   BOOST_CHECK_THROW(check(none), troupe::error);
 }
 
+BOOST_AUTO_TEST_CASE(the_feedback_limit_is_read_in_mebibytes) {
+  std::string program = "program";
+  std::string option = "--feedback-limit=16";
+  char* arguments[] = {program.data(), option.data()};
+  BOOST_TEST(troupe::settings(2, arguments).feedback_limit == std::uint64_t{16} << 20);
+  troupe::settings none;
+  none.feedback_limit = 0;
+  BOOST_TEST(troupe::test::contains(refusal([&] { check(none); }), "feedback_limit is 0 bytes"));
+}
+
 BOOST_AUTO_TEST_CASE(every_level_has_a_name_and_others_are_refused) {
   using troupe::severity;
   for (auto level : {severity::debug, severity::info, severity::warn, severity::error, severity::off})

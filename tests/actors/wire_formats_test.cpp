@@ -260,6 +260,19 @@ BOOST_AUTO_TEST_CASE(residuals_end_with_their_peer) {
   BOOST_TEST(test::becomes_true([&] { return kept.bytes() == 0; }));
 }
 
+BOOST_AUTO_TEST_CASE(residuals_have_the_limit_of_the_settings) {
+  auto options = test::loopback_settings("few_residuals");
+  options.feedback_limit = 64 * 64 * sizeof(float);
+  node driver(options);
+  trio all;
+  driver.join("127.0.0.1", all.one.port());
+  const auto remote = driver.peer("one").create("scale", trio::side(64));
+  context pass(driver, wire_format::int8);
+  const auto call = [&] { return remote.call("times", {at::ones({64, 64})}).get().tensor(0).square().sum(); };
+  pass.backward({call() + call()}).get();
+  BOOST_TEST(services_of(driver).residuals().bytes() == options.feedback_limit);
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_gradients_are_compressed_too) {
   trio all;
   const auto remote = all.module_on("one", 64);

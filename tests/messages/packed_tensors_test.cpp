@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(repeated_gradients_are_exact_in_the_mean_with_residuals_alo
     }
     return largest_error(sum / times, gradient);
   };
-  residual_book book;
+  residual_book book(1 << 20);
   const auto with = mean(&book);
   const auto without = mean(nullptr);
   BOOST_TEST(with < 1e-4);
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(repeated_gradients_are_exact_in_the_mean_with_residuals_alo
 
 BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite_ends_its_residual) {
   tensor_memory memory;
-  residual_book book;
+  residual_book book(1 << 20);
   const auto send = [&](const at::Tensor& gradient) {
     std::vector<at::Tensor> tensors{gradient};
     std::vector<packing> packings;

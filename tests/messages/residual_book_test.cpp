@@ -17,7 +17,7 @@ const at::Tensor gradient = at::zeros({10, 100});
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_residual_is_taken_once) {  // ER-1
-  residual_book book;
+  residual_book book(1 << 20);
   BOOST_TEST(!book.take(key, gradient).defined());
   book.give(key, gradient, at::full({1000}, 3.0F));
   BOOST_TEST(book.bytes() == 4000u);
@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_CASE(a_residual_is_taken_once) {  // ER-1
 }
 
 BOOST_AUTO_TEST_CASE(residuals_that_two_threads_give_back_are_added) {  // ER-1
-  residual_book book;
+  residual_book book(1 << 20);
   book.give(key, gradient, at::full({1000}, 3.0F));
   book.give(key, gradient, at::full({1000}, 4.0F));
   BOOST_TEST(book.bytes() == 4000u);
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(residuals_that_two_threads_give_back_are_added) {  // ER-1
 }
 
 BOOST_AUTO_TEST_CASE(a_residual_counts_for_its_place_and_shape_alone) {  // ER-2
-  residual_book book;
+  residual_book book(1 << 20);
   book.give(key, gradient, at::ones({1000}));
   BOOST_TEST(!book.take({node_id{2}, 10, 0}, gradient).defined());
   BOOST_TEST(!book.take({node_id{1}, 11, 0}, gradient).defined());
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(the_book_has_a_limit_and_drops_what_was_used_longest_ago) {
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_is_gone_leaves_nothing) {
-  residual_book book;
+  residual_book book(1 << 20);
   for (std::uint64_t index = 0; index < 4; ++index) book.give({node_id{1 + index % 2}, 5, index}, gradient, at::ones({1000}));
   book.forget(node_id{1});
   BOOST_TEST(book.bytes() == 8000u);

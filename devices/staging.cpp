@@ -37,7 +37,7 @@ host_buffers& arrival_buffers(c10::DeviceType type) {
   return *all;
 }
 
-at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
+at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
   const c10::DeviceGuard guard(device);
   if (tensor.layout() != at::kStrided) return tensor.to(device);
   if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) {
@@ -56,6 +56,16 @@ at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
   copied->block(current);
   engine::record_use(there, current);
   return there;
+}
+
+/// `what`, `index`: name the tensor in the text of an error.
+at::Tensor moved(const at::Tensor& tensor, c10::Device device, const std::string& what, std::size_t index) {
+  try {
+    return copied_to(tensor, device);
+  } catch (const c10::Error& failed) {
+    throw error(errc::function_failed, what + "[" + std::to_string(index) + "] could not be copied to " + device.str() + ": " +
+                                         failed.what_without_backtrace());
+  }
 }
 
 // The event of the device; made at the device's first tensor.
@@ -130,15 +140,16 @@ void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::De
   }
   const c10::AutoGradMode no_grad(false);
   for (std::size_t i = 0; i < devices.size(); ++i)
-    if (!devices[i].is_cpu() && tensors.at(i).defined()) tensors[i] = moved(tensors[i], devices[i]);
+    if (!devices[i].is_cpu() && tensors.at(i).defined()) tensors[i] = moved(tensors[i], devices[i], what, i);
 }
 
-void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges) {
+void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
+                     const std::string& what) {
   const c10::AutoGradMode no_grad(false);
   for (std::size_t i = 0; i < std::min(gradients.size(), edges.size()); ++i) {
     if (!gradients[i].defined() || !edges[i].is_valid()) continue;
     const c10::Device device = edges[i].function->input_metadata(edges[i].input_nr).device();
-    if (gradients[i].device() != device && is_present(device)) gradients[i] = moved(gradients[i], device);
+    if (gradients[i].device() != device && is_present(device)) gradients[i] = moved(gradients[i], device, what, i);
   }
 }
 

@@ -68,11 +68,12 @@ c10::Stream arrival_stream(c10::Device device);
 ///         streams have got before. The current streams of the devices wait for the copies.
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for the process)
 ///         is spent. The tensors that arrived may change at once.
-/// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied.
-/// The text begins with `what`.
+/// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied, and
+/// troupe::error(function_failed) if a device fails or has no memory left. The text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 
-/// Moves each gradient to the device of the input that its edge leads to.
-void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges);
+/// Moves each gradient to the device of the input that its edge leads to. Throws as the function above if a device fails.
+void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
+                     const std::string& what);
 
 }  // namespace troupe::devices

@@ -180,7 +180,7 @@ void run_functions(burst& work, engine::graph_task& task, services::node_service
   for (auto& [send, gradients, joint, requires_grad, shapes, format, packings] : work.deliveries) {
     const auto number = index.at(send);
     unpack_all(gradients, packings, here.memory());
-    devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges());
+    devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges(), "received gradient");
     repeat(gradients, shapes, *graph.vertices[graph.sends[number]].function);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -18,7 +19,9 @@
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/lane.hpp>
 
+#include "support/contains.hpp"
 #include "support/simulated_fixture.hpp"
+#include "support/thread_count.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -101,6 +104,66 @@ BOOST_AUTO_TEST_CASE(give_a_pass_the_bits_that_it_has_without_them) {
   };
   const auto expected = gradients(nullptr);
   for (int round = 0; round < 20; ++round) BOOST_TEST(at::equal(gradients(&team), expected));
+}
+
+// The memory of the devices runs out at the first tensor of a pass, then at the second, and so on.
+BOOST_AUTO_TEST_CASE(whose_memory_runs_out_anywhere_end_the_pass_and_go_on) {
+  worker_team team(system, 1);
+  const auto x = at::linspace(0, 1, 1000).requires_grad_();
+  at::Tensor sum = at::zeros({});
+  for (const c10::Device device : {first, second})
+    for (int i = 0; i < 3; ++i) sum = sum + at::tanh(x.to(device) * (i + 0.3)).sum().cpu();
+  const auto pass = [&] { return troupe::grad({sum}, {x}, {}, {.keep_graph = true, .workers = &team})[0]; };
+  const auto expected = pass();
+  simulated::synchronize();
+  const auto bytes = simulated::used_bytes();
+  const new_threads more;
+  int refusals = 0;
+  for (bool ends = false; !ends; refusals += ends ? 0 : 1) {
+    try {
+      const simulated::scarce_memory few(refusals);
+      pass();
+      ends = true;
+      BOOST_TEST(!few.refused());
+    } catch (const c10::OutOfMemoryError& failed) {
+      BOOST_TEST(contains(failed.what(), "simulated:"));
+    }
+    BOOST_TEST(at::equal(pass(), expected));
+    simulated::synchronize();
+    BOOST_TEST(simulated::used_bytes() == bytes);
+  }
+  BOOST_TEST(refusals > 12);
+  BOOST_TEST(more.count() == 0U);
+}
+
+// A function of the device runs a pass that waits for a function of the same device, and so on. The one worker of the device serves its
+// lane meanwhile.
+BOOST_AUTO_TEST_CASE(serve_their_lane_while_a_function_waits_to_any_depth) {
+  struct nested final : torch::autograd::Function<nested> {
+    static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t depth, int64_t workers) {
+      context->saved_data["depth"] = depth;
+      context->saved_data["workers"] = workers;
+      return x * 2;
+    }
+    static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                   torch::autograd::variable_list gradients) {
+      const auto depth = context->saved_data["depth"].toInt();
+      const auto workers = context->saved_data["workers"].toInt();
+      if (depth == 0) return {gradients[0] * 2, at::Tensor(), at::Tensor()};
+      const c10::AutoGradMode recording(true);
+      const auto x = gradients[0].detach().requires_grad_();
+      const auto y = apply(x, depth - 1, workers) + x.cpu().to(x.device());  // the CPU has its part, too
+      const auto inner = troupe::grad({y.sum()}, {x}, {}, {.workers = reinterpret_cast<engine::cpu_workers*>(workers)})[0];
+      return {inner, at::Tensor(), at::Tensor()};
+    }
+  };
+  constexpr int depth = 300;
+  worker_team team(system, 1);
+  const auto x = at::ones({2}, at::device(first)).requires_grad_();
+  const auto y = nested::apply(x, depth, reinterpret_cast<int64_t>(static_cast<engine::cpu_workers*>(&team)));
+  troupe::backward({y.sum()}, {}, {.workers = &team});
+  simulated::synchronize();
+  BOOST_TEST(x.grad().cpu()[1].item<float>() == depth + 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,11 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
+#include "actors/loopback_nodes.hpp"
 #include "engine/notifying_hook.hpp"
+#include "support/contains.hpp"
 #include "support/simulated_fixture.hpp"
+#include "support/thread_count.hpp"
 #include "support/thread_name.hpp"
 
 using namespace std::chrono_literals;
@@ -337,6 +341,58 @@ BOOST_AUTO_TEST_CASE(a_device_that_breaks_in_the_middle_of_a_pass_fails_it_and_t
   broken.reset();
   pass.backward({y.sum()}).get();
   BOOST_TEST(same(pass.gradient(x), at::tensor({2.0, 3.0})));
+  BOOST_TEST(troupe::services_of(a).departures().stage.used().in_use == 0U);
+}
+
+// The memory of the devices runs out at the first tensor of a call and its pass, then at the second, and so on.
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_is_one_error_and_the_context_goes_on) {
+  const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
+  const auto round = [&](context& pass) {
+    const auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
+    pass.backward({(y * y).sum()}).get();
+  };
+  simulated::synchronize();
+  const auto bytes = simulated::used_bytes();
+  {
+    context pass(a);
+    round(pass);  // starts the couriers
+  }
+  const new_threads more;
+  std::set<std::string> places;
+  for (int tensors = 0;; ++tensors) {
+    {
+      context pass(a);
+      bool ends = false;
+      try {
+        const simulated::scarce_memory few(tensors);
+        round(pass);
+        ends = !few.refused();
+        BOOST_TEST(ends, "nobody was told that the memory for tensor " << tensors << " was refused");
+      } catch (const error& failed) {
+        const std::string text = failed.what();
+        BOOST_TEST((failed.code() == errc::function_failed && contains(text, "simulated:0 has no memory of")), text);
+        places.insert(text.substr(0, text.find(": simulated:0")));
+      } catch (const c10::OutOfMemoryError&) {  // of an operator of this thread
+      }
+      if (ends) break;
+      round(pass);
+      BOOST_TEST(same(pass.gradient(x), at::tensor({8.0, 180.0})), "after " << tensors << " tensors");
+    }
+    simulated::synchronize();
+    BOOST_TEST(becomes_true([&] { return simulated::used_bytes() == bytes; }), simulated::used_bytes()
+                                                                                 << " bytes, not " << bytes);
+  }
+  const std::set<std::string> expected{
+    "backward on node 'a' failed in MulBackward0",
+    "backward on node 'a' failed: received gradient[0] could not be copied to simulated:0",
+    "backward on node 'b' failed in MulBackward0",
+    "backward on node 'b' failed: received gradient[0] could not be copied to simulated:0",
+    "call of 'times_weight' on node 'b' failed",
+    "call of 'times_weight' on node 'b' failed: argument[0] could not be copied to simulated:0",
+    "the result of 'times_weight' from node 'b'[0] could not be copied to simulated:0",
+  };
+  BOOST_TEST(places == expected, boost::test_tools::per_element());
+  BOOST_TEST(more.count() == 0U);
   BOOST_TEST(troupe::services_of(a).departures().stage.used().in_use == 0U);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -44,11 +45,16 @@ struct block {
   std::vector<c10::Stream> used_on;
 };
 
+// Negative: something was refused.
+std::atomic<int> tensors_left{std::numeric_limits<int>::max()};
+std::atomic<std::size_t> bytes_in_use{0};
+
 // A caching allocator would give this memory away when every stream that used it has come to this point. Work that wrongly
 // runs later may still touch the memory, so the process keeps it.
 void free_block(void* context) {
   const std::unique_ptr<block> freed(static_cast<block*>(context));
   if (freed->bytes == 0) return;
+  bytes_in_use -= freed->bytes;
   auto& streams = stream_set::all();
   freed->used_on.push_back(freed->allocated_on);
   const auto left = std::make_shared<std::size_t>(freed->used_on.size());
@@ -67,10 +73,12 @@ void free_block(void* context) {
 
 struct device_allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
-    auto* memory = bytes == 0 ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr || bytes == 0, "the simulated device has no memory of ", bytes,
-                     " bytes");
+    const bool is_there = bytes == 0 || tensors_left-- > 0;
+    auto* memory = bytes == 0 || !is_there ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr || bytes == 0, "simulated:", static_cast<int>(current_device),
+                     " has no memory of ", bytes, " bytes");
     if (memory != nullptr) poison(memory, bytes);
+    bytes_in_use += bytes;
     auto* context = new block{memory, bytes, current_stream(current_device), {}};
     return {memory, context, free_block, device(current_device)};
   }
@@ -201,6 +209,12 @@ unused_devices::unused_devices(c10::DeviceIndex begin) {
 }
 unused_devices::~unused_devices() { first_unused = device_count; }
 int unused_devices::uses() { return times_set; }
+
+scarce_memory::scarce_memory(int tensors) { tensors_left = tensors; }
+scarce_memory::~scarce_memory() { tensors_left = std::numeric_limits<int>::max(); }
+bool scarce_memory::refused() { return tensors_left < 0; }
+
+std::size_t used_bytes() { return bytes_in_use; }
 
 no_pinned_memory::no_pinned_memory() { pinned_memory::all().is_refused = true; }
 no_pinned_memory::~no_pinned_memory() { pinned_memory::all().is_refused = false; }

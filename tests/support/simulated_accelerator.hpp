@@ -73,6 +73,22 @@ class unused_devices {
   static int uses();
 };
 
+/// While an object of this class lives, the devices have memory for so many more tensors. Asking for one more throws
+/// c10::OutOfMemoryError, as on a GPU, and so does each later request.
+class scarce_memory {
+ public:
+  explicit scarce_memory(int tensors);
+  ~scarce_memory();
+  scarce_memory(const scarce_memory&) = delete;
+  scarce_memory& operator=(const scarce_memory&) = delete;
+
+  /// Whether a request was refused in the object's life.
+  static bool refused();
+};
+
+/// Bytes of the devices' memory in use.
+std::size_t used_bytes();
+
 /// Bytes of pinned memory in use.
 std::size_t pinned_bytes();
 

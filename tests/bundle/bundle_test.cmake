@@ -120,6 +120,22 @@ expect("16 comparisons with the same bits, 0 that differ")
 expect(". main job: two stages on cpu . verified[^|]* in 2 steps ")
 expect("Python program on the drop-in engine . skipped: [^|]* has no package torch ")
 expect("memcheck . skipped: cpu is no GPU ")
+# A stand-in for Python prints what PRINTS says, and with the drop-in engine what PRINTS_ON_TROUPE says.
+file(WRITE "${elsewhere}/python" [=[#!/bin/sh
+case $1 in -c) echo "$TORCH_VERSION"; exit ;; esac
+[ -z "${LD_PRELOAD:-}" ] || { PRINTS=$PRINTS_ON_TROUPE; echo "troupe: $REPORTS" >&2; }
+case $* in *--times) echo 'a_loop 0.000004' ;; *) echo "$PRINTS" ;; esac
+]=])
+file(CHMOD "${elsewhere}/python" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+set(with_python ${bare} "TROUPE_PYTHON=${elsewhere}/python" TORCH_VERSION=${TORCH_VERSION}+cpu PRINTS=same)
+set(check "${root}/gpu/check.sh" --device cpu --quick)
+run(0 "gpu/check.sh with Python" ${with_python} PRINTS_ON_TROUPE=same "REPORTS=7 backward passes, and 0 left to PyTorch's engine" ${check})
+expect("drop-in engine: 1 parts; 7 backward passes, and 0 left to PyTorch's engine . same bits ")
+expect("a_loop . PyTorch 4 µs, troupe 4 µs, ratio 1.00 ")
+run(1 "gpu/check.sh where the bits differ" ${with_python} PRINTS_ON_TROUPE=other "REPORTS=7 backward passes, and 0 left to PyTorch's engine" ${check})
+expect("drop-in engine . [*][*]failed[*][*]: > other ")
+run(1 "gpu/check.sh where libtorch runs a pass" ${with_python} PRINTS_ON_TROUPE=same "REPORTS=6 backward passes, and 1 left to PyTorch's engine" ${check})
+expect("drop-in engine . [*][*]failed[*][*]: 6 backward passes, and 1 left to PyTorch's engine ")
 run(2 "gpu/check.sh without a GPU" ${bare} "${root}/gpu/check.sh" --device cuda:99)
 expect("expected a device of this process .cpu[^)]*., but it is 'cuda:99'.*check.sh: 'cuda:99' can't be checked here")
 

@@ -113,7 +113,7 @@ void job_board::state::go_on() noexcept {
     board.added_ = 0;
     try {
       as_in_the_pass([&] { call.go_on(board); });
-      if (board.added_ > 1) wake_owner();
+      if (board.added_ > 0 && !(board.added_ == 1 && board.begins_here())) wake_owner();
     } catch (...) {
       auto lost = std::make_unique<job>();
       lost->failure = std::current_exception();
@@ -159,7 +159,14 @@ void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequen
   all.push_back(std::make_shared<handed_over>(state_, std::move(next), depth_, sequence));
   ++away_;
   ++added_;
+  added_to_ = &where;
   where.add(all.back());
+}
+
+/// Whether the calling worker runs next what was added last.
+bool job_board::begins_here() {
+  const handed& all = added_to_->what() == lane::kind::cpu ? to_cpu_ : to_accelerators_;
+  return added_to_->promises(all.back());
 }
 
 bool job_board::has_done() const noexcept { return state_->has_done(); }

@@ -42,7 +42,8 @@ struct job {
 ///   JB-3  no job runs after the destructor, and no `go_on`. A job that has not begun before the destructor never runs.
 ///   JB-4  for each job that a worker has finished, `go_on` or collect() of the thread of the pass follows: a worker leaves a finished
 ///         job only to a thread that has the ownership, and such a thread looks again after it has given the ownership up.
-///   JB-5  wait() also ends when a `go_on` has added several jobs: its worker begins one of them, the thread of the pass another one.
+///   JB-5  wait() also ends when a `go_on` has added jobs, for the thread of the pass to run one. It goes on only if there is one job and
+///         the worker of this `go_on` runs it next (LV-4). So a pass never waits for a worker that is busy with something else.
 class job_board {
  public:
   using ownership = std::unique_lock<std::mutex>;
@@ -81,8 +82,8 @@ class job_board {
   void wake(std::unique_ptr<job> left = nullptr);
   std::unique_ptr<job> take_left();
 
-  /// Gives the ownership up and blocks until a job has finished, several were added (JB-5) or wake() was called. Returns false at once if no job runs. A thread
-  /// that serves a lane serves it meanwhile (LV-2). Pre: take() has returned null, so the wait is for running jobs alone.
+  /// Gives the ownership up and blocks until a job has finished, jobs were added (JB-5) or wake() was called. Returns false at once if no
+  /// job runs. A thread that serves a lane serves it meanwhile (LV-2). Pre: take() has returned null, so the wait is for running jobs alone.
   bool wait(ownership& own);
 
  private:
@@ -91,13 +92,15 @@ class job_board {
   using handed = std::deque<std::shared_ptr<handed_over>>;  // some of them have begun
 
   std::unique_ptr<job> take(handed& from);
+  bool begins_here();
   void sleep();
 
   std::shared_ptr<state> state_;
   handed to_cpu_;
   handed to_accelerators_;
-  std::size_t away_ = 0;   // jobs that were handed over and have not come back
-  std::size_t added_ = 0;  // jobs that were added since the last `go_on` began
+  std::size_t away_ = 0;      // jobs that were handed over and have not come back
+  std::size_t added_ = 0;     // jobs that were added since the last `go_on` began
+  lane* added_to_ = nullptr;  // the lane of the last one
   const std::uint32_t depth_;
 };
 

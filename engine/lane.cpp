@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace troupe::engine {
 
@@ -12,8 +13,17 @@ namespace {
 constexpr std::chrono::microseconds patience{50};
 
 thread_local lane* served_here = nullptr;
+thread_local std::size_t waits_here = 0;  // waits within tasks
+thread_local lane_task_ptr promised_here;
 
 }  // namespace
+
+struct lane::wait_here {
+  wait_here() noexcept { ++waits_here; }
+  ~wait_here() { --waits_here; }
+  wait_here(const wait_here&) = delete;
+  wait_here& operator=(const wait_here&) = delete;
+};
 
 lane* lane::of_this_thread() noexcept { return served_here; }
 
@@ -39,9 +49,17 @@ void lane::add(lane_task_ptr next) {
   }
 }
 
+bool lane::promises(const lane_task_ptr& next) {
+  if (served_here != this || waits_here > 0 || promised_here) return false;
+  const std::lock_guard lock(mutex_);
+  if (queue_.size() > 1) return false;
+  promised_here = next;
+  return true;
+}
+
 bool lane::run_one() {
-  lane_task_ptr next;
-  {
+  auto next = std::exchange(promised_here, nullptr);
+  if (!next || !next->claim()) {
     const std::lock_guard lock(mutex_);
     next = queue_.claim_next();
     waiting_.store(queue_.size(), std::memory_order_relaxed);
@@ -75,6 +93,7 @@ void lane::serve() {
 }
 
 void lane::serve_until(const std::function<bool()>& done) {
+  const wait_here waits;
   while (!done()) {
     if (run_one()) continue;
     std::unique_lock lock(mutex_);

@@ -20,6 +20,7 @@ namespace troupe::engine {
 ///   LV-2  a worker that waits within a task (a function that runs a nested pass) runs the tasks that wait meanwhile, to any depth.
 ///         So a nested pass never waits for a worker that waits for this pass.
 ///   LV-3  serve() returns when no task is left, and no task has come for `patience`.
+///   LV-4  after promises() the calling thread runs the task next, before tasks that came meanwhile, unless another thread claims it.
 /// No deadlock can come from LV-2: a thread waits only for tasks that began after the task within which the thread waits.
 class lane : public std::enable_shared_from_this<lane> {
  public:
@@ -40,6 +41,10 @@ class lane : public std::enable_shared_from_this<lane> {
   /// Runs a task that waits, on this thread; false if none waits.
   bool run_one();
 
+  /// For a worker within a task that has added `next`: whether this worker runs `next` as soon as the task is over. False if the thread does
+  /// not serve this lane, waits within a task (LV-2), or has promised a task, and if other tasks wait: one of them may come first.
+  bool promises(const lane_task_ptr& next);
+
   /// The lane that the calling thread serves now; null if the thread serves none.
   static lane* of_this_thread() noexcept;
   /// For a thread that continues the work of a worker that waits.
@@ -51,6 +56,8 @@ class lane : public std::enable_shared_from_this<lane> {
   void ring();
 
  private:
+  struct wait_here;
+
   void serve();
   bool more_soon() const;
 

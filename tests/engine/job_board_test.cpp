@@ -188,6 +188,105 @@ BOOST_AUTO_TEST_CASE(wake_the_pass_for_the_second_of_several_jobs) {
   BOOST_TEST(in_time);
 }
 
+// JB-5: the worker is not the one that begins the job: another lane has it, whose only worker never comes.
+BOOST_AUTO_TEST_CASE(wake_the_pass_for_a_job_of_another_lane) {
+  nobody workers;
+  const auto device = std::make_shared<lane>(lane::kind::accelerator, 1, [](const auto&) {});
+  job_board board({.run = [](job&) {},
+                   .go_on =
+                     [&](job_board& on) {
+                       on.collect();
+                       on.add(*device, numbered(1));
+                     }});
+  board.add(workers.cpu_lane(), numbered(0));
+  std::thread worker(workers.waiting.front());
+  {
+    auto own = board.own();
+    BOOST_TEST(board.wait(own));  // the test's time limit ends a wait for ever
+    const auto next = board.take();
+    BOOST_REQUIRE(next);
+    BOOST_TEST(next->index == 1u);
+  }
+  worker.join();
+}
+
+// JB-5: the function of another pass is in the lane, and comes first.
+BOOST_AUTO_TEST_CASE(wake_the_pass_for_a_job_behind_others_in_its_lane) {
+  nobody workers;
+  std::promise<void> taken;
+  bool in_time = false;
+  job_board other(
+    {.run = [&](job&) { in_time = taken.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready; }}, false,
+    1);
+  job_board board({.run = [](job&) {},
+                   .go_on =
+                     [&](job_board& on) {
+                       if (on.collect().at(0)->index > 0) return;
+                       other.add(workers.cpu_lane(), numbered(0));
+                       on.add(workers.cpu_lane(), numbered(1));
+                     }});
+  board.add(workers.cpu_lane(), numbered(0));
+  std::thread worker(workers.waiting.front());
+  {
+    auto own = board.own();
+    BOOST_TEST(board.wait(own));
+    BOOST_TEST(board.take() != nullptr);
+  }
+  taken.set_value();
+  worker.join();
+  BOOST_TEST(in_time);
+}
+
+// JB-5: the worker waits within a function, and goes on with that as soon as what it waits for has come.
+BOOST_AUTO_TEST_CASE(wake_the_pass_for_a_job_of_a_worker_that_waits_itself) {
+  nobody workers;
+  std::atomic<bool> waits_no_more{false};
+  job_board board({.run = [](job&) {},
+                   .go_on =
+                     [&](job_board& on) {
+                       on.collect();
+                       waits_no_more = true;
+                       on.add(workers.cpu_lane(), numbered(1));
+                     }});
+  board.add(workers.cpu_lane(), numbered(0));
+  std::thread worker([&] {
+    lane::serve_on_this_thread(&workers.cpu_lane());
+    workers.cpu_lane().serve_until([&] { return waits_no_more.load(); });
+    lane::serve_on_this_thread(nullptr);
+  });
+  {
+    auto own = board.own();
+    BOOST_TEST(board.wait(own));
+    BOOST_TEST(board.take() != nullptr);
+  }
+  worker.join();
+}
+
+// LV-4: the worker begins the job that it has promised before a function that comes meanwhile.
+BOOST_AUTO_TEST_CASE(begin_next_what_the_pass_does_not_wake_for) {
+  nobody workers;
+  std::vector<std::uint32_t> order;
+  job_board other({.run = [&](job& which) { order.push_back(which.index); }}, false, 1);
+  struct adds_another final : lane_task {
+    adds_another(std::function<void()> what) : lane_task(9, 9), what(std::move(what)) {}
+    void run() noexcept override { what(); }
+    std::function<void()> what;
+  };
+  auto& lane = workers.cpu_lane();
+  const auto later = std::make_shared<adds_another>([&] { order.push_back(9); });
+  const auto promised = std::make_shared<adds_another>([&] { order.push_back(1); });
+  lane.add(std::make_shared<adds_another>([&] {
+    lane.add(promised);
+    BOOST_TEST(lane.promises(promised));
+    BOOST_TEST(!lane.promises(later));
+    other.add(lane, numbered(7));
+    lane.add(later);
+  }));
+  workers.waiting.front()();
+  BOOST_TEST(order == (std::vector<std::uint32_t>{1, 9, 7}), boost::test_tools::per_element());
+  BOOST_TEST(!lane.promises(later));  // this thread serves the lane no more
+}
+
 // JB-4: the worker finds that the pass has its ownership, and leaves the job.
 BOOST_AUTO_TEST_CASE(leave_a_finished_job_to_the_pass_that_has_the_ownership) {
   nobody workers;

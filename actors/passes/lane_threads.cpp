@@ -25,9 +25,12 @@ void send(const lane_worker_actor& worker, const lane_threads::wrapper& within, 
 }  // namespace
 
 lane_threads::lane_threads(caf::actor_system& system, std::size_t count, wrapper within)
-    : system_(system), within_(std::move(within)), count_(count), type_(devices::accelerator_type()) {
+    : system_(system), within_(std::move(within)), type_(devices::accelerator_type()) {
   try {
-    for (std::size_t i = 0; i < count; ++i) add(spawn_cpu_worker(system));
+    for (std::size_t i = 0; i < count; ++i) {
+      add(spawn_cpu_worker(system));
+      idle_.push_back(count - 1 - i);
+    }
     for (c10::DeviceIndex i = 0; type_ && i < devices::accelerator_count(); ++i) {
       const auto& worker = add(spawn_device_worker(system, {*type_, i}));
       lanes_.push_back(std::make_shared<engine::lane>(
@@ -45,8 +48,23 @@ lane_threads::lane_threads(caf::actor_system& system, std::size_t count, wrapper
 lane_threads::~lane_threads() { end(); }
 
 void lane_threads::post(std::function<void()> work) {
-  const auto turn = next_.fetch_add(1, std::memory_order_relaxed) % count_;
-  send(workers_[turn], within_, std::move(work));
+  std::unique_lock lock(mutex_);
+  if (idle_.empty()) return waiting_.push_back(std::move(work));
+  const std::size_t worker = idle_.back();
+  idle_.pop_back();
+  lock.unlock();
+  send(workers_[worker], within_, [this, worker, first = std::move(work)] { serve(worker, first); });
+}
+
+/// Runs the work, and what has come meanwhile and found no idle worker.
+void lane_threads::serve(std::size_t worker, std::function<void()> work) {
+  for (;;) {
+    work();
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return idle_.push_back(worker);
+    work = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
 }
 
 engine::lane* lane_threads::lane_of(c10::Device device) noexcept {

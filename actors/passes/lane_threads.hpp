@@ -2,10 +2,11 @@
 // Tests: tests/actors/worker_team_test.cpp, tests/devices/device_workers_test.cpp
 #pragma once
 
-#include <atomic>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace troupe::passes {
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
 ///   LH-1  when the destructor has returned, no worker is left and no posted work runs any more.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
+///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
 class lane_threads {
  public:
   using wrapper = std::function<void(const std::function<void()>& work)>;
@@ -39,16 +41,19 @@ class lane_threads {
 
  private:
   const lane_worker_actor& add(lane_worker_actor worker);
+  void serve(std::size_t worker, std::function<void()> work);
   void end() noexcept;
 
   caf::actor_system& system_;
   const wrapper within_;
-  const std::size_t count_;
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first
   std::vector<network::own_actors::hold> guards_;     // other nodes send the workers nothing
   std::vector<std::shared_ptr<engine::lane>> lanes_;  // by accelerator
-  std::atomic<std::size_t> next_{0};
+
+  std::mutex mutex_;                           // guards the members below
+  std::vector<std::size_t> idle_;              // indices of CPU workers
+  std::deque<std::function<void()>> waiting_;  // work; empty while a worker is idle
 };
 
 }  // namespace troupe::passes

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <boost/test/unit_test.hpp>
@@ -40,6 +41,38 @@ at::Tensor gradient(engine::cpu_workers* workers) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(worker_teams)
+
+BOOST_AUTO_TEST_CASE(begin_work_at_once_while_a_worker_is_idle) {  // LH-3
+  host here;
+  worker_team team(here.system, 2);
+  for (int round = 0; round < 20; ++round) {
+    std::promise<void> second;
+    std::promise<void> third;
+    std::promise<bool> first;
+    team.post([&] { first.set_value(third.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready); });
+    team.post([&] { second.set_value(); });
+    second.get_future().wait();
+    team.post([&] { third.set_value(); });
+    BOOST_TEST(first.get_future().get());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(begin_work_in_its_order_when_one_has_finished) {  // LH-3, EW-1
+  host here;
+  worker_team team(here.system, 1);
+  std::promise<void> all_posted;
+  std::promise<void> last;
+  std::vector<int> order;
+  team.post([&] { all_posted.get_future().wait(); });
+  for (int i = 0; i < 5; ++i)
+    team.post([&, i] {
+      order.push_back(i);
+      if (i == 4) last.set_value();
+    });
+  all_posted.set_value();
+  last.get_future().wait();
+  BOOST_TEST(order == (std::vector<int>{0, 1, 2, 3, 4}), boost::test_tools::per_element());
+}
 
 BOOST_AUTO_TEST_CASE(run_what_is_posted_on_threads_of_their_own) {
   host here;

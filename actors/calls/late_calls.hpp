@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <troupe/actors/contracts/jobs.hpp>
@@ -12,12 +13,13 @@ namespace troupe::calls {
 /// Late calls (elements of their tensors are still on their way from a device), and calls that wait behind late calls.
 ///   LC-1  calls on one object leave in the order in which they were made. A call on no object waits only for its own tensors.
 ///   LC-2  a call that has ended delays no other call.
+///   LC-3  a call leaves once: before hold() has taken a call, arrived() does not return it.
 class late_calls {
  public:
   /// Whether the call has to wait. A call on an object that has to wait joins the queue of the object.
   bool hold(const contracts::outgoing_call_ptr& call) {
     const auto object = call->request.target;
-    if (!object) return call->late;
+    if (!object) return call->late && alone_.insert(call.get()).second;
     const auto line = lines_.find(object);
     if (line == lines_.end() && !call->late) return false;
     lines_[object].push_back(call);
@@ -28,11 +30,14 @@ class late_calls {
   std::vector<contracts::outgoing_call_ptr> arrived(const contracts::outgoing_call_ptr& call) {
     call->late = false;
     if (call->request.target) return passed(call->request.target);
-    return {call};
+    return alone_.erase(call.get()) > 0 ? std::vector{call} : std::vector<contracts::outgoing_call_ptr>{};
   }
 
   /// To be called when a call has ended. Returns the calls that may leave now, in order.
-  std::vector<contracts::outgoing_call_ptr> ended(const contracts::outgoing_call& call) { return passed(call.request.target); }
+  std::vector<contracts::outgoing_call_ptr> ended(const contracts::outgoing_call& call) {
+    alone_.erase(&call);
+    return passed(call.request.target);
+  }
 
  private:
   std::vector<contracts::outgoing_call_ptr> passed(const object_id& object) {
@@ -47,6 +52,7 @@ class late_calls {
   }
 
   std::unordered_map<object_id, std::deque<contracts::outgoing_call_ptr>> lines_;  // the first call of each line is late
+  std::unordered_set<const contracts::outgoing_call*> alone_;                      // held calls on no object
 };
 
 }  // namespace troupe::calls

@@ -64,6 +64,21 @@ BOOST_AUTO_TEST_CASE(a_call_on_no_object_waits_for_its_own_tensors_alone) {
   BOOST_TEST((line.arrived(first) == calls{first}));
 }
 
+// LC-3: the tensors are there before the other node has been met.
+BOOST_AUTO_TEST_CASE(a_call_whose_tensors_come_before_it_is_held_leaves_once) {
+  made_calls make;
+  late_calls line;
+  for (const auto& target : {none, one}) {
+    const auto call = make(target, true);
+    BOOST_TEST((line.arrived(call) == calls{}));
+    BOOST_TEST(!line.hold(call));
+  }
+  const auto ended = make(none, true);
+  BOOST_TEST(line.hold(ended));
+  BOOST_TEST((line.ended(*ended) == calls{}));
+  BOOST_TEST((line.arrived(ended) == calls{}));
+}
+
 // LC-2
 BOOST_AUTO_TEST_CASE(a_call_that_ended_holds_up_none) {
   made_calls make;

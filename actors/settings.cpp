@@ -229,7 +229,7 @@ void check(const settings& options) {
   if (options.send_limit == 0) refuse("settings: send_limit is 0 bytes; expected at least 1");
   if (options.feedback_limit == 0)
     refuse(
-      "settings: feedback_limit is 0 bytes; expected at least 1. For gradients without error feedback use bfloat16 or float16");
+      "settings: feedback_limit is 0 bytes; expected at least 1. To compress without error feedback, use bfloat16 or float16");
   check_range("forget_after in ms", options.forget_after.count(), 1, most_milliseconds);
 }
 

@@ -40,10 +40,10 @@ void residual_book::give(const residual_key& key, const at::Tensor& gradient, at
     erase(found->second);
   }
   if (bytes_ + residual.nbytes() > limit_) {
-    TORCH_WARN_ONCE("what rounding to int8 takes from gradients needs more than ", limit_,
-                    " bytes on this node (settings::feedback_limit), so the oldest of it is dropped: error feedback is "
-                    "incomplete. Start the node with a "
-                    "larger --feedback-limit, let fewer gradients travel as int8, or use bfloat16, which needs no feedback");
+    TORCH_WARN_ONCE(
+      "error feedback is incomplete: what rounding to int8 takes from gradients needs more than ", limit_,
+      " bytes on this node, so some of it is dropped. Raise settings::feedback_limit (troupe node --feedback-limit), let fewer "
+      "gradients travel as int8, or use bfloat16, which needs no feedback");
   }
   if (residual.nbytes() > limit_) return;
   while (bytes_ + residual.nbytes() > limit_) erase(all_.begin());

@@ -40,7 +40,8 @@ namespace troupe {
 ///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are added:
 ///         nothing is lost.
 ///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another one take() finds nothing.
-///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first. The process gets one warning.
+///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first, and a residual that is larger
+///         than the limit is not kept. The process gets one warning.
 class residual_book {
  public:
   explicit residual_book(std::uint64_t limit) : limit_(limit) {}

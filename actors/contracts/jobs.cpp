@@ -14,8 +14,8 @@ error not_copied(const std::exception_ptr& failure, const std::vector<c10::Devic
     code = known.code();
   } catch (...) {
   }
-  return error(code, "its tensors could not be copied from " + devices::names_of_accelerators(staged_on) + ": " +
-                       support::text_of(failure));
+  return error(code, "its tensors, which come from " + devices::names_of_accelerators(staged_on) +
+                       ", could not be made ready to leave: " + support::text_of(failure));
 }
 
 }  // namespace troupe::contracts

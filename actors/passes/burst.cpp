@@ -127,8 +127,9 @@ class gradient_outlet : public engine::outlet {
     // After a failure the node may have ended: its services are not used then.
     auto compress = [&here = services_, leaving, back] { make_ready(here, leaving->message, leaving->to, back); };
     auto sent_on = [gateway = services_.gateway(), initiator, leaving, from = here_,
-                    what = "gradients for node '" + peers_.name(id) + "' could not be copied from " +
-                           devices::names_of_accelerators(arriving.devices)](std::exception_ptr failure) {
+                    what = "gradients for node '" + peers_.name(id) + "', which come from " +
+                           devices::names_of_accelerators(arriving.devices) +
+                           ", could not be made ready to leave"](std::exception_ptr failure) {
       if (!failure) return caf::anon_send(gateway, leaving);
       const auto& message = leaving->message;
       auto text = "backward on node '" + message.from + "' failed: " + what + ": " + support::text_of(failure);

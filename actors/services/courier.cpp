@@ -47,9 +47,8 @@ courier_actor spawn_courier(caf::actor_system& system) {
                         caf::anon_send(self, support::tick_atom::value);
                       },
                       [=](support::close_atom, std::int64_t until_ns) {
-                        for (line->send_ready(support::steady_ns()); !line->empty() && support::steady_ns() < until_ns;
-                             line->send_ready(support::steady_ns()))
-                          pause(*line);
+                        while (!line->empty() && support::steady_ns() < until_ns)
+                          if (!line->send_one_if_ready(support::steady_ns())) pause(*line);
                         *closed = true;
                         line->send_rest(too_late());
                       }};

@@ -21,11 +21,11 @@ namespace troupe::services {
 /// the first parcel. Any thread may use the object.
 ///   DP-1  parcels of one device keep their order. A parcel does not wait for parcels of other devices.
 ///   DP-2  if the system gives no thread, `send` gets the error.
-///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets the exception.
-///         It does not run after a failure.
 ///   DP-3  finish() ends in time, whatever the devices do; nothing is sent afterwards, and later parcels are told that they come too late.
 ///         If a driver never returns from the question whether an event has happened, finish() ends a second after its time, and the
 ///         actor system waits for that courier.
+///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets the exception.
+///         It does not run after a failure.
 class departures {
  public:
   /// `guard`: keeps a courier from messages of other nodes while the result lives.

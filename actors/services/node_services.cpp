@@ -107,7 +107,13 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   payload.context = context;
   payload.message = {next_number(), id()};
   if (to != id()) check_count_travels(tensors, what);
-  auto staged = departures_->stage.to_host(tensors);
+  devices::staged staged;
+  try {
+    staged = departures_->stage.to_host(tensors);
+  } catch (const c10::Error& failed) {
+    throw error(errc::function_failed,
+                what + ": its tensors could not be copied to the host: " + failed.what_without_backtrace());
+  }
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
   if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);

@@ -42,16 +42,22 @@ class parcel_line {
 
   /// Sends parcels until one is not ready.
   void send_ready(std::int64_t now_ns) {
-    while (!waiting_.empty()) {
-      std::exception_ptr failure;
-      try {
-        if (!waiting_.front()->what.ready()) return;
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      send_front(failure);
-      begin_ns_ = now_ns;
+    while (send_one_if_ready(now_ns)) {
     }
+  }
+
+  /// False if no parcel waits, and if the first one is not ready.
+  bool send_one_if_ready(std::int64_t now_ns) {
+    if (waiting_.empty()) return false;
+    std::exception_ptr failure;
+    try {
+      if (!waiting_.front()->what.ready()) return false;
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    send_front(failure);
+    begin_ns_ = now_ns;
+    return true;
   }
 
   void send_rest(const std::exception_ptr& failure) {

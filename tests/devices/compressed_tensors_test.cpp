@@ -88,6 +88,16 @@ BOOST_AUTO_TEST_CASE(gradients_have_the_bits_of_those_of_the_cpu_also_with_error
   BOOST_TEST(becomes_idle(to_b()));
 }
 
+BOOST_AUTO_TEST_CASE(messages_of_own_actors_have_the_bits_of_those_of_the_cpu) {
+  const auto x = at::randn({4096});
+  context pass(a, wire_format::bfloat16);
+  const auto message = join_graphs(to_b(), {x.to(first)});
+  BOOST_TEST(message.tensors.at(0).nbytes() < 4 * 4096U * 0.51);
+  const joined_scope there(b, message);
+  BOOST_CHECK(there.tensor(0).device() == first);
+  BOOST_TEST(same_bits(there.tensor(0), x.to(at::kBFloat16).to(at::kFloat)));
+}
+
 BOOST_AUTO_TEST_CASE(a_late_device_delays_the_compressed_message_and_changes_no_bit) {
   const auto x = at::randn({4096});
   const auto there = x.to(first);

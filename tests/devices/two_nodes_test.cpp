@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_fails_fails_the_call_and_the_pass) {
     return [part](const error& failed) {
       const std::string text = failed.what();
       return text.find(part) != std::string::npos &&
-             text.find("simulated:0: the simulated device is broken") != std::string::npos;
+             text.find("simulated:0, could not be made ready to leave: the simulated device is broken") != std::string::npos;
     };
   };
   const auto x = at::tensor({1.0, 10.0}).to(first).requires_grad_();
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_fails_fails_the_call_and_the_pass) {
   const simulated::broken_device broken;
   BOOST_CHECK_EXCEPTION(a.peer("b").call("where", {x}).get(), error, says("call of 'where' on node 'b' failed"));
   BOOST_CHECK_EXCEPTION(pass.backward({root}).get(), error,
-                        says("backward on node 'a' failed: gradients for node 'b' could not be copied"));
+                        says("backward on node 'a' failed: gradients for node 'b', which come from"));
 }
 
 BOOST_AUTO_TEST_CASE(a_device_that_breaks_in_the_middle_of_a_pass_fails_it_and_the_context_goes_on) {
@@ -334,14 +334,29 @@ BOOST_AUTO_TEST_CASE(a_device_that_breaks_in_the_middle_of_a_pass_fails_it_and_t
   BOOST_CHECK_EXCEPTION(pass.backward({y.sum()}, kept).get(), error, [](const error& failed) {
     const std::string text = failed.what();
     return text.find(
-             "backward on node 'a' failed: gradients for node 'b' could not be copied from simulated:0: the simulated "
-             "device is broken") != std::string::npos;
+             "backward on node 'a' failed: gradients for node 'b', which come from simulated:0, could not be made ready to "
+             "leave: the "
+             "simulated device is broken") != std::string::npos;
   });
   y.remove_hook(hook);
   broken.reset();
   pass.backward({y.sum()}).get();
   BOOST_TEST(same(pass.gradient(x), at::tensor({2.0, 3.0})));
   BOOST_TEST(troupe::services_of(a).departures().stage.used().in_use == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_copies_of_a_call_names_the_call) {
+  const auto with_gaps = at::ones({4, 4}, at::device(first)).slice(1, 0, 2);  // is copied on the device first
+  std::string text;
+  try {
+    const simulated::scarce_memory none(0);
+    a.peer("b").call("where", {with_gaps}).get();
+  } catch (const error& failed) {
+    text = failed.what();
+  }
+  BOOST_TEST((contains(text, "'where'") && contains(text, "could not be copied to the host: simulated:0 has no memory of")),
+             text);
+  a.peer("b").call("where", {with_gaps}).get();
 }
 
 // The memory of the devices runs out at the first tensor of a call and its pass, then at the second, and so on.

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(a_wish_for_gradients_that_is_dropped_fails) {
 BOOST_AUTO_TEST_CASE(why_tensors_were_not_copied_keeps_a_code_that_is_known) {
   const std::vector<c10::Device> there{{c10::kCUDA, 1}, {c10::kCPU}, {c10::kCUDA, 0}, {c10::kCUDA, 1}};
   const auto known = contracts::not_copied(std::make_exception_ptr(error(errc::stopping, "too late")), there);
-  BOOST_TEST(says(known, errc::stopping, "could not be copied from cuda:0, cuda:1: too late"));
+  BOOST_TEST(says(known, errc::stopping, "cuda:0, cuda:1, could not be made ready to leave: too late"));
   const auto other = contracts::not_copied(std::make_exception_ptr(std::runtime_error("broken")), there);
   BOOST_TEST(says(other, errc::function_failed, "broken"));
 }

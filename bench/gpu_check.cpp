@@ -9,6 +9,7 @@
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
+#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/usable_device.hpp>
 
@@ -44,11 +45,19 @@ int check(const check_options& options) {
   repeat_bits();
   if (where.device().is_cpu()) at::set_num_threads(1);
   gpu_report report(options.spoil);
-  if (options.wants("gradients")) compare_gradients(where, all_models(), options.quick, report);
-  if (options.wants("kernels")) compare_kernels(where, options.quick, report);
-  if (options.wants("nodes")) compare_nodes(where, options.quick, report);
-  if (options.wants("figures")) measure_figures(where, options.quick, report);
-  if (options.wants("node_figures")) measure_nodes(where, options.quick, report);
+  // What one part throws does not cost the rows of the others.
+  const auto part = [&](const char* name, const auto& run) {
+    try {
+      if (options.wants(name)) run(where, options.quick, report);
+    } catch (const std::exception& failed) {
+      report.failure(name, troupe::support::text_of(failed));
+    }
+  };
+  part("gradients", [](const auto& on, bool quick, auto& to) { compare_gradients(on, all_models(), quick, to); });
+  part("kernels", compare_kernels);
+  part("nodes", compare_nodes);
+  part("figures", measure_figures);
+  part("node_figures", measure_nodes);
   std::printf("%s, libtorch %s\n\n%s", where.card().c_str(), TROUPE_TORCH_VERSION, report.text().c_str());
   return report.failed() ? 1 : 0;
 }

@@ -66,6 +66,30 @@ BOOST_AUTO_TEST_CASE(parameters_are_on_the_device_with_their_values) {  // SG-3
   BOOST_TEST(at::allclose(logits.cpu(), here.forward(some_windows(2).inputs), 1e-4, 1e-5));
 }
 
+BOOST_AUTO_TEST_CASE(stages_on_a_device_train_with_compressed_tensors) {  // PI-4
+  constexpr model_shape wide{.vocabulary = 11, .blocks = 2, .width = 64, .heads = 2, .context = 16};
+  const auto tokens = at::arange(6 * 16, at::kLong).remainder(11).view({6, 16});
+  const batch windows{tokens, tokens.remainder(7)};
+  const auto loss_after_steps = [&](troupe::wire_format wire) {
+    cluster nodes;
+    recipe how;
+    how.batch = 6;
+    how.micro_batches = 3;
+    how.contexts = 2;
+    how.wire = wire;
+    pipeline trained(nodes.driver, nodes.stages(), wide, how, first.str());
+    for (int step = 0; step < 15; ++step) trained.train_step(windows, 1e-3, false);
+    double saved = 0;
+    for (const auto& each : nodes.one.status().peers)
+      saved += static_cast<double>(each.plain_bytes_sent) - static_cast<double>(each.bytes_sent);
+    BOOST_TEST((saved > 0) == (wire != troupe::wire_format::exact));
+    return trained.evaluate(windows);
+  };
+  const auto exact = loss_after_steps(troupe::wire_format::exact);
+  for (const auto wire : {troupe::wire_format::bfloat16, troupe::wire_format::int8})
+    BOOST_TEST(loss_after_steps(wire) == exact, boost::test_tools::tolerance(0.01));
+}
+
 BOOST_AUTO_TEST_CASE(stages_on_a_device_train_with_the_bits_of_a_single_process_there) {  // PI-2
   at::set_num_threads(1);
   cluster nodes;

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -12,101 +14,152 @@
 #include "report.hpp"
 #include "row_choice.hpp"
 #include "suite_parts.hpp"
+#include "suite_plots.hpp"
+#include "suite_training.hpp"
 
 using namespace troupe::bench;
 
 namespace {
 
 constexpr const char* what_it_does =
-  "Measures what actors, messages and idle things cost, beside raw CAF and raw shared memory, and prints a table. Each figure "
-  "is "
-  "taken in processes of its own, in turns. Rows: small_call_over_caf is troupe's small call by a request of CAF with 200 "
-  "bytes, both "
-  "over CAF's network; small_call_own_network the same with troupe's network on troupe's side; small_call_memory the call "
-  "through shared "
-  "memory (floor: two processes that watch shared memory without a pause); heartbeat_late the 99th percentile of a heartbeat's "
-  "way "
-  "while all cores compute; fairness the slowest of 1,000 equal passes by their median; idle_context and idle_object bytes. "
-  "Writes "
-  "suite.json and suite.txt.";
+  "Measures what actors, messages, trainings and idle things cost, beside raw CAF, raw shared memory and PyTorch, prints a "
+  "table, and writes "
+  "suite.json, suite.txt and suite.curves.json. Each figure is taken in processes of its own, in turns. Rows: "
+  "small_call_over_caf is "
+  "troupe's small call by a request of CAF with 200 bytes, both over CAF's network; small_call_own_network the same with "
+  "troupe's network "
+  "on troupe's side; small_call_memory the call through shared memory (floor: two processes that watch shared memory without a "
+  "pause); "
+  "heartbeat_late the 99th percentile of a heartbeat's way while all cores compute; fairness the slowest of 1,000 equal passes "
+  "by their "
+  "median; idle_context and idle_object bytes; training_pipelining tokens per second of `troupe train` by those of PyTorch's "
+  "pipelining, "
+  "where Python has PyTorch (`make test-python` installs it). Plots: call_by_size, call_percentiles, training_by_stages.";
 constexpr const char* example = "Example: suite_bench --only small_call_memory fairness --out out/bench";
+
+/// What one definition has measured. Neither a row nor a plot: it could not be measured here, and has printed why.
+struct measured {
+  std::optional<row> figure{};  // name, unit and bar are filled in afterwards
+  std::optional<plot> curves{};
+};
 
 struct definition {
   std::string name;
   std::string unit;
   double bar = 0;
-  std::function<row(bool quick)> measure{};  // name, unit and bar are filled in afterwards
+  bool at_most = true;
+  std::function<measured(bool quick)> measure{};
 };
-
-/// The value below which `share` of the values are.
-double percentile(std::vector<double> values, double share) {
-  const auto place = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place), values.end());
-  return values[place];
-}
 
 double median(const std::vector<double>& values) { return percentile(values, 0.5); }
 
-/// The least median of several turns: what the code takes if nothing else runs.
+/// The medians of several turns, by part. The parts take turns.
 template <class... Parts>
-std::vector<double> best_of_turns(bool quick, Parts... parts) {
-  std::vector<double> best(sizeof...(parts));
-  for (int turn = 0; turn < (quick ? 1 : 5); ++turn) {
+std::vector<std::vector<double>> medians_of_turns(int turns, Parts... parts) {
+  std::vector<std::vector<double>> all(sizeof...(parts));
+  for (int turn = 0; turn < turns; ++turn) {
     std::size_t i = 0;
-    const auto take = [&](const auto& part) {
-      const auto found = median(in_own_process(part));
-      best[i] = best[i] == 0 ? found : std::min(best[i], found);
-      ++i;
-    };
-    (take(parts), ...);
+    (all[i++].push_back(median(in_own_process(parts))), ...);
   }
-  return best;
+  return all;
 }
 
-row call_by_caf(carrier by, bool quick) {
+double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+
+/// One by the other, turn by turn.
+std::vector<double> ratios(const std::vector<double>& of, const std::vector<double>& by) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < of.size(); ++i) all.push_back(of[i] / by[i]);
+  return all;
+}
+
+constexpr int turns_of(bool quick) { return quick ? 1 : 5; }
+
+/// The figures are the least medians of the turns: what the code takes if nothing else runs.
+measured call_by_caf(carrier by, bool quick) {
   const int runs = quick ? 100 : 5'000;
-  const auto found = best_of_turns(
-    quick, [=] { return caf_requests(runs); }, [=] { return small_calls(by, runs); });
-  return {.value = {found[0], found[1], 0}, .ratio = found[1] / found[0]};
+  const auto found = medians_of_turns(
+    turns_of(quick), [=] { return caf_requests(runs); }, [=] { return small_calls(by, runs); });
+  const auto peer = least(found[0]);
+  const auto ours = least(found[1]);
+  return {row{
+    .value = {peer, ours, 0},
+    .ratio = ours / peer,
+    .spreads = {spread_of(found[0], peer), spread_of(found[1], ours), {}, spread_of(ratios(found[1], found[0]), ours / peer)}}};
 }
 
-row call_through_memory(bool quick) {
+measured call_through_memory(bool quick) {
   const int runs = quick ? 100 : 5'000;
-  const auto found = best_of_turns(
-    quick, [=] { return spinning_exchanges(runs); }, [=] { return small_calls(carrier::shared_memory, runs); });
-  return {.value = {0, found[1], found[0]}, .ratio = found[1], .note = "ratio: microseconds"};
+  const auto found = medians_of_turns(
+    turns_of(quick), [=] { return spinning_exchanges(runs); }, [=] { return small_calls(carrier::shared_memory, runs); });
+  const auto floor = least(found[0]);
+  const auto ours = least(found[1]);
+  return {row{.value = {0, ours, floor},
+              .ratio = ours,
+              .note = "ratio: microseconds",
+              .spreads = {{}, spread_of(found[1], ours), spread_of(found[0], floor), spread_of(found[1], ours)}}};
 }
 
-row late_heartbeat(bool quick) {
+measured late_heartbeat(bool quick) {
   const auto found = in_own_process([=] { return answers_under_load(quick ? 10 : 500); });
   const auto late = percentile(found, 0.99);
-  return {.value = {0, late, 0}, .ratio = late, .note = "ratio: milliseconds; median " + std::to_string(median(found))};
+  return {row{.value = {0, late, 0}, .ratio = late, .note = "ratio: milliseconds; median " + std::to_string(median(found))}};
 }
 
-row fair_passes(bool quick) {
+measured fair_passes(bool quick) {
   const auto found = in_own_process([=] { return times_of_passes(quick ? 20 : 1'000); });
   const auto slowest = *std::max_element(found.begin(), found.end());
-  return {.value = {median(found), slowest, 0}, .ratio = slowest / median(found), .note = "peer: the median"};
+  return {row{.value = {median(found), slowest, 0}, .ratio = slowest / median(found), .note = "peer: the median"}};
 }
 
-row idle(const std::function<std::vector<double>(int)>& bytes_of, bool quick) {
+measured idle(const std::function<std::vector<double>(int)>& bytes_of, bool quick) {
   const auto found = in_own_process([&] { return bytes_of(quick ? 40 : 4'000); });
   const auto more = std::max({found[0], found[1], 1.0});
-  return {.value = {0, more, 0},
-          .ratio = more,
-          .note = "ratio: bytes; the one node " + std::to_string(static_cast<long>(found[0])) + ", the other " +
-                  std::to_string(static_cast<long>(found[1]))};
+  return {row{.value = {0, more, 0},
+              .ratio = more,
+              .note = "ratio: bytes; the one node " + std::to_string(static_cast<long>(found[0])) + ", the other " +
+                      std::to_string(static_cast<long>(found[1]))}};
+}
+
+/// See python_with_torch(). It takes seconds to find out.
+const std::string& the_python() {
+  static const std::string found = python_with_torch();
+  return found;
+}
+
+measured training(bool quick) {
+  const auto& python = the_python();
+  if (python.empty()) {
+    std::fputs("training_pipelining: skipped: expected a Python with PyTorch " TROUPE_TORCH_VERSION
+               "; `make test-python` installs one, or set TROUPE_PYTHON\n",
+               stderr);
+    return {};
+  }
+  const training_size what{.steps = quick ? 4 : 30, .quick = quick};
+  const auto found = medians_of_turns(
+    quick ? 1 : 3, [=] { return tokens_of_pipelining(what, python); },
+    [=] { return std::vector{tokens_of_troupe(what, false)[0]}; });
+  const auto peer = median(found[0]);
+  const auto ours = median(found[1]);
+  return {row{
+    .value = {peer, ours, 0},
+    .ratio = ours / peer,
+    .spreads = {spread_of(found[0], peer), spread_of(found[1], ours), {}, spread_of(ratios(found[1], found[0]), ours / peer)}}};
 }
 
 std::vector<definition> all_rows() {
   return {
-    {"small_call_over_caf", "us", 1.25, [](bool quick) { return call_by_caf(carrier::caf, quick); }},
-    {"small_call_own_network", "us", 1.0, [](bool quick) { return call_by_caf(carrier::tcp, quick); }},
-    {"small_call_memory", "us", 20, call_through_memory},
-    {"heartbeat_late", "ms", 20, late_heartbeat},
-    {"fairness", "ms", 2, fair_passes},
-    {"idle_context", "bytes", 2048, [](bool quick) { return idle(bytes_of_context, quick); }},
-    {"idle_object", "bytes", 512, [](bool quick) { return idle(bytes_of_object, quick); }},
+    {"small_call_over_caf", "us", 1.25, true, [](bool quick) { return call_by_caf(carrier::caf, quick); }},
+    {"small_call_own_network", "us", 1.0, true, [](bool quick) { return call_by_caf(carrier::tcp, quick); }},
+    {"small_call_memory", "us", 20, true, call_through_memory},
+    {"heartbeat_late", "ms", 20, true, late_heartbeat},
+    {"fairness", "ms", 2, true, fair_passes},
+    {"idle_context", "bytes", 2048, true, [](bool quick) { return idle(bytes_of_context, quick); }},
+    {"idle_object", "bytes", 512, true, [](bool quick) { return idle(bytes_of_object, quick); }},
+    {"training_pipelining", "tokens/s", 1.1, false, training},
+    {"call_by_size", "", 0, true, [](bool quick) { return measured{.curves = call_by_size(quick)}; }},
+    {"call_percentiles", "", 0, true, [](bool quick) { return measured{.curves = call_percentiles(quick)}; }},
+    {"training_by_stages", "", 0, true, [](bool quick) { return measured{.curves = training_by_stages(the_python(), quick)}; }},
   };
 }
 
@@ -116,25 +169,31 @@ int measure(int argc, char** argv) {
   std::vector<std::string> only;
   std::string folder = "out/bench";
   bool quick = false;
-  app.add_option("--only", only, "Names of the rows to measure (default: all)");
-  app.add_option("--out", folder, "Folder for suite.json and suite.txt")->capture_default_str();
+  app.add_option("--only", only, "Names of the rows and plots to measure (default: all)");
+  app.add_option("--out", folder, "Folder for the files")->capture_default_str();
   app.add_flag("--quick", quick, "A few runs a row: checks that it works, measures nothing");
   CLI11_PARSE(app, argc, argv);
   auto chosen = all_rows();
   keep_only(chosen, only);
   std::vector<row> rows;
+  std::vector<plot> plots;
   for (const auto& each : chosen) {
     std::fprintf(stderr, "%s\n", each.name.c_str());
-    auto found = each.measure(quick);
-    found.name = each.name;
-    found.unit = each.unit;
-    found.bar = each.bar;
-    found.at_most = true;
-    rows.push_back(std::move(found));
+    auto [figure, curves] = each.measure(quick);
+    if (curves) plots.push_back(std::move(*curves));
+    if (!figure) continue;
+    figure->name = each.name;
+    figure->unit = each.unit;
+    figure->bar = each.bar;
+    figure->at_most = each.at_most;
+    rows.push_back(std::move(*figure));
   }
-  std::fputs(table_of(rows, "peer").c_str(), stdout);
-  write_report(folder, "suite", rows, "peer");
-  std::printf("written to %s/suite.json and .txt\n", folder.c_str());
+  if (!rows.empty()) {
+    std::fputs(table_of(rows, "peer").c_str(), stdout);
+    write_report(folder, "suite", rows, "peer");
+  }
+  if (!plots.empty()) write_curves(folder, "suite", plots);
+  std::printf("written to %s/suite.*\n", folder.c_str());
   return 0;
 }
 

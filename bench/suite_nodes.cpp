@@ -27,7 +27,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 using milliseconds = std::chrono::duration<double, std::milli>;
 
-constexpr int warm_up = 200;
 constexpr int steps_of_pass = 8;
 
 settings settings_of(const std::string& name, carrier by) {
@@ -65,6 +64,7 @@ void serve(carrier by, const std::function<void(std::uint16_t)>& tell_port, int 
   node here{settings_of("b", by)};
   here.functions().add(
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(1)}}; });
+  here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
   here.functions().add("compute", [](call_arguments&) {
     compute(std::chrono::milliseconds(50));
     return call_reply{};
@@ -108,9 +108,22 @@ std::vector<double> small_calls(carrier by, int runs) {
   const two_nodes nodes(by);
   const auto x = at::ones({1});
   std::vector<double> taken;
-  for (int i = -warm_up; i < runs; ++i) {
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
     const auto begin = clock::now();
     nodes.to->call("add", {x, x}).get();
+    const std::chrono::duration<double, std::micro> time = clock::now() - begin;
+    if (i >= 0) taken.push_back(time.count());
+  }
+  return taken;
+}
+
+std::vector<double> echo_calls(carrier by, int runs, std::size_t bytes) {
+  const two_nodes nodes(by);
+  const auto x = at::ones({static_cast<std::int64_t>(bytes)}, at::kByte);
+  std::vector<double> taken;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto begin = clock::now();
+    nodes.to->call("echo", {x}).get();
     const std::chrono::duration<double, std::micro> time = clock::now() - begin;
     if (i >= 0) taken.push_back(time.count());
   }

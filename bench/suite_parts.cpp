@@ -21,6 +21,7 @@
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 #include "other_process.hpp"
+#include "tcp_floor.hpp"
 
 namespace troupe::bench {
 
@@ -28,8 +29,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t message_bytes = 200;
-constexpr int warm_up = 200;
 constexpr std::chrono::seconds answer_deadline{20};
 
 struct caf_config : caf::actor_system_config {
@@ -78,8 +77,8 @@ void serve_caf(const std::function<void(std::uint16_t)>& tell_port, int stop) {
 struct exchanged {
   alignas(64) std::atomic<std::uint64_t> asked{0};
   alignas(64) std::atomic<std::uint64_t> answered{0};
-  alignas(64) char question[message_bytes];
-  alignas(64) char answer[message_bytes];
+  alignas(64) char question[small_message];
+  alignas(64) char answer[small_message];
 };
 
 constexpr std::uint64_t over = ~std::uint64_t{0};
@@ -90,7 +89,7 @@ void answer_exchanges(exchanged& with) {
     while ((seen = with.asked.load(std::memory_order_acquire)) < turn) {
     }
     if (seen == over) return;
-    std::memcpy(with.answer, with.question, message_bytes);
+    std::memcpy(with.answer, with.question, small_message);
     with.answered.store(turn, std::memory_order_release);
   }
 }
@@ -115,7 +114,7 @@ std::vector<double> in_own_process(const std::function<std::vector<double>()>& m
   return values;
 }
 
-std::vector<double> caf_requests(int runs) {
+std::vector<double> caf_requests(int runs, std::size_t bytes) {
   const other_process server([](int stop, const auto& tell) { serve_caf(tell, stop); });
   const auto port = server.told();
   caf_config config;
@@ -123,9 +122,9 @@ std::vector<double> caf_requests(int runs) {
   const auto echo = system.middleman().remote_actor("127.0.0.1", port);
   if (!echo) throw std::runtime_error("CAF does not reach the other process: " + system.render(echo.error()));
   caf::scoped_actor self{system};
-  const std::string text(message_bytes, 'x');
+  const std::string text(bytes, 'x');
   std::vector<double> taken;
-  for (int i = -warm_up; i < runs; ++i) {
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
     const auto begin = clock::now();
     self->request(*echo, answer_deadline, text)
       .receive(
@@ -137,6 +136,17 @@ std::vector<double> caf_requests(int runs) {
   return taken;
 }
 
+std::vector<double> tcp_exchanges(int runs, std::size_t bytes) {
+  const other_process server([](int, const auto& tell) { serve_echo(tell); });
+  tcp_floor floor(server.told());
+  std::vector<double> taken;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto seconds = floor.seconds(1, bytes);
+    if (i >= 0) taken.push_back(seconds * 1e6);
+  }
+  return taken;
+}
+
 std::vector<double> spinning_exchanges(int runs) {
   void* const memory = ::mmap(nullptr, sizeof(exchanged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("mmap failed");
@@ -144,15 +154,15 @@ std::vector<double> spinning_exchanges(int runs) {
   std::vector<double> taken;
   {
     const other_process server([&](int, const auto&) { answer_exchanges(with); });
-    char received[message_bytes];
-    for (int i = -warm_up; i < runs; ++i) {
-      const auto turn = static_cast<std::uint64_t>(i + warm_up + 1);
+    char received[small_message];
+    for (int i = -warm_up_of(runs); i < runs; ++i) {
+      const auto turn = static_cast<std::uint64_t>(i + warm_up_of(runs) + 1);
       const auto begin = clock::now();
-      std::memset(with.question, static_cast<int>(turn), message_bytes);
+      std::memset(with.question, static_cast<int>(turn), small_message);
       with.asked.store(turn, std::memory_order_release);
       while (with.answered.load(std::memory_order_acquire) < turn) {
       }
-      std::memcpy(received, with.answer, message_bytes);
+      std::memcpy(received, with.answer, small_message);
       const std::chrono::duration<double, std::micro> time = clock::now() - begin;
       if (i >= 0) taken.push_back(time.count());
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,10 +18,20 @@ std::vector<double> in_own_process(const std::function<std::vector<double>()>& m
 /// The parts of suite_bench. Each one is to be called in a process of its own and starts the process that answers. Microseconds of
 /// each run, unless said otherwise.
 
-/// A request of CAF with 200 bytes to an actor of another process and its answer with as many, over CAF's own network.
-std::vector<double> caf_requests(int runs);
+/// Runs that are not counted before `runs` that are.
+constexpr int warm_up_of(int runs) { return runs < 200 ? runs / 5 + 2 : 200; }
+
+/// The bytes of a small call of troupe, with its header.
+inline constexpr std::size_t small_message = 200;
+
+/// A request of CAF with `bytes` bytes to an actor of another process and its answer with as many, over CAF's own network.
+std::vector<double> caf_requests(int runs, std::size_t bytes = small_message);
+/// `bytes` bytes to another process and back over TCP, and nothing else.
+std::vector<double> tcp_exchanges(int runs, std::size_t bytes);
 /// A call of troupe with two tensors of one element.
 std::vector<double> small_calls(carrier by, int runs);
+/// A call of troupe with one tensor of `bytes` bytes, which comes back.
+std::vector<double> echo_calls(carrier by, int runs, std::size_t bytes);
 /// 200 bytes to another process and back, in shared memory that both processes watch without a pause.
 std::vector<double> spinning_exchanges(int runs);
 /// The milliseconds until a node answers a question for its status, while calls keep its workers busy and threads of this process compute:

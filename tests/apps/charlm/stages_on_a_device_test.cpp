@@ -8,6 +8,7 @@
 
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
+#include <troupe/troupe.hpp>
 
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/pipeline.hpp"

@@ -77,6 +77,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Says that the actor is one of the node's own, for as long as the result lives (message_rules BR-6).
   own_actors::hold guard(caf::actor_id actor, own_actors::kind what) { return own_->add(actor, what); }
+  const std::shared_ptr<own_actors>& own() const override { return own_; }
 
   /// Says that all actors that the system has now are its own ones or the node's.
   void guard_first() { own_->add_first(system().latest_actor_id()); }
@@ -120,7 +121,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
   const std::shared_ptr<node_ids>& ids() const override { return ids_; }
   const rights::policy* policy() const noexcept override { return gate_.policy().get(); }
-  const std::shared_ptr<own_actors>& own() const override { return own_; }
 
   int poll_handle() const override;
   void handle_events() override;

@@ -20,7 +20,7 @@
 namespace troupe::passes {
 
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
-///   LH-1  when the destructor has returned, no worker is left and no posted work runs any more.
+///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
 ///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
 class lane_threads {

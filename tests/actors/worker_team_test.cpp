@@ -11,8 +11,11 @@
 #include <ATen/ATen.h>
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
+#include <caf/io/middleman.hpp>
 
+#include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/node.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/messages/errors.hpp>
@@ -150,6 +153,36 @@ BOOST_AUTO_TEST_CASE(end_with_their_workers) {
 BOOST_AUTO_TEST_CASE(without_workers_are_refused) {
   host here;
   BOOST_CHECK_EXCEPTION(worker_team(here.system, 0), error, [](const error& reason) { return reason.code() == errc::misuse; });
+}
+
+// LH-1
+BOOST_AUTO_TEST_CASE(a_team_that_gets_too_few_threads_leaves_none) {
+  host here;
+  {
+    const test::few_more_threads two;
+    BOOST_CHECK_EXCEPTION(worker_team(here.system, 8), error, [](const error& refused) {
+      const std::string text = refused.what();
+      return text.find("8 workers got threads for") != std::string::npos && text.find("threads for 0") == std::string::npos;
+    });
+  }
+  BOOST_TEST(threads_named("troupe.worker") == 0);
+}
+
+// Other nodes may send nothing to a worker: a message of theirs could end it.
+BOOST_AUTO_TEST_CASE(are_actors_of_the_node_alone) {
+  settings options;
+  options.name = "guarded";
+  node here(options);
+  auto& network = dynamic_cast<network::shared_multiplexer&>(here.system().middleman().backend());
+  const auto begin = here.system().latest_actor_id();
+  std::set<caf::actor_id> guarded;
+  {
+    worker_team team(here, 2);
+    for (auto id = begin; id <= here.system().latest_actor_id(); ++id)
+      if (network.own()->find(id) == network::own_actors::kind::inner) guarded.insert(id);
+    BOOST_TEST(guarded.size() >= 2U);
+  }
+  for (const auto id : guarded) BOOST_TEST(!network.own()->find(id));
 }
 
 BOOST_AUTO_TEST_CASE(a_team_that_gets_no_threads_is_refused_and_its_system_ends) {

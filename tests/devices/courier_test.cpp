@@ -25,6 +25,7 @@
 
 #include "support/no_more_threads.hpp"
 #include "support/simulated_fixture.hpp"
+#include "support/thread_name.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -278,6 +279,20 @@ BOOST_AUTO_TEST_CASE(do_not_keep_the_core_busy_while_they_wait_nor_while_they_cl
   before = used();
   all->finish(now() + std::chrono::milliseconds(300));
   BOOST_TEST((used() - before < std::chrono::milliseconds(100)));
+}
+
+BOOST_AUTO_TEST_CASE(sleep_when_all_is_sent) {  // CE-4
+  std::promise<void> sent;
+  post(first, [&](std::exception_ptr) { sent.set_value(); });
+  sent.get_future().wait();
+  const auto pauses = [] { return times_that_threads_paused("troupe.courier"); };
+  std::promise<void> never;
+  const auto time = never.get_future();
+  time.wait_for(std::chrono::milliseconds(50));  // the courier looks once more
+  const auto before = pauses();
+  time.wait_for(std::chrono::milliseconds(200));
+  BOOST_TEST(before > 0);
+  BOOST_TEST(pauses() - before < 20);
 }
 
 BOOST_AUTO_TEST_CASE(of_one_device_wait_for_no_other_device) {  // DP-1

@@ -30,12 +30,13 @@ std::string refusal_of(const std::string& library) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// The number of GPUs that a new process counts with one of this folder's drivers; -1 if the process did not exit normally.
-int gpus_with(const std::string& driver) {
+/// The number of GPUs that a new process counts with one of this folder's drivers; -1 if the process did not exit normally. With a device:
+/// what gpu_count_program.cpp says about it.
+int gpus_with(const std::string& driver, const char* device = nullptr) {
   return test::status_of_child([&] {
     ::alarm(20);
-    return ::execl("/bin/sh", "sh", "-c", R"(LD_LIBRARY_PATH="$0${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$1")",
-                   (TROUPE_DRIVERS "/" + driver).c_str(), TROUPE_GPU_COUNT, nullptr);
+    return ::execl("/bin/sh", "sh", "-c", R"(LD_LIBRARY_PATH="$0${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$@")",
+                   (TROUPE_DRIVERS "/" + driver).c_str(), TROUPE_GPU_COUNT, device, nullptr);
   });
 }
 
@@ -55,6 +56,17 @@ BOOST_AUTO_TEST_CASE(without_a_gpu_nothing_is_loaded_and_nothing_fails) {  // KL
 }
 
 BOOST_AUTO_TEST_CASE(the_driver_tells_how_many_gpus_there_are) { BOOST_TEST(gpus_with("whole") == 3); }
+
+BOOST_AUTO_TEST_CASE(cuda_is_loaded_for_a_gpu_alone) {
+  BOOST_TEST(gpus_with("whole", "cpu") == 0);
+  BOOST_TEST(gpus_with("whole", "no such device") == 3);
+  BOOST_TEST(gpus_with("without_count", "cuda:0") == 3);
+}
+
+// The stand-in for libtorch_cuda registers no GPUs, as if the process had looked for them before.
+BOOST_AUTO_TEST_CASE(a_gpu_for_which_cuda_was_loaded_too_late_is_told_from_one_that_is_not_there) {
+  BOOST_TEST(gpus_with("whole", "cuda:0") == 2);
+}
 
 BOOST_AUTO_TEST_CASE(a_driver_that_lacks_a_function_counts_as_none) {
   BOOST_TEST(gpus_with("without_count") == 0);

@@ -206,6 +206,17 @@ BOOST_AUTO_TEST_CASE(end_although_no_worker_is_free) {
   for (const auto& late : workers.waiting) late();  // work of passes that are over
 }
 
+// The next pass then looks for large functions from the start.
+BOOST_AUTO_TEST_CASE(say_whether_they_had_several_large_functions) {
+  for (const auto& [grain, is_large] : {std::pair{std::int64_t{1}, true}, {std::int64_t{1'000'000'000'000}, false}}) {
+    threads workers(1, grain);
+    workers.busy() = true;
+    const fan graph(8);
+    troupe::backward({graph.root}, {}, {.workers = &workers});
+    BOOST_TEST(workers.busy() == is_large);
+  }
+}
+
 // One function and then two run serially: the sum, the stack and the sine that was recorded last. Both groups take longer than the grain.
 BOOST_AUTO_TEST_CASE(hand_functions_over_once_two_groups_of_functions_took_long) {
   nobody workers(1);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstddef>
+#include <fstream>
 
 namespace troupe::test {
 
@@ -23,6 +26,35 @@ class no_more_threads {
 
  private:
   pthread_attr_t before_{};
+};
+
+/// While an object of this class lives, this process gets one or two further threads: the address space that is left takes so many of their
+/// stacks.
+class few_more_threads {
+ public:
+  few_more_threads() {
+    constexpr rlim_t stack = rlim_t{256} << 20;
+    ::pthread_getattr_default_np(&before_);
+    pthread_attr_t all = before_;
+    ::pthread_attr_setstacksize(&all, stack);
+    ::pthread_setattr_default_np(&all);
+    ::getrlimit(RLIMIT_AS, &limit_);
+    std::ifstream sizes("/proc/self/statm");
+    rlim_t pages = 0;
+    sizes >> pages;
+    const rlimit with_stacks{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + 5 * stack / 2, limit_.rlim_max};
+    ::setrlimit(RLIMIT_AS, &with_stacks);
+  }
+  ~few_more_threads() {
+    ::setrlimit(RLIMIT_AS, &limit_);
+    ::pthread_setattr_default_np(&before_);
+  }
+  few_more_threads(const few_more_threads&) = delete;
+  few_more_threads& operator=(const few_more_threads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+  rlimit limit_{};
 };
 
 }  // namespace troupe::test

@@ -27,4 +27,18 @@ inline int threads_named(const std::string& name) {
   return count;
 }
 
+/// How often threads of this process with the name have given their core up, since they began.
+inline long times_that_threads_paused(const std::string& name) {
+  long count = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(each.path() / "status");
+    bool is_one = false;
+    for (std::string key, value; file >> key && std::getline(file >> std::ws, value);) {
+      if (key == "Name:") is_one = value == name;
+      if (is_one && key == "voluntary_ctxt_switches:") count += std::stol(value);
+    }
+  }
+  return count;
+}
+
 }  // namespace troupe::test

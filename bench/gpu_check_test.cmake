@@ -13,7 +13,7 @@ endfunction()
 include("${CMAKE_CURRENT_LIST_DIR}/../tests/support/expect.cmake")
 
 run(0 --device cpu --quick)
-expect("16 comparisons with the same bits, 0 that differ")
+expect("18 comparisons with the same bits, 0 that differ")
 expect("skipped: the CPU has no streams")
 foreach(row IN ITEMS "gradients of `lstm_64`" "gradients of random programs .10 of 10." "kernel: pack" "kernel: unpack"
     "kernel: float32 to bfloat16" "kernel: decode" "nodes: gradients of passes[^|]*")
@@ -25,7 +25,7 @@ endforeach()
 expect("nodes: a call with 256 KiB, there and back . CPU [0-9.]+ GB/s, device [0-9.]+ GB/s . [0-9]+.[0-9][0-9] .  .")
 
 run(1 --device cpu --quick --only gradients kernels nodes --break)
-expect("\n0 comparisons with the same bits, 16 that differ")
+expect("\n0 comparisons with the same bits, 18 that differ")
 
 # A device that is not there. (A machine with 100 GPUs would fail here.)
 run(2 --device cuda:99)

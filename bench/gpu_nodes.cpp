@@ -27,9 +27,10 @@ namespace {
 
 constexpr std::int64_t width = 64;
 
-settings named(std::string name) {
+settings named(std::string name, std::size_t pass_workers) {
   settings result;
   result.name = std::move(name);
+  result.pass_workers = pass_workers;
   result.deadline = std::chrono::seconds(60);
   return result;
 }
@@ -47,7 +48,9 @@ struct asks_too_much : torch::autograd::Function<asks_too_much> {
 };
 
 struct two_nodes {
-  two_nodes() {
+  /// `pass_workers`: with one or more, functions that wait for the device run on its device worker.
+  explicit two_nodes(std::size_t pass_workers = 0)
+      : a(named("gpu_check_a", pass_workers)), b(named("gpu_check_b", pass_workers)) {
     b.functions().add("product", [this](call_arguments& arguments) {
       const auto index = static_cast<std::size_t>(get<std::int64_t>(arguments.values, "weight"));
       return call_reply{{product(arguments.tensors.at(0), weights.at(index))}};
@@ -71,8 +74,8 @@ struct two_nodes {
   }
 
   std::vector<at::Tensor> weights;  // of `b`
-  node a{named("gpu_check_a")};
-  node b{named("gpu_check_b")};
+  node a;
+  node b;
 };
 
 /// A random program, drawn once and run in two ways: with all steps here, and with some on the other node.
@@ -198,6 +201,21 @@ void compare_map(const gpu_device& where, two_nodes& nodes, gpu_report& report) 
   report.same("nodes: a device map takes a tensor to the CPU, and the result back", {x + 1}, came);
 }
 
+/// A tensor of the device that travels compressed has the elements of one of the CPU that does.
+void compare_compressed(const gpu_device& where, two_nodes& nodes, gpu_report& report) {
+  const auto x = at::rand({1 << 16}, where.device()) - 0.5;
+  std::vector<at::Tensor> expected, came;
+  for (const auto format : {wire_format::bfloat16, wire_format::float16, wire_format::int8}) {
+    const auto echo = [&](const at::Tensor& of) {
+      return nodes.a.peer(nodes.b.name()).call("echo", {of}, {}, {}, {}, format).get().tensors.at(0);
+    };
+    expected.push_back(echo(x.cpu()));
+    came.push_back(echo(x));
+  }
+  where.synchronize();
+  report.same("nodes: tensors that travel as bfloat16, float16 and int8", expected, came);
+}
+
 /// A pass for whose function the memory does not suffice fails, and says where. The nodes go on.
 void compare_without_memory(const gpu_device& where, two_nodes& nodes, gpu_report& report) {
   const auto x = at::rand({8}, where.device()).requires_grad_();
@@ -228,6 +246,9 @@ void compare_nodes(const gpu_device& where, bool quick, gpu_report& report) {
   const unsigned programs = quick ? 5 : 100;
   compare_programs(where, nodes, "nodes: gradients of passes with steps on two nodes and their CPUs", programs, {}, report);
   compare_without_memory(where, nodes, report);
+  compare_compressed(where, nodes, report);
+  two_nodes with_workers(1);
+  compare_programs(where, with_workers, "nodes: gradients of such passes with device workers", programs, {}, report);
   const std::string mixed = "nodes: gradients of such passes on 4 streams";
   const std::string map = "nodes: a device map";
   if (where.device().is_cpu()) {

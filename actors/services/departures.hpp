@@ -2,11 +2,14 @@
 // Tests: tests/devices/courier_test.cpp
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <shared_mutex>
 
 #include <c10/core/Device.h>
 #include <caf/actor_system.hpp>
@@ -26,6 +29,8 @@ namespace troupe::services {
 ///         actor system waits for that courier.
 ///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets the exception.
 ///         It does not run after a failure.
+///   DP-5  when finish() has returned, neither `finish_contents` runs any more nor `send` for a parcel without a failure: both may use what ends
+///         after the node's departures.
 class departures {
  public:
   /// `guard`: keeps a courier from messages of other nodes while the result lives.
@@ -50,8 +55,15 @@ class departures {
     network::own_actors::hold hold;
   };
 
+  /// What couriers hold while they send.
+  struct door {
+    std::shared_mutex mutex;
+    std::atomic<bool> is_closed{false};
+  };
+
   caf::actor_system& system_;
   const guard guard_;
+  const std::shared_ptr<door> door_ = std::make_shared<door>();
   std::mutex mutex_;  // guards the members below
   std::map<c10::DeviceIndex, hired> couriers_;
   bool finished_ = false;

@@ -116,7 +116,7 @@ expect("100% tests passed, 0 tests failed out of 3")
 
 # The check of a GPU: on the CPU it does all it can, and where there is no GPU it says so.
 run(0 "gpu/check.sh --device cpu" ${bare} "${root}/gpu/check.sh" --device cpu --quick)
-expect("16 comparisons with the same bits, 0 that differ")
+expect("18 comparisons with the same bits, 0 that differ")
 expect(". main job: two stages on cpu . verified[^|]* in 2 steps ")
 expect("Python program on the drop-in engine . skipped: [^|]* has no package torch ")
 expect("memcheck . skipped: cpu is no GPU ")

@@ -21,6 +21,7 @@
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/parcel_line.hpp>
+#include <troupe/actors/settings.hpp>
 #include <troupe/messages/errors.hpp>
 
 #include "support/no_more_threads.hpp"
@@ -140,6 +141,36 @@ BOOST_AUTO_TEST_CASE(finish_no_contents_of_a_device_that_failed) {  // DP-4
   BOOST_TEST(failed.get_future().get());
   all->finish(in_an_hour());
   BOOST_TEST(!finished);
+}
+
+// What finishes the contents takes longer than finish() waits for couriers.
+BOOST_AUTO_TEST_CASE(end_after_the_contents_that_are_being_finished) {  // DP-5
+  network::system_config real_config{settings()};
+  caf::actor_system with_clock(real_config);
+  services::departures own(with_clock, [](caf::actor_id) { return network::own_actors::hold(); });
+  std::promise<void> begun;
+  std::promise<void> never;
+  std::promise<bool> late;
+  std::atomic<bool> is_sent{false};
+  std::atomic<bool> late_contents{false};
+  simulated::gate both(default_stream);
+  own.post(
+    own.stage.to_host({at::ones({2}, at::device(first))}),
+    [&] {
+      begun.set_value();
+      never.get_future().wait_for(std::chrono::milliseconds(1'500));
+    },
+    [&](std::exception_ptr failure) { is_sent = !failure; });
+  own.post(
+    own.stage.to_host({at::ones({2}, at::device(first))}), [&] { late_contents = true; },
+    [&](std::exception_ptr failure) { late.set_value(is_too_late(failure)); });
+  simulated::settle();
+  both.open();
+  begun.get_future().wait();
+  own.finish(now());
+  BOOST_TEST(is_sent);
+  BOOST_TEST(late.get_future().get());
+  BOOST_TEST(!late_contents);
 }
 
 BOOST_AUTO_TEST_CASE(wait_at_the_end_for_a_device_that_is_not_too_late) {  // CE-3

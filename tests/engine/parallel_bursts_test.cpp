@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones) {
     BOOST_TEST(difference(*found, *expected) == "", "seed " << seed);
     ++compared;
   }
-  BOOST_TEST(compared > 200);
+  BOOST_TEST(compared > 150);  // which programs throw depends on the order in which the compiler evaluates arguments
 }
 
 // The last gradient of a burst carries the rest of the purse, so the outlet has to know that it is the last.

@@ -196,8 +196,9 @@ BOOST_AUTO_TEST_CASE(gradients_are_put_where_their_tensors_are) {
                                          {},
                                          torch::autograd::impl::gradient_edge(on_cpu),
                                          torch::autograd::impl::gradient_edge(on_device)};
-  torch::autograd::variable_list gradients{at::ones({2}), at::ones({2}), at::ones({2}), at::Tensor()};
+  torch::autograd::variable_list gradients{at::ones({2}).requires_grad_(), at::ones({2}), at::ones({2}), at::Tensor()};
   devices::move_to_devices(gradients, edges, "a gradient");
+  BOOST_TEST(!gradients[0].requires_grad());  // a copy belongs to no graph
   BOOST_CHECK(gradients[0].device() == second && gradients[1].is_cpu() && gradients[2].is_cpu() && !gradients[3].defined());
 }
 

@@ -2,9 +2,11 @@
 #include <troupe/engine/lane.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -141,6 +143,56 @@ BOOST_AUTO_TEST_CASE(ring_for_a_worker_that_sleeps_within_a_task) {
   lane.of.ring();
   worker.join();
   BOOST_TEST(looks >= 3);
+}
+
+// LV-2: a worker that waits uses no core. The condition is looked at once for each ring, not again and again.
+BOOST_AUTO_TEST_CASE(let_a_worker_sleep_within_a_task) {
+  posted_lane lane;
+  std::atomic<int> looks{0};
+  std::promise<void> ran;
+  std::atomic<bool> done{false};
+  lane.of.add(task([&] { ran.set_value(); }));
+  std::thread worker([&] {
+    lane.of.serve_until([&] {
+      ++looks;
+      return done.load();
+    });
+  });
+  ran.get_future().wait();
+  std::promise<void> never;
+  never.get_future().wait_for(std::chrono::milliseconds(100));
+  BOOST_TEST(looks < 10);
+  done = true;
+  lane.of.ring();
+  worker.join();
+}
+
+// LV-4
+BOOST_AUTO_TEST_CASE(promise_nothing_while_a_worker_waits_and_promise_again_afterwards) {
+  posted_lane lane;
+  std::vector<bool> promised;
+  const auto other = task([] {});
+  lane.of.add(task([&] {
+    bool over = false;
+    lane.of.add(task([&] {
+      promised.push_back(lane.of.promises(other));
+      over = true;
+    }));
+    lane.of.serve_until([&] { return over; });
+    promised.push_back(lane.of.promises(other));
+  }));
+  lane.posted.front()();
+  BOOST_TEST(promised == (std::vector<bool>{false, true}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(ask_again_for_a_worker_when_asking_has_failed) {
+  int asked = 0;
+  const auto shared = std::make_shared<lane>(lane::kind::cpu, 1, [&](const std::function<void()>&) {
+    if (++asked == 1) throw std::runtime_error("of the test");
+  });
+  BOOST_CHECK_THROW(shared->add(task([] {})), std::runtime_error);
+  shared->add(task([] {}));
+  BOOST_TEST(asked == 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

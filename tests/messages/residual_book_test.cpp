@@ -88,3 +88,12 @@ BOOST_AUTO_TEST_CASE(a_stream_is_the_same_in_each_step_and_differs_between_calls
   BOOST_TEST(stream_of("forward", 3, {100, 1, 7, 2}, false) != first);
   BOOST_TEST(first != 0u);
 }
+
+BOOST_AUTO_TEST_CASE(a_number_follows_from_the_place_and_not_from_what_lies_behind_it) {
+  const auto place_before = [](std::uint64_t behind) {
+    program_place place{1, 2, 3, behind};
+    place.pop_back();
+    return stream_of("f", 0, place, false);
+  };
+  BOOST_TEST(place_before(7) == place_before(8));
+}

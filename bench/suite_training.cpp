@@ -84,7 +84,7 @@ std::vector<double> tokens_of_pipelining(const training_size& what, const std::s
 }
 
 std::string python_with_torch() {
-  const char* given = std::getenv("TROUPE_PYTHON");
+  const char* given = std::getenv("TROUPE_PYTHON");  // NOLINT(concurrency-mt-unsafe): no thread changes the environment
   const std::string python = given != nullptr ? given : TROUPE_BENCH_DIR "/../build/python/bin/python";
   if (::access(python.c_str(), X_OK) != 0) return {};
   try {

@@ -50,7 +50,7 @@ void add_size(std::vector<std::string>& to, const training_size& what) {
 
 struct scratch_folder {
   scratch_folder() {
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("can't make a folder below /tmp for the training");
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("can't make a folder like " + name + " for the training");
   }
   ~scratch_folder() {
     std::error_code ignored;
@@ -58,7 +58,7 @@ struct scratch_folder {
   }
   scratch_folder(const scratch_folder&) = delete;
   scratch_folder& operator=(const scratch_folder&) = delete;
-  std::string name = "/tmp/troupe_suite_XXXXXX";
+  std::string name = std::filesystem::temp_directory_path() / "troupe_suite_XXXXXX";
 };
 
 }  // namespace

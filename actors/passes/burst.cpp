@@ -124,8 +124,8 @@ class gradient_outlet : public engine::outlet {
       std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
     if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
-    // After a failure the node may have ended: its services are not used then.
     auto compress = [&here = services_, leaving, back] { make_ready(here, leaving->message, leaving->to, back); };
+    // After a failure the node may have ended: its services are not used.
     auto sent_on = [gateway = services_.gateway(), initiator, leaving, from = here_,
                     what = "gradients for node '" + peers_.name(id) + "', which come from " +
                            devices::names_of_accelerators(arriving.devices) +

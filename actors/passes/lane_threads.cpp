@@ -53,7 +53,7 @@ void lane_threads::post(std::function<void()> work) {
   const std::size_t worker = idle_.back();
   idle_.pop_back();
   lock.unlock();
-  send(workers_[worker], within_, [this, worker, first = std::move(work)] { serve(worker, first); });
+  send(workers_[worker], within_, [this, worker, first = std::move(work)]() mutable { serve(worker, std::move(first)); });
 }
 
 /// Runs the work, and what has come meanwhile and found no idle worker.

@@ -8,7 +8,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
@@ -20,6 +19,7 @@
 #include <troupe/engine/lane.hpp>
 
 #include "support/contains.hpp"
+#include "support/nested_pass.hpp"
 #include "support/simulated_fixture.hpp"
 #include "support/thread_count.hpp"
 
@@ -139,28 +139,15 @@ BOOST_AUTO_TEST_CASE(whose_memory_runs_out_anywhere_end_the_pass_and_go_on) {
 // A function of the device runs a pass that waits for a function of the same device, and so on. The one worker of the device serves its
 // lane meanwhile.
 BOOST_AUTO_TEST_CASE(serve_their_lane_while_a_function_waits_to_any_depth) {
-  struct nested final : torch::autograd::Function<nested> {
-    static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t depth, int64_t workers) {
-      context->saved_data["depth"] = depth;
-      context->saved_data["workers"] = workers;
-      return x * 2;
-    }
-    static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                   torch::autograd::variable_list gradients) {
-      const auto depth = context->saved_data["depth"].toInt();
-      const auto workers = context->saved_data["workers"].toInt();
-      if (depth == 0) return {gradients[0] * 2, at::Tensor(), at::Tensor()};
-      const c10::AutoGradMode recording(true);
-      const auto x = gradients[0].detach().requires_grad_();
-      const auto y = apply(x, depth - 1, workers) + x.cpu().to(x.device());  // the CPU has its part, too
-      const auto inner = troupe::grad({y.sum()}, {x}, {}, {.workers = reinterpret_cast<engine::cpu_workers*>(workers)})[0];
-      return {inner, at::Tensor(), at::Tensor()};
+  struct value {
+    static at::Tensor of(const at::Tensor& x, const std::function<at::Tensor()>& next) {
+      return next() + x.cpu().to(x.device());  // the CPU has its part, too
     }
   };
   constexpr int depth = 300;
   worker_team team(system, 1);
   const auto x = at::ones({2}, at::device(first)).requires_grad_();
-  const auto y = nested::apply(x, depth, reinterpret_cast<int64_t>(static_cast<engine::cpu_workers*>(&team)));
+  const auto y = nested_pass<value>::on(x, depth, team);
   troupe::backward({y.sum()}, {}, {.workers = &team});
   simulated::synchronize();
   BOOST_TEST(x.grad().cpu()[1].item<float>() == depth + 2);

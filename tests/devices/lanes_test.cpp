@@ -16,7 +16,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/devices/streams.hpp>
@@ -25,12 +24,12 @@
 #include <troupe/engine/roots.hpp>
 
 #include "engine/notifying_hook.hpp"
+#include "support/nested_pass.hpp"
 #include "support/simulated_fixture.hpp"
 #include "support/simulated_lanes.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
-using torch::autograd::variable_list;
 
 namespace {
 
@@ -162,28 +161,13 @@ BOOST_AUTO_TEST_CASE(functions_find_the_callers_streams_and_the_workers_keep_the
 
 // A function of a device runs a pass over functions of the same device, and so on: the one worker of the lane runs them all.
 BOOST_AUTO_TEST_CASE(functions_may_run_passes_on_their_own_lane) {
-  struct nested final : torch::autograd::Function<nested> {
-    static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, int64_t depth, int64_t workers) {
-      context->saved_data["depth"] = depth;
-      context->saved_data["workers"] = workers;
-      return x * 2;
-    }
-    static variable_list backward(torch::autograd::AutogradContext* context, variable_list gradients) {
-      const auto depth = context->saved_data["depth"].toInt();
-      const auto workers = context->saved_data["workers"].toInt();
-      if (depth == 0) return {gradients[0] * 2, at::Tensor(), at::Tensor()};
-      const c10::AutoGradMode recording(true);
-      const auto x = gradients[0].detach().requires_grad_();
-      const auto y = apply(x, depth - 1, workers) + apply(x, depth - 1, workers);
-      const auto inner = troupe::grad({y.sum()}, {x}, {}, {.workers = reinterpret_cast<engine::cpu_workers*>(workers)})[0];
-      return {inner, at::Tensor(), at::Tensor()};
-    }
+  struct value {
+    static at::Tensor of(const at::Tensor& /*x*/, const std::function<at::Tensor()>& next) { return next() + next(); }
   };
   simulated::lanes lanes;
   for (int round = 0; round < 3; ++round) {
     const auto x = at::ones({2}, at::device(first)).requires_grad_();
-    const auto address = reinterpret_cast<int64_t>(static_cast<engine::cpu_workers*>(&lanes));
-    const auto y = nested::apply(x, 4, address) + nested::apply(x, 4, address);
+    const auto y = nested_pass<value>::on(x, 4, lanes) + nested_pass<value>::on(x, 4, lanes);
     troupe::backward({y.sum()}, {}, {.workers = &lanes});
     simulated::synchronize();
     BOOST_TEST(x.grad().cpu()[1].item<float>() == 64);

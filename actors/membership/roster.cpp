@@ -246,6 +246,7 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
   if (news.incarnation > most_incarnation) return;
   const bool is_end = news.state >= member_state::gone;
   auto* known = find_entry(id);
+  if (known != nullptr && known->who->name != news.who.name) return;
   if (known != nullptr) {
     if (!is_newer(news.incarnation, news.state, known->incarnation, known->state)) return;
     if (!is_end && !known->is_listed() && !makes_way(from, news, now_ns)) return;

@@ -39,6 +39,7 @@ namespace troupe::membership {
 ///         and that is gone in a list of all news (hear_all) stays unknown: nodes that exchange lists would never forget it.
 ///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an impossible
 ///         name, host or incarnation change nothing.
+///   RT-7  a member has one name: news of a known member under another name change nothing, as no node changes its name.
 class roster {
  public:
   static constexpr std::size_t most_gone = 1024;

@@ -239,6 +239,29 @@ BOOST_AUTO_TEST_CASE(news_that_can_not_be_true_changes_nothing) {
   BOOST_TEST(mine.incarnation() == 0u);
 }
 
+// A node that tells of itself under another name would otherwise leave names of others, and names of nobody, to members.
+BOOST_AUTO_TEST_CASE(a_member_keeps_its_name_whoever_tells_another_one) {  // RT-7
+  auto mine = roster_of(1, ups(2, 4));
+  auto renamed = fellow(3, "zzz");
+  renamed.host = "10.9.9.9";
+  mine.hear(node_id{3}, {{renamed, 1, member_state::up}, {renamed, 2, member_state::gone}}, 0);
+  BOOST_TEST(mine.is_up(node_id{3}));
+  BOOST_TEST_REQUIRE(mine.find("n3") != nullptr);
+  BOOST_TEST(mine.find("n3")->host == fellow(3).host);
+  BOOST_TEST(mine.find("zzz") == nullptr);
+  BOOST_TEST(!mine.has_news());
+  mine.end(node_id{3}, member_state::left, "ended", 0);
+  mine.hear(node_id{2}, {{renamed, 9, member_state::up}}, 0);
+  BOOST_TEST(!mine.is_up(node_id{3}));
+  // The graves of more members than a roster keeps take the one of the renamed member with them.
+  for (std::uint64_t id = 10; id < 12 + roster::most_gone; ++id)
+    mine.hear({}, {{fellow(id), 0, member_state::up}, {fellow(id), 0, member_state::gone}}, static_cast<std::int64_t>(id));
+  mine.beat(1 * second_ns);
+  BOOST_TEST(mine.about(node_id{3}).empty());
+  for (const auto* name : {"n3", "zzz"}) BOOST_TEST(mine.find(name) == nullptr);
+  for (const auto* name : {"n2", "n4"}) BOOST_TEST(mine.find(name) != nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(an_incarnation_never_becomes_lower) {  // RT-2
   auto mine = roster_of(1);
   mine.hear({}, {{fellow(1), roster::most_incarnation, member_state::gone}}, 0);

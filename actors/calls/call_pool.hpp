@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -19,13 +18,15 @@ namespace troupe::calls {
 /// Decides which worker runs which call. A call starts only while fewer than `limit` calls compute. A call that waits for
 /// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call goes
 /// on, more than `limit` calls compute for a while. Calls have a depth: a call that a call of depth n makes has depth n + 1.
-///   PW-1  while a call waits in the queue, at least `limit` calls are computing, or `most_begun` calls of its depth have started and
-///         have not ended, or its caller has no room (see next()). So the number of workers is bounded. A call that waits for a deeper call never keeps that call from
-///         starting.
+///   PW-1  while a call waits in the queue, at least `limit` calls are computing, or as many calls of its depth as most_begun() says have
+///         started and have not ended, or its caller has no room (see next()). A call that waits for a deeper call never keeps that call
+///         from starting. The number of workers is bounded if the depth is.
 ///   PW-2  calls of one depth and caller start in the order of add(), and so do all calls unless PW-1 holds back those of a depth or a caller.
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the workers
 ///         that were idle all the time since its last call.
-///   PW-4  a call that take_if() has returned never starts; the others keep their order.
+///   PW-4  a call that take() has taken never starts; the others keep their order.
+///   PW-5  add(), take() and idle() take a time that grows with the logarithm of the number of calls at most; next() takes one that grows
+///         with the number of depths and callers of the calls.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -40,9 +41,17 @@ class call_pool {
     Call call;
   };
 
-  /// `caller`: the node that made the call.
-  void add(Call call, std::size_t depth = 0, node_id caller = {}) {
-    queues_[{depth, caller}].push_back({++last_, std::move(call)});
+  /// `caller`: the node that made the call. Returns the number of the call, for take(); no call has the number 0.
+  std::uint64_t add(Call call, std::size_t depth = 0, node_id caller = {}) {
+    queues_[{depth, caller}].emplace(++last_, std::move(call));
+    return last_;
+  }
+  /// Takes a call out of the queue, by its number and what add() was given. False if the call is not in the queue.
+  bool take(std::uint64_t number, std::size_t depth = 0, node_id caller = {}) {
+    const auto queue = queues_.find({depth, caller});
+    if (queue == queues_.end() || queue->second.erase(number) == 0) return false;
+    if (queue->second.empty()) queues_.erase(queue);
+    return true;
   }
   /// To be called when a call of this depth has ended.
   void idle(Worker worker, std::size_t depth = 0) {
@@ -68,36 +77,20 @@ class call_pool {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
     auto first = queues_.end();
     for (auto at = queues_.begin(); at != queues_.end(); ++at) {
-      const bool is_earlier = first == queues_.end() || at->second.front().order < first->second.front().order;
+      const bool is_earlier = first == queues_.end() || at->second.begin()->first < first->second.begin()->first;
       if (is_earlier && may_start(at->first.depth) && has_room(at->first.caller)) first = at;
     }
     if (first == queues_.end()) return std::nullopt;
     ++computing_;
     ++begun_[first->first.depth];
-    start result{std::nullopt, std::move(first->second.front().call)};
-    first->second.pop_front();
+    start result{std::nullopt, std::move(first->second.begin()->second)};
+    first->second.erase(first->second.begin());
     if (first->second.empty()) queues_.erase(first);
     if (!idle_.empty()) {
       result.worker = std::move(idle_.back());
       idle_.pop_back();
       least_idle_ = std::min(least_idle_, idle_.size());
     }
-    return result;
-  }
-
-  /// Takes all calls for which `which` returns true out of the queue.
-  template <class Predicate>
-  std::vector<Call> take_if(const Predicate& which) {
-    std::vector<entry> taken;
-    for (auto& [key, queue] : queues_) {
-      const auto from = std::stable_partition(queue.begin(), queue.end(), [&](const entry& each) { return !which(each.call); });
-      std::move(from, queue.end(), std::back_inserter(taken));
-      queue.erase(from, queue.end());
-    }
-    std::erase_if(queues_, [](const auto& each) { return each.second.empty(); });
-    std::sort(taken.begin(), taken.end(), [](const entry& a, const entry& b) { return a.order < b.order; });
-    std::vector<Call> result;
-    for (auto& each : taken) result.push_back(std::move(each.call));
     return result;
   }
 
@@ -120,17 +113,15 @@ class call_pool {
   }
   bool has_idle() const noexcept { return !idle_.empty(); }
 
-  std::size_t waiting() const noexcept {
-    std::size_t result = 0;
-    for (const auto& [key, queue] : queues_) result += queue.size();
-    return result;
+  /// How many calls of a depth may have started and not have ended. The deeper, the fewer: calls of 256 depths have 2,000 workers at most.
+  std::size_t most_begun(std::size_t depth) const noexcept {
+    if (most_begun_ == no_bound) return no_bound;
+    const auto halvings = std::min<std::size_t>(depth / 2, std::numeric_limits<std::size_t>::digits - 1);
+    return std::max({limit_, least_begun, most_begun_ >> halvings});
   }
 
  private:
-  struct entry {
-    std::uint64_t order;
-    Call call;
-  };
+  static constexpr std::size_t least_begun = 4;
 
   struct depth_and_caller {
     std::size_t depth;
@@ -140,7 +131,7 @@ class call_pool {
 
   bool may_start(std::size_t depth) const {
     const auto found = begun_.find(depth);
-    return found == begun_.end() || found->second < most_begun_;
+    return found == begun_.end() || found->second < most_begun(depth);
   }
 
   std::size_t limit_;
@@ -148,10 +139,10 @@ class call_pool {
   std::size_t most_begun_;
   std::ptrdiff_t computing_ = 0;  // may exceed the limit for a while after resumed()
   std::uint64_t last_ = 0;
-  std::map<depth_and_caller, std::deque<entry>> queues_;  // none is empty
-  std::map<std::size_t, std::size_t> begun_;              // calls that have started and have not ended, by depth
-  std::vector<Worker> idle_;                              // the one at the end was used last
-  std::size_t least_idle_ = 0;                            // the fewest since the last unneeded()
+  std::map<depth_and_caller, std::map<std::uint64_t, Call>> queues_;  // by the numbers of the calls; none is empty
+  std::map<std::size_t, std::size_t> begun_;                          // calls that have started and have not ended, by depth
+  std::vector<Worker> idle_;                                          // the one at the end was used last
+  std::size_t least_idle_ = 0;                                        // the fewest since the last unneeded()
 };
 
 }  // namespace troupe::calls

@@ -77,6 +77,8 @@ struct incoming_call {
   caf::typed_response_promise<call_result> promise;  // to be delivered only by the actor that made it
   caf::strong_actor_ptr owner;                       // the actor that made `promise`
   std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
+  std::uint64_t number = 0;                          // of its arrival: calls that arrive later have a higher one
+  std::uint64_t ticket = 0;                          // see call_pool::add; 0 before the call waits for a worker
   std::shared_ptr<void> use;                         // see peer_directory::hold
   std::shared_ptr<void> queued;                      // see queued_calls; null once the call has started
   bool has_started = false;

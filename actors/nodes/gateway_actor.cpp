@@ -73,9 +73,7 @@ void went_down(Self self, const contracts::peer_down& news) {
     support::end_request(self, question, make_error(errc::peer_down, "it went down"));
   if (sh.here.networked()) sh.here.arriving().drop(id);
   calling_shell(self).went_down(news);
-  refuse_waiting(
-    self, [id](const auto& job) { return job->request.payload.message.node == id; },
-    error(errc::peer_down, "its caller went down (" + news.reason + ")"));
+  refuse_waiting(self, sh.state.waiting.from(id), error(errc::peer_down, "its caller went down (" + news.reason + ")"));
   routing_shell(self).went_down(news);
   auto* objects = &sh.parts.objects;
   if (news.is_gone)

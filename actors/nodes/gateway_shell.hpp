@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <caf/actor_cast.hpp>
 #include <caf/error.hpp>
@@ -81,14 +80,13 @@ struct gateway_shell {
 template <class Self>
 gateway_shell(Self) -> gateway_shell<Self>;
 
-/// Refuses the calls for which `which` returns true and that have not started (GW-13).
-template <class Self, class Predicate>
-void refuse_waiting(Self self, const Predicate& which, const error& why) {
+/// Refuses calls that have not started (GW-13).
+template <class Self>
+void refuse_waiting(Self self, const std::vector<contracts::incoming_call_ptr>& refused, const error& why) {
   const gateway_shell sh(self);
-  auto refused = sh.state.pool.take_if(which);
-  std::copy_if(sh.state.unready.begin(), sh.state.unready.end(), std::back_inserter(refused), which);
   for (const auto& job : refused) {
-    sh.state.unready.erase(job);
+    sh.state.waiting.erase(job);
+    sh.state.pool.take(job->ticket, job->request.depth, job->request.payload.message.node);
     sh.here.deadlines().call_off(job->expiry);
     calls::refuse_call(*job, why, sh.here);
   }

@@ -11,6 +11,7 @@
 #include <troupe/actors/calls/call_pool.hpp>
 #include <troupe/actors/calls/late_calls.hpp>
 #include <troupe/actors/calls/queued_calls.hpp>
+#include <troupe/actors/calls/waiting_calls.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/passes/released_contexts.hpp>
@@ -33,9 +34,9 @@ struct gateway_state {
   passes::released_contexts released{4096};
   std::unordered_map<context_id, std::unordered_set<contracts::outgoing_call_ptr>> calls;  // calls without an answer yet
   calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr> pool;
-  std::unordered_set<contracts::incoming_call_ptr>
-    unready;               // calls of other nodes that wait for their context or for gradients
-  bool will_tick = false;  // whether a tick_atom is on its way
+  calls::waiting_calls waiting;
+  std::uint64_t last_arrival = 0;  // number of the newest call that came
+  bool will_tick = false;          // whether a tick_atom is on its way
   calls::answers_under_way answers;
   calls::late_calls late;
   calls::bulky_calls bulky;

@@ -212,9 +212,7 @@ struct routing_shell : gateway_shell<Self> {
     parts.contexts.forget(id);
     if (id.node != here.id()) state.released.add(id);  // no message opens a context of this node
     calling_shell(self).context_closed(id);
-    refuse_waiting(
-      self, [id](const auto& job) { return job->request.payload.context == id; },
-      error(errc::unknown_context, "its context was released"));
+    refuse_waiting(self, state.waiting.of(id), error(errc::unknown_context, "its context was released"));
     return known;
   }
 };

@@ -22,6 +22,10 @@ namespace troupe::nodes {
 // How long a call waits for a node to become known. Nodes of one cluster know each other within milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
+// A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the other, are
+// taken for a recursion without an end, or for the claim of a node that is none of troupe's.
+inline constexpr std::uint32_t most_depth = 256;
+
 /// The handlers of the `gateway` actor for calls of other nodes. A call waits for its context, for the gradients of earlier
 /// passes and for a worker. Then its result is sent to the caller.
 template <class Self>
@@ -36,6 +40,7 @@ struct serving_shell : gateway_shell<Self> {
     job->promise = self->template make_response_promise<caf::typed_response_promise<call_result>>();
     job->owner = caf::actor_cast<caf::strong_actor_ptr>(self);
     job->arrived_ns = support::steady_ns();
+    job->number = ++state.last_arrival;
     job->use = here.directory().hold(job->request.payload.message.node);
     if (const auto why = why_not_taken(*job); !why.empty())
       calls::refuse_call(*job, support::refused_request(why), here);
@@ -66,9 +71,9 @@ struct serving_shell : gateway_shell<Self> {
 
   /// To be called when the deadline of a call has passed. No effect if the call has started.
   void deadline_passed(const contracts::incoming_call_ptr& job) {
-    refuse_waiting(
-      self, [&](const auto& each) { return each == job; },
-      error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it"));
+    if (state.waiting.contains(job))
+      refuse_waiting(self, {job},
+                     error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it"));
   }
 
   void worker_is_free(const contracts::call_worker_actor& worker, std::size_t depth) {
@@ -108,7 +113,11 @@ struct serving_shell : gateway_shell<Self> {
   std::string why_not_taken(contracts::incoming_call& job) {
     const auto& request = job.request;
     const auto caller = request.payload.message.node;
-    if (auto why = parts.rights.why_not(request); !why.empty() || !here.networked() || caller == here.id()) return why;
+    if (auto why = parts.rights.why_not(request); !why.empty()) return why;
+    if (request.depth >= most_depth)
+      return "the call is " + std::to_string(request.depth) + " calls deep, and fewer than " + std::to_string(most_depth) +
+             " are taken";
+    if (!here.networked() || caller == here.id()) return {};
     job.queued = state.queued->add(caller, calls::bytes_of(request));
     if (job.queued) return {};
     return "calls of " + std::to_string(state.queued->waiting(caller)) + " bytes of the caller wait here, and no more than " +
@@ -258,17 +267,19 @@ struct serving_shell : gateway_shell<Self> {
 
   /// Keeps the call until its context or its gradients are there.
   void hold(const contracts::incoming_call_ptr& job) {
-    state.unready.insert(job);
+    state.waiting.add(job);
     limit(job);
   }
 
   /// Ends hold(). False if the call was refused meanwhile.
-  bool is_wanted(const contracts::incoming_call_ptr& job) { return state.unready.erase(job) > 0; }
+  bool is_wanted(const contracts::incoming_call_ptr& job) { return state.waiting.erase(job); }
 
   void run(const contracts::incoming_call_ptr& job) {
-    state.pool.add(job, job->request.depth, job->request.payload.message.node);
+    job->ticket = state.pool.add(job, job->request.depth, job->request.payload.message.node);
     start_calls();
-    if (!job->has_started) limit(job);
+    if (job->has_started) return;
+    state.waiting.add(job);
+    limit(job);
   }
 
   /// Sets an alarm that refuses the call at its deadline if the call has not started by then.
@@ -282,6 +293,7 @@ struct serving_shell : gateway_shell<Self> {
   void start_calls() {
     while (auto next = state.pool.next([this](node_id caller) { return state.answers.has_room(caller); })) {
       next->call->has_started = true;
+      state.waiting.erase(next->call);
       next->call->queued = nullptr;
       here.deadlines().call_off(next->call->expiry);
       const auto worker = worker_for(*next);

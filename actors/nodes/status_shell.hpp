@@ -80,7 +80,7 @@ struct status_shell : gateway_shell<Self> {
     result.version = version;
     result.resident_bytes = support::resident_bytes();
     here.counts().fill(result);
-    result.calls_queued = state.pool.waiting() + state.unready.size();
+    result.calls_queued = state.waiting.size();
     result.objects = parts.objects.size();
     result.members_up = here.directory().others_listed();
     result.maps = here.maps().status();

@@ -174,4 +174,24 @@ BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {
   let_go.set_value();
 }
 
+// Each call that leads to another one keeps a thread meanwhile. What a request says of its depth may be untrue.
+BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_256) {
+  troupe::node here(loopback_settings("here"));
+  here.functions().add("nothing", [](troupe::call_arguments&) { return troupe::call_reply{}; });
+  caf::scoped_actor self{here.system()};
+  const auto call_at = [&](std::uint32_t depth) {
+    troupe::call_request request;
+    request.function = "nothing";
+    request.depth = depth;
+    std::string outcome = "no answer";
+    self->request(troupe::services_of(here).gateway(), 20s, std::move(request))
+      .receive([&](const troupe::call_result&) { outcome = "done"; },
+               [&](const caf::error& why) { outcome = troupe::to_exception(why).what(); });
+    return outcome;
+  };
+  BOOST_TEST(call_at(255) == "done");
+  for (const std::uint32_t depth : {256U, 100'000U, ~0U})
+    BOOST_TEST(troupe::test::contains(call_at(depth), "calls deep, and fewer than 256 are taken"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
